@@ -11,6 +11,11 @@ use serde_json::{Map, Value, json};
 /// Where kubectl keeps what was applied.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// The namespace that a command line names.
+pub(super) fn namespace(text: &str) -> Option<String> {
+    line(text).ok()?.namespace
+}
+
 /// Splits a line as a shell does, with quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
@@ -248,6 +253,15 @@ async fn apply(cluster: &Cluster, value: Value) -> mainstay_client::Result<()> {
     let namespace = resource.is_namespaced().then(|| object.namespace().to_owned());
     let live = cluster.find(&resource, namespace.as_deref(), object.name()).await?;
     let Some(live) = live else {
+        // Fields that nobody knows are refused before anything is written.
+        let path = format!(
+            "{}?fieldValidation=Strict&dryRun=All",
+            resource.collection_path(namespace.as_deref())
+        );
+        let body = serde_json::to_vec(&object.to_value()).map_err(invalid)?;
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(body).map_err(invalid)?;
+        cluster.client().request::<Value>(request).await?;
         cluster.create(&resource, &object).await?;
         return Ok(());
     };

@@ -3,8 +3,9 @@
 //! Cases are named by their rules in all of them, so that they hold for other recordings of the
 //! same rules. `#` begins a comment.
 //!
-//! * `differences.txt`: `RULES | KIND | PATH | REASON [CITATION]`, with `*` for any letters in the
-//!   first three; `STEP/` (two digits) may stand before the kind's pattern as `03/Subscription`. The
+//! * `differences.txt`: `RULES | KINDS | PATHS | REASON [CITATION]`, each of the first three one or
+//!   several with commas between, with `*` for any letters; `STEPS/` (two digits each) may stand
+//!   before the kinds as `03,04/Subscription`, and `.` is the path of an object as a whole. The
 //!   citation is the rule under which the notes on the recordings tell of it, or a row of the
 //!   specification. An entry that nothing needs fails; entries without citation may excuse at most
 //!   one per cent of what is compared.
@@ -28,7 +29,7 @@ struct Entry {
     line: usize,
     text: String,
     rules: Regex,
-    step: Option<String>,
+    steps: Option<Vec<String>>,
     kind: Regex,
     path: Regex,
     cited: bool,
@@ -47,6 +48,17 @@ pub struct Lists {
 fn glob(pattern: &str) -> anyhow::Result<Regex> {
     let parts: Vec<String> = pattern.trim().split('*').map(regex::escape).collect();
     Regex::new(&format!("^{}$", parts.join(".*"))).context("read the pattern")
+}
+
+/// Any of several patterns with commas between; `.` is the empty text.
+fn globs(patterns: &str) -> anyhow::Result<Regex> {
+    let one = |it: &str| {
+        let it = it.trim();
+        let parts = (if it == "." { "" } else { it }).split('*').map(regex::escape);
+        parts.collect::<Vec<_>>().join(".*")
+    };
+    let all: Vec<String> = patterns.split(',').map(one).collect();
+    Regex::new(&format!("^({})$", all.join("|"))).context("read the patterns")
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -207,10 +219,10 @@ fn agreeing(case: &Judged) -> (Option<&str>, bool) {
 fn entry(line: usize, text: &str) -> anyhow::Result<Entry> {
     let parts: Vec<&str> = text.split(" | ").collect();
     let [rules, kind, path, reason] = parts.as_slice() else {
-        bail!("not RULES | KIND | PATH | REASON [CITATION]")
+        bail!("not RULES | KINDS | PATHS | REASON [CITATION]")
     };
-    let (step, kind) = match kind.trim().split_once('/') {
-        Some((step, kind)) => (Some(step.to_owned()), kind),
+    let (steps, kind) = match kind.trim().split_once('/') {
+        Some((steps, kind)) => (Some(steps.split(',').map(str::to_owned).collect()), kind),
         None => (None, kind.trim()),
     };
     if reason.trim().is_empty() {
@@ -219,10 +231,10 @@ fn entry(line: usize, text: &str) -> anyhow::Result<Entry> {
     Ok(Entry {
         line,
         text: text.to_owned(),
-        rules: glob(rules)?,
-        step,
-        kind: glob(kind)?,
-        path: glob(path)?,
+        rules: globs(rules)?,
+        steps,
+        kind: globs(kind)?,
+        path: globs(path)?,
         cited: reason.contains(" [") && reason.trim().ends_with(']'),
         used: AtomicUsize::new(0),
     })
@@ -231,7 +243,7 @@ fn entry(line: usize, text: &str) -> anyhow::Result<Entry> {
 impl Entry {
     fn excuses(&self, rule: &str, step: &str, finding: &Finding) -> bool {
         self.rules.is_match(rule)
-            && self.step.as_deref().is_none_or(|it| it == step)
+            && self.steps.as_ref().is_none_or(|it| it.iter().any(|it| it == step))
             && self.kind.is_match(&finding.kind)
             && self.path.is_match(&finding.path)
     }
@@ -280,6 +292,23 @@ mod tests {
         assert_eq!(again.len(), 1, "another step");
         let faults = lists.faults(&[], 2, 100);
         assert_eq!(faults.len(), 2, "{faults:?}");
+    }
+
+    #[test]
+    fn an_entry_can_have_several_rules_steps_kinds_and_paths() {
+        let list = "a-*,b | 01,03/Role,Subscription | .,status/state | why\n";
+        let lists = Lists::parse(list, "", "").unwrap();
+        for (rule, step, path, taken) in [
+            ("a-b", "01", "status/state", true),
+            ("b", "03", "", true),
+            ("b", "02", "", false),
+            ("c", "01", "", false),
+            ("b", "01", "status", false),
+        ] {
+            let mut found = vec![finding(path)];
+            lists.take(rule, step, &mut found);
+            assert_eq!(found.is_empty(), taken, "{rule} {step} {path}");
+        }
     }
 
     #[test]

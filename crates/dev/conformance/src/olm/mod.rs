@@ -24,4 +24,5 @@ mod place;
 pub mod report;
 pub mod run;
 mod servers;
+mod unrecorded;
 mod until;

@@ -78,6 +78,7 @@ static UID: LazyLock<Regex> =
     LazyLock::new(|| pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"));
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern("kube-api-access-[a-z0-9]{5}"));
 static REPLICA_SET: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(ReplicaSet ")[^"]+(")"#));
 
 /// Whether an object belongs to the case.
@@ -143,7 +144,6 @@ pub(super) fn ours(object: &Object, names: &Names, addresses: &BTreeMap<String, 
     let kind = object.kind().to_owned();
     let mut value = object.into_value();
     replace(&mut value, &kind, &mut |text| placeholders(text, names, addresses));
-    level(&mut value);
     value
 }
 
@@ -163,7 +163,7 @@ pub(super) fn event(event: &Object, names: &Names, addresses: &BTreeMap<String, 
     ] {
         found.insert(key.to_owned(), text(path));
     }
-    found.retain(|_, value| value != "");
+    found.retain(|key, value| key == "namespace" || value != "");
     Value::Object(found)
 }
 
@@ -175,6 +175,15 @@ pub(super) fn series(line: &str) -> Option<String> {
         "catalogsource_ready" | "csv_succeeded" | "csv_abnormal" => Some(line.to_owned()),
         _ => None,
     }
+}
+
+/// Whether an event tells of something that a version goes through by chance, which its history may
+/// have or lack as well.
+pub(super) fn is_chance(event: &Value) -> bool {
+    let is = |key: &str, value: &str| event[key] == value;
+    is("kind", "ClusterServiceVersion")
+        && (is("reason", "InstallWaiting")
+            || (is("reason", "RequirementsNotMet") && is("type", "Normal")))
 }
 
 fn placeholders(text: &str, names: &Names, addresses: &BTreeMap<String, String>) -> String {
@@ -235,8 +244,8 @@ fn masked(value: &mut Value, with: &str) {
     }
 }
 
-/// Takes away what differs between two runs of the original, on both sides.
-pub(super) fn level(value: &mut Value) {
+/// Takes away what differs between two runs of the original, from one object.
+fn level(value: &mut Value) {
     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
     let sort = |list: Option<&mut Value>| {
         if let Some(list) = list.and_then(Value::as_array_mut) {
@@ -254,6 +263,7 @@ pub(super) fn level(value: &mut Value) {
                     step["status"] = "Created".into();
                 }
             }
+            bundles(value);
         }
         "ClusterServiceVersion" => {
             let history = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
@@ -266,9 +276,23 @@ pub(super) fn level(value: &mut Value) {
                             | (Some("Pending"), Some("RequirementsNotMet"))
                     )
                 });
+                relapse(history);
             }
+            rules_of_upgrade(value);
         }
+        "Pod" => {
+            // Where it runs and what every pod gets were not recorded.
+            if let Some(spec) = value.pointer_mut("/spec").and_then(Value::as_object_mut) {
+                spec.retain(|key, _| key != "nodeName" && key != "volumes");
+            }
+            revision(value.pointer_mut("/metadata/labels"));
+            replace(value, "Pod", &mut |text| TOKEN.replace_all(text, "{token}").into_owned());
+        }
+        "NetworkPolicy" => revision(value.pointer_mut("/spec/podSelector/matchLabels")),
         "Deployment" => {
+            // Generations of kinds that are not OLM's were not recorded.
+            let status = value.pointer_mut("/status").and_then(Value::as_object_mut);
+            status.and_then(|it| it.remove("observedGeneration"));
             let certified = value.to_string().contains("olmcahash");
             let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
             if let Some(labels) = labels.filter(|_| certified) {
@@ -279,10 +303,168 @@ pub(super) fn level(value: &mut Value) {
     }
 }
 
+/// Pods that serve a `ConfigMap` are labelled with its revision.
+fn revision(labels: Option<&mut Value>) {
+    let label = labels.and_then(|it| it.get_mut("olm.configMapResourceVersion"));
+    if let Some(label) = label {
+        *label = "{rv}".into();
+    }
+}
+
+/// The bundles of a plan come in the order of a Go map: sorted by name, with the steps of each in
+/// the order that they have.
+fn bundles(plan: &mut Value) {
+    let names = plan.pointer_mut("/spec/clusterServiceVersionNames").and_then(Value::as_array_mut);
+    if let Some(names) = names {
+        names.sort_by_cached_key(Value::to_string);
+    }
+    let steps = plan.pointer_mut("/status/plan").and_then(Value::as_array_mut);
+    if let Some(steps) = steps {
+        steps.sort_by_cached_key(|it| it["resolving"].to_string());
+    }
+}
+
+/// In a part of the recorded upgrades the new version loses its requirements for a moment once the
+/// old one is gone, and is installed again.
+fn relapse(history: &mut Vec<Value>) {
+    let is = |it: &Value, phase: &str| it["phase"] == phase;
+    let lost = |it: &Value| is(it, "Failed") && it["reason"] == "RequirementsNotMet";
+    let Some(from) = history.windows(2).position(|it| is(&it[0], "Succeeded") && lost(&it[1]))
+    else {
+        return;
+    };
+    let again = history.iter().skip(from + 1).position(|it| is(it, "Succeeded"));
+    if let Some(after) = again {
+        history.drain(from + 1..=from + 1 + after);
+    }
+}
+
+/// In an upgrade, the rules of roles are listed if the account had them before the roles of the new
+/// version were seen, and not if they were checked once more after that: in half of the recorded
+/// upgrades the one, in half the other. What is not granted is told in both.
+fn rules_of_upgrade(version: &mut Value) {
+    if version.pointer("/spec/replaces").is_none() {
+        return;
+    }
+    let listed = version.pointer_mut("/status/requirementStatus").and_then(Value::as_array_mut);
+    for requirement in listed.into_iter().flatten() {
+        let Some(fields) = requirement.as_object_mut() else { continue };
+        let Some(rules) = fields.get_mut("dependents").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        rules.retain(|it| {
+            let text = it["message"].as_str().unwrap_or_default();
+            it["status"] != "Satisfied" || !text.starts_with("namespaced rule:")
+        });
+        if rules.is_empty() {
+            fields.remove("dependents");
+        }
+    }
+}
+
+/// Takes away what differs between two runs of the original, from all objects of a step.
+pub(super) fn level_all(objects: &mut [Value]) {
+    objects.iter_mut().for_each(level);
+    let text = |it: &Value, path: &str| it.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let versions: BTreeSet<String> = objects
+        .iter()
+        .filter(|it| it["kind"] == "ClusterServiceVersion")
+        .filter_map(|it| {
+            Some(format!("{}/{}", text(it, "/metadata/namespace")?, text(it, "/metadata/name")?))
+        })
+        .collect();
+    // A definition names the versions that it was installed with. One that was replaced is forgotten
+    // when the new one is looked at after it is gone, which happens sometimes.
+    for object in objects.iter_mut().filter(|it| it["kind"] == "CustomResourceDefinition") {
+        let annotations =
+            object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        let Some(annotations) = annotations else { continue };
+        let is_version = |key: &String| key.starts_with(ALONGSIDE);
+        let there = |it: &Value| it.as_str().is_some_and(|it| versions.contains(it));
+        if annotations.iter().any(|(key, it)| is_version(key) && there(it)) {
+            annotations.retain(|key, it| !is_version(key) || there(it));
+        }
+    }
+}
+
+/// The annotations by which a definition names the versions that it was installed with.
+const ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_order_of_bundles_is_chance_and_that_of_their_steps_is_not() {
+        let step = |of: &str, name: &str| json!({"resolving": of, "resource": {"name": name}});
+        let plan = |steps: &[Value], names: &[&str]| {
+            let mut plan = json!({"kind": "InstallPlan", "status": {"plan": steps},
+                "spec": {"clusterServiceVersionNames": names}});
+            level(&mut plan);
+            plan
+        };
+        let (a, b) = ([step("a", "y"), step("a", "x")], [step("b", "w"), step("b", "z")]);
+        let one = plan(&[a.clone(), b.clone()].concat(), &["a", "b"]);
+        assert_eq!(one, plan(&[b.clone(), a.clone()].concat(), &["b", "a"]));
+        let [first, second] = a;
+        assert_ne!(one, plan(&[vec![second, first], b.to_vec()].concat(), &["a", "b"]));
+    }
+
+    #[test]
+    fn what_an_upgrade_lists_of_granted_roles_is_chance() {
+        let version = |rules: Value, replaces: Value| {
+            let mut it = json!({"kind": "ClusterServiceVersion", "spec": {"replaces": replaces},
+                "status": {"requirementStatus": [{"dependents": rules}]}});
+            if it["spec"]["replaces"].is_null() {
+                it["spec"] = json!({});
+            }
+            level(&mut it);
+            it
+        };
+        let rule = |scope: &str, status: &str| json!({"message": format!("{scope} rule:{{}}"), "status": status});
+        let (role, cluster) = (rule("namespaced", "Satisfied"), rule("cluster", "Satisfied"));
+        let both = json!([role, cluster]);
+        assert_eq!(version(both.clone(), "a".into()), version(json!([cluster]), "a".into()));
+        assert_ne!(version(both, Value::Null), version(json!([cluster]), Value::Null));
+        let missing = json!([rule("namespaced", "NotSatisfied"), cluster]);
+        assert_ne!(version(missing, "a".into()), version(json!([cluster]), "a".into()));
+    }
+
+    #[test]
+    fn a_version_that_lost_its_requirements_for_a_moment_is_as_one_that_did_not() {
+        let history = |states: &[(&str, &str)]| {
+            let list: Vec<Value> =
+                states.iter().map(|it| json!({"phase": it.0, "reason": it.1})).collect();
+            let mut it = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
+            level(&mut it);
+            it
+        };
+        let usual = [("Installing", "InstallSucceeded"), ("Succeeded", "InstallSucceeded")];
+        let lost = [("Failed", "RequirementsNotMet"), ("Pending", "RequirementsNotMet")];
+        let again = [("InstallReady", "AllRequirementsMet"), usual[0], usual[1]];
+        assert_eq!(history(&usual), history(&[&usual[..], &lost, &again].concat()));
+        assert_ne!(history(&usual), history(&[&usual[..], &lost].concat()), "for good");
+    }
+
+    #[test]
+    fn a_definition_may_still_name_a_version_that_was_replaced() {
+        let world = |named: &[&str]| {
+            let named: Map<String, Value> = named
+                .iter()
+                .map(|it| (format!("{ALONGSIDE}{it}"), format!("n/{it}").into()))
+                .collect();
+            let mut all = vec![
+                json!({"kind": "ClusterServiceVersion", "metadata": {"namespace": "n", "name": "v2"}}),
+                json!({"kind": "CustomResourceDefinition", "metadata": {"annotations": named}}),
+            ];
+            level_all(&mut all);
+            all
+        };
+        assert_eq!(world(&["v1", "v2"]), world(&["v2"]));
+        assert_ne!(world(&["v1"]), world(&["v2"]));
+        assert_ne!(world(&["v1"]), world(&[]), "the last one is not forgotten");
+    }
 
     #[test]
     fn what_a_run_makes_up_becomes_placeholders() {
@@ -298,8 +480,10 @@ mod tests {
         .unwrap();
         let mut names = Names::default();
         names.learn(std::slice::from_ref(&object));
+        let mut found = ours(&object, &names, &BTreeMap::new());
+        level(&mut found);
         assert_eq!(
-            ours(&object, &names, &BTreeMap::new()),
+            found,
             json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
                 "metadata": {

@@ -6,11 +6,22 @@ use super::run::Judged;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// How the cases of a scope compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Cases that agree, and all.
+    pub cases: [usize; 2],
+    /// How much was compared.
+    pub compared: Count,
+    /// How much differs and is not cited: what is not wanted, and what is wanted without a citation.
+    pub uncited: Count,
+}
+
 /// How all of it compares.
 #[derive(Debug, Default)]
 pub struct Score {
-    /// Cases that agree, and all, by scope.
-    pub scopes: BTreeMap<String, [usize; 2]>,
+    /// The same by what cases are about.
+    pub scopes: BTreeMap<String, Scope>,
     /// How much was compared.
     pub compared: Count,
     /// How much differs and is not wanted.
@@ -26,6 +37,7 @@ pub fn settle(judged: &mut [Judged], lists: &Lists) -> Score {
     let mut score = Score::default();
     for case in judged {
         let mut agrees = case.broken.is_none();
+        let scope = score.scopes.entry(lists.scope(&case.rule).to_owned()).or_default();
         for step in &mut case.steps {
             score.compared += step.count;
             let before = step.findings.len();
@@ -34,12 +46,15 @@ pub fn settle(judged: &mut [Judged], lists: &Lists) -> Score {
             score.uncited += uncited.first + uncited.further;
             score.wanted += before - step.findings.len();
             let first = step.findings.iter().filter(|it| it.first).count();
-            score.open += Count { first, further: step.findings.len() - first };
+            let open = Count { first, further: step.findings.len() - first };
+            score.open += open;
+            scope.compared += step.count;
+            scope.uncited += open;
+            scope.uncited += uncited;
             agrees &= first == 0;
         }
-        let [good, all] = score.scopes.entry(lists.scope(&case.rule).to_owned()).or_default();
-        *all += 1;
-        *good += usize::from(agrees);
+        scope.cases[1] += 1;
+        scope.cases[0] += usize::from(agrees);
     }
     score
 }
@@ -87,8 +102,20 @@ pub fn case(case: &Judged, scope: &str, verbose: bool, all: bool, most: usize) -
 /// The totals.
 pub fn totals(score: &Score) -> String {
     let mut text = String::new();
-    for (scope, [good, all]) in &score.scopes {
-        let _ = writeln!(text, "{scope:<10} {good} of {all} cases agree");
+    let share = |part: usize, whole: usize| {
+        let parts = (part * 10_000).checked_div(whole).unwrap_or_default();
+        format!("{part} of {whole} ({}.{:02} %)", parts / 100, parts % 100)
+    };
+    for (scope, it) in &score.scopes {
+        let [good, all] = it.cases;
+        let Scope { compared, uncited, .. } = it;
+        let _ = writeln!(
+            text,
+            "{scope:<10} {good} of {all} cases agree; without a citation differ {} deciding fields, {} others, {} in all",
+            share(uncited.first, compared.first),
+            share(uncited.further, compared.further),
+            share(uncited.first + uncited.further, compared.first + compared.further),
+        );
     }
     let Score { compared, open, wanted, uncited, .. } = score;
     let _ = writeln!(

@@ -22,6 +22,8 @@ pub(super) struct Servers(BTreeMap<String, Server>);
 
 struct Server {
     served: Arc<Served>,
+    /// What it serves.
+    text: String,
     address: SocketAddr,
     /// The port before it is served at: nobody else gets it.
     kept: Option<TcpListener>,
@@ -61,6 +63,7 @@ impl Servers {
             let listener = TcpListener::bind("127.0.0.1:0").await.context("take a port")?;
             let server = Server {
                 served: Arc::new(Served::new(name)),
+                text: String::new(),
                 address: listener.local_addr()?,
                 kept: Some(listener),
                 running: None,
@@ -88,8 +91,17 @@ impl Servers {
         std::fs::write(folder.path().join("catalog.yaml"), text)?;
         let catalog = Catalog::load(folder.path(), &LoadOptions::default());
         let catalog = catalog.with_context(|| format!("read the catalog {name}"))?;
+        text.clone_into(&mut server.text);
         server.served.put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
         server.run().await
+    }
+
+    /// What the usual server serves, and the servers that a text mentions and that serve nothing.
+    pub(super) fn silent(&self, text: &str) -> (&str, Vec<String>) {
+        let usual = self.0.get(USUAL).map_or("", |it| it.text.as_str());
+        let mentioned = |name: &String| text.contains(&format!("{{port-{name}}}"));
+        let silent = self.0.iter().filter(|(name, it)| it.text.is_empty() && mentioned(name));
+        (usual, silent.map(|(name, _)| name.clone()).collect())
     }
 
     /// A server goes away.

@@ -36,6 +36,11 @@ pub(super) enum Wanted {
     Nothing,
 }
 
+/// Whether it is about plans that fail, which takes as long as plans are tried again.
+pub(super) fn fails(wanted: &[Wanted]) -> bool {
+    wanted.iter().any(|it| matches!(it, Wanted::Plans { phase, .. } if phase == "Failed"))
+}
+
 /// Reads a text such as `CSV a.v1 Succeeded and ClusterServiceVersion a.v0 gone`.
 pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Wanted>> {
     text.split(" and ").map(one).collect()
@@ -82,14 +87,16 @@ async fn listed(
     Ok(items)
 }
 
-/// Whether all of it holds.
+/// Whether all of it holds. What is to be gone is looked for in the namespace `here` alone: another
+/// one may have a version of the same name.
 pub(super) async fn holds(
     cluster: &Cluster,
     namespaces: &[String],
+    here: &str,
     wanted: &[Wanted],
 ) -> anyhow::Result<bool> {
     for wanted in wanted {
-        if !is_true(cluster, namespaces, wanted).await? {
+        if !is_true(cluster, namespaces, here, wanted).await? {
             return Ok(false);
         }
     }
@@ -99,6 +106,7 @@ pub(super) async fn holds(
 async fn is_true(
     cluster: &Cluster,
     namespaces: &[String],
+    here: &str,
     wanted: &Wanted,
 ) -> anyhow::Result<bool> {
     let csvs = &resources::CLUSTER_SERVICE_VERSION;
@@ -143,10 +151,9 @@ async fn is_true(
                 .iter()
                 .any(|it| it.name() == name)
         }
-        Wanted::Gone { name, .. } => !listed(cluster, csvs, namespaces)
-            .await?
-            .iter()
-            .any(|it| it.name() == name && it.label(names::COPIED_FROM).is_none()),
+        Wanted::Gone { name, .. } => !listed(cluster, csvs, namespaces).await?.iter().any(|it| {
+            it.name() == name && it.namespace() == here && it.label(names::COPIED_FROM).is_none()
+        }),
     })
 }
 
