@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 /// Where kubectl keeps what was applied.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// What kubectl calls itself as a manager of fields.
+const MANAGER: &str = "kubectl-client-side-apply";
+
 /// The namespace that a command line names.
 pub(super) fn namespace(text: &str) -> Option<String> {
     line(text).ok()?.namespace
@@ -253,16 +256,13 @@ async fn apply(cluster: &Cluster, value: Value) -> mainstay_client::Result<()> {
     let namespace = resource.is_namespaced().then(|| object.namespace().to_owned());
     let live = cluster.find(&resource, namespace.as_deref(), object.name()).await?;
     let Some(live) = live else {
-        // Fields that nobody knows are refused before anything is written.
-        let path = format!(
-            "{}?fieldValidation=Strict&dryRun=All",
-            resource.collection_path(namespace.as_deref())
-        );
+        // kubectl asks for fields that nobody knows to be refused.
+        let path = resource.collection_path(namespace.as_deref());
+        let path = format!("{path}?fieldValidation=Strict&fieldManager={MANAGER}");
         let body = serde_json::to_vec(&object.to_value()).map_err(invalid)?;
         let request = http::Request::post(path).header("content-type", "application/json");
         let request = request.body(body).map_err(invalid)?;
         cluster.client().request::<Value>(request).await?;
-        cluster.create(&resource, &object).await?;
         return Ok(());
     };
     let before = live.annotation(LAST_APPLIED).and_then(|it| serde_json::from_str(it).ok());

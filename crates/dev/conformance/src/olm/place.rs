@@ -65,6 +65,11 @@ impl Place {
 ---
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
+metadata: {name: olm-operators, namespace: olm}
+spec: {targetNamespaces: [olm]}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
 metadata: {name: global-operators, namespace: operators}
 ---
 {apiVersion: operators.coreos.com/v1, kind: OLMConfig, metadata: {name: cluster}}

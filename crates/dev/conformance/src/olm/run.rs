@@ -5,6 +5,7 @@ use super::compare::{self, Count, Finding};
 use super::normal::{self, Names};
 use super::place::Place;
 use futures::StreamExt;
+use mainstay_object::Object;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +99,7 @@ async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> 
         let mut ours: Vec<Value> = objects
             .iter()
             .filter(|it| normal::belongs(it, &case.id, &case.namespaces))
-            .filter(|it| it.kind() != "OLMConfig" || records(step, "OLMConfig"))
+            .filter(|it| !is_layout(it) || records(step, it))
             .map(|it| normal::ours(it, &names, &addresses))
             .collect();
         let mut recorded = step.objects.clone();
@@ -143,8 +144,14 @@ async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn records(step: &Step, kind: &str) -> bool {
-    step.objects.iter().any(|it| it["kind"] == kind)
+/// Whether an object is part of the standard layout, which was only recorded where it counts.
+fn is_layout(object: &Object) -> bool {
+    matches!((object.kind(), object.name()), ("OLMConfig", _) | ("OperatorGroup", "olm-operators"))
+}
+
+fn records(step: &Step, object: &Object) -> bool {
+    let is = |it: &Value| it["kind"] == object.kind() && it["metadata"]["name"] == object.name();
+    step.objects.iter().any(is)
 }
 
 /// Whether an event is one of those that were recorded: of the case's namespaces, and not told by
