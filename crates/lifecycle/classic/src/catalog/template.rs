@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    // ids: CAT-21
+    // ids: CAT-21 CAT-24
     #[test]
     fn the_image_follows_the_template_and_settles() {
         let mut it = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");
@@ -165,6 +165,10 @@ mod tests {
         it.spec.image = "q.io/c:v1.23".to_owned();
         it.status.conditions = conditions.clone();
         assert_eq!(apply(&it, Some("v1.23.4"), time(9)), (None, conditions));
+        // A cluster that is upgraded has another one.
+        let (image, conditions) = apply(&it, Some("v1.24.0"), time(9));
+        assert_eq!(image.as_deref(), Some("q.io/c:v1.24"));
+        assert_eq!(conditions[1].message, "q.io/c:v1.24");
         let (image, conditions) = apply(&it, None, time(9));
         assert_eq!((image, conditions[0].status.clone()), (None, ConditionStatus::False));
         it.metadata.annotations.clear();

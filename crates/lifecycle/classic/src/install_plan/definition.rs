@@ -324,6 +324,7 @@ mod tests {
         Object::from_value(value).unwrap()
     }
 
+    // ids: E069
     #[test]
     fn the_recorded_annotation_comes_out_the_same() {
         let mut crd = object(json!({"metadata": {"name": "anvils.c019.example.com"}}));

@@ -93,26 +93,38 @@ fn state(source: &Object) -> Option<&str> {
     source.str(&["status", "connectionState", "lastObservedState"])
 }
 
-// ids: CAT-05 CAT-33
+// ids: CAT-05 CAT-33 AT-CAT-08 E024
 #[tokio::test]
 async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     put_bundle(&store, "1.0.0", None);
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
-    source(&world, "localhost/catalog:v1", "").await;
+    let more = ", priority: -400, updateStrategy: {registryPoll: {interval: 30m0s}}";
+    source(&world, "localhost/catalog:v1", more).await;
     let ready = until(&world, |it| state(it) == Some("READY")).await;
     let service = ready.get(&["status", "registryService"]).unwrap();
     assert_eq!(
         [&service["protocol"], &service["port"], &service["serviceName"]],
         ["grpc", "50051", "far-away"]
     );
+    assert_eq!(service["serviceNamespace"], CATALOGS);
+    let address = ready.str(&["status", "connectionState", "address"]).unwrap();
+    assert!(address.ends_with(".olm.svc:50051"), "{address}");
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
     world.succeeded("anvil.v1.0.0").await;
     let plans = world
         .plans(|plans| plans.iter().any(|it| it.str(&["status", "phase"]) == Some("Complete")))
         .await;
+    let kinds: Vec<_> = plans[0]
+        .array(&["status", "plan"])
+        .iter()
+        .filter_map(|it| it["resource"]["kind"].as_str())
+        .collect();
+    for kind in ["ClusterServiceVersion", "CustomResourceDefinition", "Role", "RoleBinding"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
     let lookups = plans[0].array(&["status", "bundleLookups"]);
     assert_eq!(lookups.len(), 1);
     assert_eq!(lookups[0]["path"], "localhost/anvil-bundle:v1.0.0");
@@ -343,4 +355,46 @@ async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_
             "{message}"
         );
     }
+}
+
+// ids: E026 E027
+#[tokio::test]
+async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
+    let world = World::start(&["0.1.0"]).await;
+    let store = world.store();
+    put_bundle(&store, "1.0.0", None);
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
+    let poll = ", updateStrategy: {registryPoll: {interval: 1s}}";
+    source(&world, "localhost/catalog:v1", poll).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far.away"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
+    let failed = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    for field in ["currentCSV", "installedCSV"] {
+        assert_eq!(failed.str(&["status", field]), Some("anvil.v1.0.0"));
+    }
+    put_bundle(&store, "1.1.0", Some("1.0.0"));
+    world.succeeded("anvil.v1.1.0").await;
+    world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
+}
+
+// ids: E050
+#[tokio::test]
+async fn a_catalog_is_read_where_its_pod_would_extract_it() {
+    let world = World::start(&["0.1.0"]).await;
+    let store = world.store();
+    // No label says where it is.
+    put(
+        &store,
+        "localhost/catalog:v1",
+        &[("there/catalog.json", catalog(&["1.0.0"], |_, _| ()))],
+        &[],
+    );
+    let config = ", grpcPodConfig: {extractContent: {catalogDir: /there, cacheDir: /tmp/cache}}";
+    source(&world, "localhost/catalog:v1", config).await;
+    until(&world, |it| state(it) == Some("READY")).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far.away"})).await;
+    world.succeeded("anvil.v1.0.0").await;
 }

@@ -39,6 +39,7 @@ async fn schedulable(world: &World, good: bool) {
     }
 }
 
+// ids: IP-15 K14
 #[tokio::test]
 async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
     let world = world().await;
@@ -68,6 +69,7 @@ async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
     assert_eq!(files, 3, "the version, its definition and its settings");
 }
 
+// ids: IP-15 K14
 #[tokio::test]
 async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     let world = world().await;
@@ -103,6 +105,7 @@ async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     world.succeeded("anvil.v1.0.0").await;
 }
 
+// ids: E032 K14
 #[tokio::test]
 async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
     let world = world().await;

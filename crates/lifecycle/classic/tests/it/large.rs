@@ -8,6 +8,7 @@ use mainstay_client::Patch;
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
+// ids: E084
 #[tokio::test]
 async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out() {
     let world = World::start(&[]).await;

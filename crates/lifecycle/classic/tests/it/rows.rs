@@ -139,7 +139,7 @@ async fn a_mount_of_a_volume_that_is_not_there_fails_the_version_in_words() {
     assert!(message.contains("volumeMounts[0].name: Not found: \"gone\""), "{message}");
 }
 
-// ids: CAT-03 SCO-09 SCO-10
+// ids: CAT-03 SCO-09 SCO-10 CL-RES-06
 #[tokio::test]
 async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
     let world = World::start(&["1.0.0"]).await;
@@ -326,4 +326,104 @@ async fn what_people_change_in_a_version_stays_until_the_next_one() {
     world.publish(&["1.0.0", "1.1.0"]);
     world.succeeded("anvil.v1.1.0").await;
     image("example.com/anvil:v1.1.0").await;
+}
+
+// ids: SCO-04
+#[tokio::test]
+async fn an_account_that_a_group_gets_or_loses_counts_from_the_next_upgrade_on() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let account =
+        "{apiVersion: v1, kind: ServiceAccount, metadata: {name: installer, namespace: team}}";
+    world.cluster.apply_yaml(account).await;
+    let cluster = world.cluster.cluster();
+    let set = |account: Value| Patch::Merge(json!({"spec": {"serviceAccountName": account}}));
+    let groups = &OPERATOR_GROUP;
+    cluster.patch(groups, Some("team"), "og", &set("installer".into())).await.unwrap();
+    let known = |it: &Object| it.str(&["status", "serviceAccountRef", "name"]) == Some("installer");
+    world.cluster.wait_for(groups, Some("team"), "og", known).await;
+    // What runs goes on with what it has; what comes next is held to the account.
+    world.succeeded("anvil.v1.0.0").await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    let refused = |all: &[&Object]| {
+        all.iter().any(|it| {
+            it.str(&["status", "message"]).is_some_and(|it| {
+                it.contains("is forbidden: User \"system:serviceaccount:team:installer\"")
+            })
+        })
+    };
+    world.plans(refused).await;
+    world.succeeded("anvil.v1.0.0").await;
+    cluster.patch(groups, Some("team"), "og", &set(Value::Null)).await.unwrap();
+    world.succeeded("anvil.v1.1.0").await;
+}
+
+/// A definition with a stored version and an older one that is served.
+fn two_versions(edit: impl FnOnce(&mut Value)) -> Value {
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {
+            "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                "size": {"type": "integer"},
+            }}},
+        }}})
+    };
+    let mut it = crd();
+    it["spec"]["versions"] = json!([version("v1", true), version("v0", false)]);
+    edit(&mut it["spec"]["versions"]);
+    it
+}
+
+/// What the spec of the stored version consists of.
+fn fields(versions: &mut Value) -> &mut Value {
+    &mut versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+}
+
+/// A change of the versions of a definition.
+type Change = fn(&mut Value);
+
+// ids: E075
+#[tokio::test]
+async fn a_definition_is_upgraded_unless_an_object_does_not_fit_it() {
+    let changes: [(Change, &str); 4] = [
+        (|it| fields(it)["colour"] = json!({"type": "string"}), "Complete"),
+        (|it| fields(it)["size"]["maximum"] = 5.into(), "Failed"),
+        (|it| drop(it.as_array_mut().unwrap().pop()), "Complete"),
+        (|it| it[1]["deprecated"] = true.into(), "Complete"),
+    ];
+    for (change, wanted) in changes {
+        let mut world = World::start(&[]).await;
+        world.pause().await;
+        world.timeouts.plan = std::time::Duration::from_millis(300);
+        world.resume().await;
+        let publish = |versions: &[&str]| {
+            world.publish_edited(versions, |version, bundle| {
+                let crd = match version {
+                    "1.0.0" => two_versions(|_| ()),
+                    _ => two_versions(change),
+                };
+                bundle["properties"][3] = object(&crd);
+            });
+        };
+        publish(&["1.0.0"]);
+        world.group("og").await;
+        world.subscribe(json!({})).await;
+        world.succeeded("anvil.v1.0.0").await;
+        latest(&world, "anvil", "anvil.v1.0.0").await;
+        let anvil = json!({
+            "apiVersion": "forge.example.com/v1", "kind": "Anvil",
+            "metadata": {"name": "big", "namespace": "team"}, "spec": {"size": 30},
+        });
+        world.cluster.apply(Object::from_value(anvil).unwrap()).await;
+        publish(&["1.0.0", "1.1.0"]);
+        let ended = move |all: &[&Object]| {
+            all.iter().any(|it| {
+                it.array(&["spec", "clusterServiceVersionNames"])[0] == "anvil.v1.1.0"
+                    && it.str(&["status", "phase"]) == Some(wanted)
+            })
+        };
+        world.plans(ended).await;
+    }
 }

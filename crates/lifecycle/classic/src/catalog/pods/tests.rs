@@ -154,6 +154,28 @@ fn one_pod_serves_and_what_does_not_goes() {
     }
 }
 
+// ids: K06
+#[test]
+fn pods_are_restricted_as_the_catalog_asks_or_else_as_its_namespace_enforces() {
+    for (asked, enforced, restricted) in [
+        ("", None, false),
+        ("", Some("baseline"), false),
+        ("", Some("restricted"), true),
+        ("legacy", Some("restricted"), false),
+        ("restricted", None, true),
+        ("restricted", Some("baseline"), true),
+    ] {
+        let source = config(|it| it.security_context_config = asked.to_owned());
+        let labels = enforced.map(|it| (ENFORCE.to_owned(), it.to_owned())).into_iter().collect();
+        let made = wanted(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
+        let spec = made.to_value()["spec"].clone();
+        assert_eq!(spec.get("securityContext").is_some(), restricted, "{asked} {enforced:?}");
+        let container = &spec["containers"][0]["securityContext"];
+        assert_eq!(container["allowPrivilegeEscalation"] == false, restricted);
+        assert_eq!(container["capabilities"] == json!({"drop": ["ALL"]}), restricted);
+    }
+}
+
 #[test]
 fn memory_limits_are_whole_binary_numbers() {
     for (given, wanted) in
