@@ -2,7 +2,7 @@
 
 use super::{
     Client, Inner, RegistryError, Security,
-    send::{Call, Payload, Repository, follow, shown},
+    send::{At, Call, Payload, Repository, follow, shown},
 };
 use crate::{
     digest::Digest,
@@ -123,7 +123,9 @@ impl Inner {
             let why = "it does not say where to upload to".to_owned();
             return Err(RegistryError::Answer { url: shown(&begin.url), why });
         };
-        let location = follow(&begin.url, location)?;
+        // A registry without TLS was asked at another address than at first.
+        let from = answer.extensions().get::<At>().map_or(begin.url.as_str(), |at| &at.0);
+        let location = follow(from, location)?;
         let joint = if location.contains('?') { '&' } else { '?' };
         let digest_text = crate::url::encode(&digest.to_string());
         let mut put = Call::get(format!("{location}{joint}digest={digest_text}"));

@@ -218,6 +218,8 @@ impl Inner {
             };
             let status = answer.status();
             if call.fine.contains(&status.as_u16()) {
+                let mut answer = answer;
+                answer.extensions_mut().insert(At(url));
                 return Ok(answer);
             }
             if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
@@ -539,6 +541,10 @@ impl Inner {
         }
     }
 }
+
+/// The address that an answer came from: an extension of it.
+#[derive(Clone, Debug)]
+pub(super) struct At(pub(super) String);
 
 /// Why there is no answer.
 enum Trip {

@@ -170,7 +170,9 @@ async fn a_real_registry_without_tls_and_with_it() {
     let root = folder.path();
     let plain = start(root, "plain", Value::Null, None).await;
     there_and_back(&client(&[], None), &plain.address, Security::Plain, root).await;
-    there_and_back(&client(&[], None), &plain.address, Security::Insecure, root).await;
+    // One that has nothing yet, so that everything has to be sent.
+    let other = start(root, "other", Value::Null, None).await;
+    there_and_back(&client(&[], None), &other.address, Security::Insecure, root).await;
     let files = files(root, "tls");
     let tls = start(root, "secure", Value::Null, Some(&files)).await;
     let trusting = client(&[&files.authority], None);

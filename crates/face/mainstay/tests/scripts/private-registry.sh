@@ -22,7 +22,7 @@ registry=127.0.0.1:$port
 cat >auth.json <<JSON
 {"auths": {"$registry": {"auth": "$(printf kiwi:fruit | base64)"}}}
 JSON
-mainstay catalog build "$SAMPLE" "$registry/fruit/catalog:v1" --authfile auth.json --plain-http
+mainstay catalog build "$SAMPLE" "$registry/fruit/catalog:v1" --authfile auth.json
 
 # Without a pull secret the catalog says that it may not be read.
 kubectl apply -f - <<YAML
