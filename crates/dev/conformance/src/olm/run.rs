@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a case may take in all.
-const LONGEST: Duration = Duration::from_secs(150);
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// How a step compares.
 #[derive(Clone, Debug, Default)]
