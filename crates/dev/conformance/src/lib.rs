@@ -42,3 +42,4 @@ pub mod scenario;
 pub mod score;
 pub mod server;
 mod vars;
+pub mod walk;

@@ -12,6 +12,7 @@ use mainstay_conformance::opm;
 use mainstay_conformance::scenario::{self, Scenario, Selection};
 use mainstay_conformance::score;
 use mainstay_conformance::server::Server;
+use mainstay_conformance::walk;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -87,6 +88,26 @@ struct ClassicCases {
     jobs: Option<usize>,
 }
 
+#[derive(Args)]
+struct Walks {
+    /// A catalog to walk, `NAME=FOLDER`: of files, or of folders of bundles (`PACKAGE/VERSION`).
+    /// Without one, the published ones of the folder that `MAINSTAY_TESTDATA` names.
+    #[arg(long)]
+    catalog: Vec<String>,
+    /// Only these packages, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    package: Vec<String>,
+    /// Write the page to this file instead of printing it.
+    #[arg(long)]
+    table: Option<PathBuf>,
+    /// Fail if the page is not what this file has.
+    #[arg(long, conflicts_with = "table")]
+    check: Option<PathBuf>,
+    /// How many packages walk at the same time; twice the number of cores unless given.
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
 #[derive(Subcommand)]
 enum Task {
     /// Holds the embedded API against the recordings.
@@ -129,6 +150,9 @@ enum Task {
     /// Holds OLM classic against the recorded behaviour of the original, `answers/olm-classic.tar.xz` in
     /// the folder that `MAINSTAY_TESTDATA` names.
     Classic(ClassicCases),
+    /// Has every package of published catalogs updated from its oldest to its newest version, and makes
+    /// a page of what became of it.
+    Walk(Walks),
     /// Counts scenarios and invocations of kubectl.
     List {
         #[command(flatten)]
@@ -156,12 +180,15 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     if let Task::Classic(which) = &task {
         return hold_classic(&home, which, most).await;
     }
+    if let Task::Walk(which) = &task {
+        return walks(which).await;
+    }
     let kubectl = Kubectl::find(kubectl.as_deref());
     let all = scenario::all(&home)?;
     let differences = Differences::read(&home)?;
     match task {
         // Above: nothing of a cluster is needed.
-        Task::Opm(_) | Task::Classic(_) => Ok(()),
+        Task::Opm(_) | Task::Classic(_) | Task::Walk(_) => Ok(()),
         Task::List { which } => {
             let (wanted, _) = choose(&all, which)?;
             let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
@@ -342,6 +369,53 @@ async fn hold_classic(home: &Path, which: &ClassicCases, most: usize) -> anyhow:
         bail!("not all cases are as they shall be\n{}", faults.join("\n"));
     }
     Ok(())
+}
+
+async fn walks(which: &Walks) -> anyhow::Result<()> {
+    let mut stocks = Vec::new();
+    for catalog in &which.catalog {
+        let (name, folder) = catalog.split_once('=').context("a catalog is NAME=FOLDER")?;
+        stocks.push(walk::Stock::read(name, Path::new(folder))?);
+    }
+    if stocks.is_empty() {
+        stocks = walk::published()?.context("the published catalogs are not at hand")?;
+    }
+    let mut items: Vec<walk::Item> = stocks.iter().flat_map(|it| it.items()).collect();
+    items.retain(|it| which.package.is_empty() || which.package.contains(&it.package));
+    if items.is_empty() {
+        bail!("no package is meant by that");
+    }
+    let count = items.len();
+    let items = std::sync::Arc::new(items);
+    let done = std::sync::atomic::AtomicUsize::new(1);
+    // What is known so far, for whoever waits.
+    let hear = |it: &walk::Walk| {
+        let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        eprintln!("{at}/{count} {} {}: {:?} {:?}", it.catalog, it.package, it.seen, it.end);
+    };
+    let walked = walk::walk(&items, which.jobs.unwrap_or_else(walk::jobs), hear).await;
+    let page = walk::table(&items, &walked);
+    if let Some(path) = &which.check {
+        let old = std::fs::read_to_string(path);
+        let old = old.with_context(|| format!("read {}", path.display()))?;
+        if let Some((old, new)) = old.lines().zip(page.lines()).find(|(old, new)| old != new) {
+            bail!("{} is not what became of it:\n- {old}\n+ {new}", path.display());
+        }
+        if old != page {
+            bail!("{} has another number of lines", path.display());
+        }
+        println!("walks: {count} packages, as in {}", path.display());
+        return Ok(());
+    }
+    match &which.table {
+        Some(path) => {
+            std::fs::write(path, page).with_context(|| format!("write {}", path.display()))
+        }
+        None => {
+            print!("{page}");
+            Ok(())
+        }
+    }
 }
 
 async fn real(kubeconfig: &Path) -> anyhow::Result<Server> {

@@ -21,6 +21,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tower::Service;
 
 /// A request that is about to be sent.
@@ -59,10 +60,14 @@ pub enum Fate {
     Unanswered,
     /// Something on the way refuses it with this code, and the server never hears of it.
     Refused(u16),
-    /// The server gets it twice, one after the other; the answer is that to the second.
+    /// The server gets it twice, one after the other; the answer is that to the second. A watch is
+    /// opened twice, and nobody listens to the first.
     Twice,
-    /// It arrives later, so that requests sent after it arrive before.
+    /// It arrives later.
     Late(Duration),
+    /// It arrives after so many requests that are sent after it; or a little later, where these do not
+    /// come because they wait for it.
+    Behind(usize),
     /// Every part of the answer takes so much longer. What a watch tells is that old.
     Slow(Duration),
     /// The answer ends after so many parts, as a watch does when a server goes away.
@@ -74,7 +79,8 @@ impl TestCluster {
     pub fn troubled(&self, judge: impl Fn(&Asked) -> Fate + Send + Sync + 'static) -> Cluster {
         let service = self.server().service(Identity::admin());
         let judge = Arc::new(judge);
-        let (sent, wrote) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let wrote = AtomicUsize::new(0);
+        let sent = watch::Sender::new(0);
         let service = tower::service_fn(move |request: Request<Body>| {
             let target = request.uri().path_and_query().map(ToString::to_string);
             let method = request.method().clone();
@@ -83,17 +89,30 @@ impl TestCluster {
             } else {
                 wrote.fetch_add(1, Ordering::SeqCst)
             };
-            let asked = Asked {
-                number: sent.fetch_add(1, Ordering::SeqCst),
-                writes,
-                method,
-                target: target.unwrap_or_default(),
-            };
-            send(service.clone(), request, judge(&asked)).boxed()
+            let mut number = 0;
+            sent.send_modify(|sent| {
+                number = *sent;
+                *sent += 1;
+            });
+            let asked = Asked { number, writes, method, target: target.unwrap_or_default() };
+            let (fate, mut sent) = (judge(&asked), sent.subscribe());
+            let service = service.clone();
+            async move {
+                if let Fate::Behind(others) = fate {
+                    let passed = sent.wait_for(|sent| *sent > asked.number + others);
+                    // Both are as good: they passed, or they do not come.
+                    let _ = tokio::time::timeout(OVERTAKEN, passed).await;
+                }
+                send(service, request, fate, asked.is_watch()).await
+            }
+            .boxed()
         });
         Cluster::new(kube::Client::new(service, "default"))
     }
 }
+
+/// How long a request waits for others to overtake it.
+const OVERTAKEN: Duration = Duration::from_millis(100);
 
 /// The body of an answer.
 type Answer = UnsyncBoxBody<Bytes, io::Error>;
@@ -106,6 +125,7 @@ async fn send<S, B>(
     mut service: S,
     request: Request<Body>,
     fate: Fate,
+    is_watch: bool,
 ) -> Result<Response<Answer>, io::Error>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>,
@@ -121,10 +141,12 @@ where
         Fate::Late(time) => tokio::time::sleep(time).await,
         Fate::Twice => {
             let Ok(first) = service.call(again()).await;
-            // To its end, as a server would have sent it.
-            let _ = first.into_body().collect().await;
+            // To its end, as a server would have sent it; that of a watch does not come.
+            if !is_watch {
+                let _ = first.into_body().collect().await;
+            }
         }
-        Fate::Pass | Fate::Unanswered | Fate::Slow(_) | Fate::Cut(_) => {}
+        Fate::Pass | Fate::Unanswered | Fate::Slow(_) | Fate::Cut(_) | Fate::Behind(_) => {}
     }
     let Ok(response) = service.call(again()).await;
     let (head, body) = response.into_parts();

@@ -62,6 +62,21 @@ impl Error {
         self.status().is_some_and(|status| status.code == Reason::Expired.code())
     }
 
+    /// Whether nobody has decided anything: the server could not be reached, the connection broke, or
+    /// a server or something before it was too busy or not well. The same request may succeed at once.
+    /// A failure inside the server that it tells itself, as of a webhook that does not answer, is a
+    /// decision.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Transport(_) | Self::Answer(_) => true,
+            Self::Status(status) => match status.code {
+                429 | 502..=504 => true,
+                500 => status.reason == Reason::Unknown,
+                _ => false,
+            },
+        }
+    }
+
     /// Whether creation was refused because its namespace is being deleted. Retrying is pointless.
     pub fn is_namespace_terminating(&self) -> bool {
         self.status().is_some_and(|status| {

@@ -2,7 +2,7 @@
 
 use crate::backoff::now;
 use crate::queue::Queue;
-use crate::{Backoff, Cache};
+use crate::{Backoff, Cache, Error};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -214,6 +214,18 @@ impl<K: Clone + Eq + Hash> ControllerHandle<K> {
     }
 }
 
+/// The longest pause after a failure in which nobody has decided anything, see [`Error::is_passing`].
+/// A server that is away is asked so often for each key, by no more than a controller's few workers;
+/// over a connection that loses every third request, longer pauses would add up to minutes.
+const PASSING: Duration = Duration::from_secs(1);
+
+/// Whether an error, or what caused it, is one of the API that may pass by itself.
+fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |it| it.source())
+        .filter_map(|it| it.downcast_ref::<Error>())
+        .any(Error::is_passing)
+}
+
 struct Run<R: Reconciler> {
     name: &'static str,
     queue: Queue<R::Key>,
@@ -257,8 +269,8 @@ impl<R: Reconciler> Run<R> {
                 }
             }
             Ok(Err(error)) => {
-                let (wait, before) = self.failed(key);
-                let error = &error as &dyn std::error::Error;
+                let error: &(dyn std::error::Error + 'static) = &error;
+                let (wait, before) = self.failed(key, is_passing(error));
                 // A first failure is mostly somebody else's write in between.
                 if before == 0 {
                     tracing::debug!(controller = self.name, %key, error, ?wait, "cannot reconcile yet");
@@ -268,7 +280,7 @@ impl<R: Reconciler> Run<R> {
             }
             Err(panic) => {
                 self.counters.panicked.fetch_add(1, Ordering::Relaxed);
-                let (wait, _) = self.failed(key);
+                let (wait, _) = self.failed(key, false);
                 let message = panic
                     .downcast_ref::<&str>()
                     .map(|text| (*text).to_owned())
@@ -279,13 +291,15 @@ impl<R: Reconciler> Run<R> {
         }
     }
 
-    /// Counts a failure and returns the wait and how many failures there were before in a row.
-    fn failed(&self, key: &R::Key) -> (Duration, u32) {
+    /// Counts a failure and returns the wait and how many failures there were before in a row. What
+    /// passes is waited for in short pauses.
+    fn failed(&self, key: &R::Key, passing: bool) -> (Duration, u32) {
         self.counters.failed.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
         let before = *count;
-        let wait = self.backoff.wait_after(before);
+        let longest = if passing { PASSING } else { Duration::MAX };
+        let wait = self.backoff.wait_after(before).min(longest);
         *count = before.saturating_add(1);
         drop(failures);
         self.queue.add_after(key.clone(), wait);
@@ -301,6 +315,48 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("not yet")]
     struct NotYet;
+
+    /// As the errors of controllers are: what was being done, and below it what the API said.
+    #[derive(Debug, thiserror::Error)]
+    #[error("writing")]
+    struct Writing(#[source] Error);
+
+    /// Fails always: with what passes by itself, or with a refusal.
+    struct Unlucky {
+        calls: Arc<Mutex<Vec<(String, tokio::time::Instant)>>>,
+    }
+
+    impl Reconciler for Unlucky {
+        type Key = String;
+        type Error = Writing;
+
+        async fn reconcile(&self, key: &String) -> Result<Action, Writing> {
+            self.calls.lock().push((key.clone(), crate::backoff::now()));
+            let mut status = mainstay_object::Status::bad_request("no");
+            status.code = if key == "away" { 503 } else { 400 };
+            Err(Writing(Error::Status(status)))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_away_is_asked_every_second_and_one_that_refuses_every_minute() {
+        let calls = Arc::default();
+        let stop = CancellationToken::new();
+        let controller = Controller::new("test");
+        let queue = controller.queue();
+        queue.add("away".to_owned());
+        queue.add("refused".to_owned());
+        let handle = controller.start(Unlucky { calls: Arc::clone(&calls) }, stop.clone());
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        let longest = |key: &str| {
+            let calls = calls.lock();
+            let times: Vec<_> = calls.iter().filter(|it| it.0 == key).map(|it| it.1).collect();
+            times.windows(2).map(|it| (it[1] - it[0]).as_secs_f64().round()).fold(0.0, f64::max)
+        };
+        assert_eq!((longest("away"), longest("refused")), (1.0, 60.0));
+        stop.cancel();
+        handle.ended().await;
+    }
 
     #[derive(Default)]
     struct Script {

@@ -4,6 +4,7 @@ mod phases;
 
 use crate::{Icon, Kind, Time, View, resources};
 use mainstay_object::Resource;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,19 @@ pub type ClusterServiceVersion = View<ClusterServiceVersionSpec, ClusterServiceV
 
 impl Kind for ClusterServiceVersion {
     const RESOURCE: Resource = resources::CLUSTER_SERVICE_VERSION;
+}
+
+/// Something of which only the API server knows whether it is right: its schema asks for bytes, and
+/// manifests have anything. Read as it is, so that a wrong one is refused with the field's name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Raw(pub Value);
+
+#[cfg(feature = "schema")]
+impl crate::schema::Shape for Raw {
+    fn shape(_: &str) -> Value {
+        serde_json::json!({"type": "string"})
+    }
 }
 
 view! {
@@ -253,7 +267,7 @@ view! {
             /// Name for people.
             "displayName" display_name: String;
             /// A value, as JSON in base64.
-            "value" value: Option<String>, with {"format": "byte"};
+            "value" value: Option<Raw>, with {"format": "byte"};
             /// What user interfaces make of it.
             "x-descriptors" x_descriptors: Vec<String>;
         }

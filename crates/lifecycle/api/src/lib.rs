@@ -48,7 +48,7 @@ pub use csv::{
     ClusterServiceVersionSpec, ClusterServiceVersionStatus, CrdDescription, CsvPhase, CsvReason,
     CustomResourceDefinitions, DependentStatus, DeploymentPermissions, DeploymentSpec,
     GroupVersionKind, InstallMode, InstallModeType, InstallStrategy, InstallStrategyDetails, Link,
-    Maintainer, PendingDeletion, PendingInstance, Provider, RelatedImage, RequirementState,
+    Maintainer, PendingDeletion, PendingInstance, Provider, Raw, RelatedImage, RequirementState,
     RequirementStatus, WebhookDescription, WebhookKind,
 };
 pub use install_plan::{

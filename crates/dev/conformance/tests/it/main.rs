@@ -3,3 +3,4 @@
 mod classic;
 mod opm;
 mod recordings;
+mod walks;

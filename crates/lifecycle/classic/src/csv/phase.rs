@@ -12,7 +12,8 @@ use crate::operator_group::apis::{self, ApiSet, Outcome};
 use crate::operator_group::modes::Modes;
 use crate::operator_group::targets;
 use mainstay_api::{
-    ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, Time, UpgradeStrategy, names,
+    ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, RequirementState, RequirementStatus,
+    Time, UpgradeStrategy, names,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -261,6 +262,11 @@ fn pending(world: &World<'_>) -> Decision {
     }
     let (met, found) = requirements::check(csv, world.seen);
     if !met {
+        // Its successor has taken its accounts before it could use them: it can never run, and the
+        // successor waits for it to step aside.
+        if let Some((name, _)) = replaced_by(world).filter(|_| only_accounts(&found)) {
+            return Decision::Move(being_replaced(name).with(found));
+        }
         let step = Move::to(
             CsvPhase::Pending,
             CsvReason::RequirementsNotMet,
@@ -289,6 +295,18 @@ fn pending(world: &World<'_>) -> Decision {
         )
         .with(found),
     )
+}
+
+fn being_replaced(name: &str) -> Move {
+    let message = format!("being replaced by csv: {name}");
+    Move::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
+}
+
+/// Whether nothing but accounts is missing or not as it should be.
+fn only_accounts(found: &[RequirementStatus]) -> bool {
+    let good = [RequirementState::Present, RequirementState::Satisfied];
+    let mut unmet = found.iter().filter(|it| !good.contains(&it.status));
+    unmet.all(|it| it.kind == "ServiceAccount")
 }
 
 fn owner_conflict(world: &World<'_>) -> Option<Move> {
@@ -376,11 +394,7 @@ fn installing(world: &World<'_>) -> Decision {
 
 fn succeeded(world: &World<'_>) -> Decision {
     if let Some((name, _)) = replaced_by(world) {
-        return Decision::Move(Move::to(
-            CsvPhase::Replacing,
-            CsvReason::BeingReplaced,
-            format!("being replaced by csv: {name}"),
-        ));
+        return Decision::Move(being_replaced(name));
     }
     if let Some(step) = unsupported(world.csv) {
         return Decision::Move(step);

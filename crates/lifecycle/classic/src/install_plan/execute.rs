@@ -72,7 +72,7 @@ pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError
     StepError {
         message: if what.is_empty() { said } else { format!("{what}: {said}") },
         forbidden: error.is_forbidden(),
-        away: error.status().is_none_or(|it| matches!(it.code, 429 | 503 | 504)),
+        away: error.is_passing(),
         report: None,
     }
 }

@@ -8,6 +8,7 @@ use mainstay_api::resources::{
 use mainstay_client::{ListParams, Selection};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::{Asked, Fate, PATIENCE};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -185,7 +186,7 @@ fn settle(value: &mut Value, names: &[(String, String)]) {
 }
 
 /// Waits until the cluster is as wanted; says what differs if it never is.
-async fn ends_as(world: &World, wanted: &BTreeMap<String, Value>, how: &str) {
+async fn ends_as(world: &World, wanted: &BTreeMap<String, Value>, how: impl Fn() -> String) {
     let compare = async {
         loop {
             let found = state(world).await;
@@ -207,15 +208,23 @@ async fn ends_as(world: &World, wanted: &BTreeMap<String, Value>, how: &str) {
             told.push(format!("{key}\n  wanted {}\n  found  {}", text(left), text(right)));
         }
     }
-    panic!("{how}: another end\n{}", told.join("\n"));
+    panic!("{}\nanother end\n{}", how(), told.join("\n"));
 }
 
-/// The end without any trouble, and how many writes it takes.
-async fn plain(work: Work) -> (BTreeMap<String, Value>, usize) {
+/// How many requests a piece of work takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Requests {
+    all: usize,
+    writes: usize,
+}
+
+/// The end without any trouble, and how many requests it takes.
+async fn plain(work: Work) -> (BTreeMap<String, Value>, Requests) {
     let mut world = work.ready().await;
-    let count = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&count);
+    let (all, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (every, seen) = (Arc::clone(&all), Arc::clone(&count));
     let cluster = world.cluster.troubled(move |asked| {
+        every.fetch_max(asked.number + 1, Ordering::SeqCst);
         if asked.is_write() {
             seen.fetch_max(asked.writes + 1, Ordering::SeqCst);
         }
@@ -232,7 +241,8 @@ async fn plain(work: Work) -> (BTreeMap<String, Value>, usize) {
         }
     };
     world.pause().await;
-    (end, count.load(Ordering::SeqCst))
+    let [all, writes] = [all, count].map(|it| it.load(Ordering::SeqCst));
+    (end, Requests { all, writes })
 }
 
 /// Kills the controllers after so many writes, and starts them again.
@@ -258,7 +268,7 @@ async fn killed(work: Work, after: usize, wanted: &BTreeMap<String, Value>) {
     }
     world.pause().await;
     world.resume().await;
-    ends_as(&world, wanted, &format!("{work:?}, killed after {after} writes")).await;
+    ends_as(&world, wanted, || format!("{work:?}, killed after {after} writes")).await;
     world.pause().await;
 }
 
@@ -269,7 +279,7 @@ async fn side_by_side(runs: impl Iterator<Item = impl Future<Output = ()>>) {
 }
 
 async fn killed_after_each_write(work: Work) {
-    let (end, writes) = plain(work).await;
+    let (end, Requests { writes, .. }) = plain(work).await;
     assert!(writes > 5, "{writes}");
     side_by_side((0..=writes).map(|after| killed(work, after, &end))).await;
 }
@@ -324,25 +334,143 @@ fn trouble(seed: u64, asked: &Asked) -> Fate {
 }
 
 async fn over_a_bad_connection(work: Work, seed: u64, wanted: &BTreeMap<String, Value>) {
+    let how = format!("{work:?} with seed {seed}");
+    disturbed(work, move |asked| trouble(seed, asked), wanted, &how).await;
+}
+
+/// Does the work over a connection of which `judge` says what goes wrong: the end is that of the
+/// undisturbed work, and then nothing is written any more.
+async fn disturbed(
+    work: Work,
+    judge: impl Fn(&Asked) -> Fate + Send + Sync + 'static,
+    wanted: &BTreeMap<String, Value>,
+    how: &str,
+) {
     let mut world = work.ready().await;
-    let cluster = world.cluster.troubled(move |asked| trouble(seed, asked));
+    let writes = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (count, all, clock) = (Arc::clone(&writes), Arc::clone(&asked), world.cluster.clock());
+    let cluster = world.cluster.troubled(move |asked| {
+        if asked.is_write() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        let fate = judge(asked);
+        let Asked { number, method, target, .. } = asked;
+        all.lock().push(format!("{} {number} {method} {target}: {fate:?}", clock.now()));
+        fate
+    });
     world.resume_over(&cluster).await;
-    ends_as(&world, wanted, &format!("{work:?} with seed {seed}")).await;
+    let last = || {
+        let asked = asked.lock();
+        let last = asked.iter().rev().take(60).rev().cloned().collect::<Vec<_>>();
+        format!("{how}; at {} it had asked for\n{}", clock.now(), last.join("\n"))
+    };
+    ends_as(&world, wanted, last).await;
+    let rest = async {
+        let mut before = None;
+        while before != Some(writes.load(Ordering::SeqCst)) {
+            before = Some(writes.load(Ordering::SeqCst));
+            tokio::time::sleep(CALM).await;
+        }
+    };
+    let rests = tokio::time::timeout(PATIENCE, rest).await;
+    assert!(rests.is_ok(), "{how}: it does not stop writing");
     world.pause().await;
 }
 
-/// How many seeds are tried; more where there is time.
+/// After so long without a write there is none any more: it is longer than the first pauses of whoever
+/// tries again.
+const CALM: Duration = Duration::from_millis(250);
+
+/// Whether everything is tried; it takes minutes.
 #[expect(clippy::disallowed_methods, reason = "the depth of a test is not configuration")]
-fn seeds() -> u64 {
-    if std::env::var_os("MAINSTAY_DEEP").is_some() { 500 } else { 24 }
+fn deep() -> bool {
+    std::env::var_os("MAINSTAY_DEEP").is_some()
 }
 
-async fn over_bad_connections(work: Work) {
+async fn over_bad_connections(work: Work, quick: u64) {
     let (end, _) = plain(work).await;
-    side_by_side((0..seeds()).map(|seed| over_a_bad_connection(work, seed, &end))).await;
+    let seeds = if deep() { 500 } else { quick };
+    side_by_side((0..seeds).map(|seed| over_a_bad_connection(work, seed, &end))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_install_over_a_bad_connection_ends_as_over_a_good_one() {
-    over_bad_connections(Work::Install).await;
+    over_bad_connections(Work::Install, 12).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_over_a_bad_connection_ends_as_over_a_good_one() {
+    over_bad_connections(Work::Upgrade, 6).await;
+}
+
+/// What can become of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Something on the way refuses it.
+    Fails,
+    /// It or its answer takes longer.
+    Delayed,
+    /// It arrives twice.
+    Duplicated,
+    /// Others overtake it.
+    Reordered,
+    /// It does not arrive.
+    Dropped,
+    /// Its answer does not arrive.
+    Unanswered,
+}
+
+impl Kind {
+    const ALL: [Self; 6] = [
+        Self::Fails,
+        Self::Delayed,
+        Self::Duplicated,
+        Self::Reordered,
+        Self::Dropped,
+        Self::Unanswered,
+    ];
+
+    fn fate(self, asked: &Asked) -> Fate {
+        match self {
+            Self::Fails => Fate::Refused([429, 500, 503, 504][asked.number / 7 % 4]),
+            Self::Delayed if asked.is_watch() => Fate::Slow(Duration::from_millis(10)),
+            Self::Delayed => Fate::Late(Duration::from_millis(30)),
+            Self::Duplicated => Fate::Twice,
+            Self::Reordered => Fate::Behind(4),
+            Self::Dropped => Fate::Lost,
+            Self::Unanswered if asked.is_watch() => Fate::Cut(1),
+            Self::Unanswered => Fate::Unanswered,
+        }
+    }
+}
+
+/// Every how many requests one meets a fate, where not each has runs of its own.
+const APART: usize = 4;
+
+/// Each request meets each fate once: in a run of its own where there is time, otherwise together with
+/// every fourth, each of which meets another one.
+async fn each_request_meets_each_fate(work: Work) {
+    let (end, requests) = plain(work).await;
+    assert!(requests.all > 50, "{requests:?}");
+    let apart = if deep() { requests.all } else { APART };
+    let runs = (0..Kind::ALL.len()).flat_map(|shift| (0..apart).map(move |at| (shift, at)));
+    side_by_side(runs.map(|(shift, at)| {
+        let how = format!("{work:?}, request {at} of {apart} is {:?}", Kind::ALL[shift]);
+        let (end, recorded) = (&end, requests.all);
+        async move {
+            let judge = move |asked: &Asked| {
+                let meant = asked.number < recorded && asked.number % apart == at;
+                let kind = Kind::ALL[(asked.number / apart + shift) % Kind::ALL.len()];
+                if meant { kind.fate(asked) } else { Fate::Pass }
+            };
+            disturbed(work, judge, end, &how).await;
+        }
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_request_of_an_install_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
+    each_request_meets_each_fate(Work::Install).await;
 }

@@ -397,6 +397,22 @@ fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
 }
 
 #[test]
+fn a_version_whose_accounts_its_successor_has_taken_steps_aside() {
+    let mut stage = pending();
+    let permissions = json!([{"serviceAccountName": "sa", "rules": []}]);
+    stage.csv.spec.install.spec.permissions = serde_json::from_value(permissions).unwrap();
+    let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
+    assert_eq!(told(&stage.decide_at(1)), wanted);
+    stage.peer("a.v3", "a.v2", CsvPhase::Pending);
+    let wanted = "Replacing/BeingReplaced being replaced by csv: a.v3";
+    assert_eq!(told(&stage.decide_at(1)), wanted);
+    // What else it lacks, its successor may lack as well: people have to see it.
+    stage.seen.crds.clear();
+    let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
+    assert_eq!(told(&stage.decide_at(1)), wanted);
+}
+
+#[test]
 fn parts_that_are_not_installed_yet_are_named() {
     let mut stage = pending();
     let spec: Value =

@@ -1,0 +1,268 @@
+//! What became of packages, as a page for people.
+
+use super::stock::{SERVICES, WEBHOOKS};
+use super::{End, Item, Walk};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// How long a reason may be, in characters.
+const LONG: usize = 480;
+/// How many names of a list are told.
+const NAMES: usize = 3;
+
+/// What a walk comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Reached,
+    One,
+    Stops,
+    Refused,
+}
+
+impl Outcome {
+    const ALL: [Self; 4] = [Self::Reached, Self::One, Self::Stops, Self::Refused];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Reached => "reached",
+            Self::One => "one version",
+            Self::Stops => "stops",
+            Self::Refused => "not installed",
+        }
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Reached => "it was updated to the last version of its way, which runs",
+            Self::One => "no version leads to another; the newest one was installed and runs",
+            Self::Stops => "an update on the way is not made",
+            Self::Refused => "not even the first version runs",
+        }
+    }
+
+    pub(super) fn of(walk: &Walk) -> Self {
+        let moved = walk.plan.as_ref().is_some_and(|it| it.hops() > 0);
+        match &walk.end {
+            End::There if moved => Self::Reached,
+            End::There => Self::One,
+            // The first may be installed and not run.
+            End::Stuck(_) if walk.seen.len() > 1 || updating(walk) => Self::Stops,
+            End::Stuck(_) | End::Unreadable(_) => Self::Refused,
+        }
+    }
+}
+
+/// Whether the first version is installed and what is wrong is not about that one.
+fn updating(walk: &Walk) -> bool {
+    let End::Stuck(why) = &walk.end else { return false };
+    let first = walk.seen.first();
+    first.is_some_and(|first| !why.starts_with(&format!("{first}: ")))
+        && walk.plan.as_ref().is_some_and(|it| it.hops() > 0)
+}
+
+/// The page, of walks in the order of their items.
+pub fn table(items: &[Item], walks: &[Walk]) -> String {
+    let mut page = String::from(HEAD);
+    let mut catalogs: Vec<&str> = Vec::new();
+    for walk in walks {
+        if catalogs.last() != Some(&&*walk.catalog) {
+            catalogs.push(&walk.catalog);
+        }
+    }
+    page += "\n| Catalog | Packages |";
+    for outcome in Outcome::ALL {
+        let _ = write!(page, " {} |", outcome.name());
+    }
+    page += "\n|---|---:|---:|---:|---:|---:|\n";
+    let count = |of: &dyn Fn(&&Walk) -> bool| walks.iter().filter(of).count();
+    for catalog in catalogs.iter().map(|it| Some(*it)).chain([None]) {
+        let has = |it: &Walk| catalog.is_none_or(|catalog| it.catalog == catalog);
+        let name = catalog.map_or("all".to_owned(), |it| format!("`{it}`"));
+        let _ = write!(page, "| {name} | {} |", count(&|it| has(it)));
+        for outcome in Outcome::ALL {
+            let _ = write!(page, " {} |", count(&|it| has(it) && Outcome::of(it) == outcome));
+        }
+        page.push('\n');
+    }
+    page.push('\n');
+    for outcome in Outcome::ALL {
+        let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.about());
+    }
+    for catalog in catalogs {
+        let _ = write!(
+            page,
+            "\n## `{catalog}`\n\n| Package | Channel | From | To | Updates | Outcome | Why, and what else |\n|---|---|---|---|---:|---|---|\n"
+        );
+        for (item, walk) in items.iter().zip(walks).filter(|(_, it)| it.catalog == catalog) {
+            page += &row(item, walk);
+        }
+    }
+    page
+}
+
+const HEAD: &str = "# Walks of published packages
+
+*Written by `mainstay-conformance walk --table docs/walks.md`; do not edit.*
+
+Every package of two published sets of operators, installed at the oldest version from which the newest can be reached, and updated to
+that one: each in a cluster of its own in one process, with the catalog and whatever it may need of it, one Subscription with automatic
+approval, and an OperatorGroup with a target that the versions on the way support. Where the way goes on in another channel, the
+Subscription changes to it (`a → b`). The cluster has the kinds `ServiceMonitor` and `PrometheusRule`, which many bundles use and none
+brings; pods are simulated.
+
+`certified-v4.14` is a published catalog with all its channels. `bundles-249` are folders of bundles, the newest three of each package;
+folders say nothing of channels that holds together, so there is one for each package, called as the newest version's default, in which
+each version replaces the one before it.
+
+From, To and Updates say what happened, not what was meant. Where it stopped, the reason is what the cluster says.
+";
+
+fn row(item: &Item, walk: &Walk) -> String {
+    let mut channels: Vec<&str> = Vec::new();
+    for leg in walk.plan.iter().flat_map(|it| &it.legs) {
+        channels.push(&leg.channel);
+    }
+    let version = |name: Option<&String>| name.map_or(String::new(), |it| item.version(it));
+    let cells = [
+        format!("`{}`", item.package),
+        channels.join(" → "),
+        version(walk.plan.as_ref().map(|it| &it.start)),
+        version(walk.seen.last()),
+        walk.seen.len().saturating_sub(1).to_string(),
+        Outcome::of(walk).name().to_owned(),
+        remarks(item, walk).join("; "),
+    ];
+    let cells: Vec<String> =
+        cells.iter().map(|it| it.replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Why it ended where it did, and what else is to be known.
+fn remarks(item: &Item, walk: &Walk) -> Vec<String> {
+    let mut all = Vec::new();
+    match &walk.end {
+        End::There => {}
+        End::Stuck(why) => all.push(reason(item, walk, why)),
+        End::Unreadable(why) => all.push(format!("no bundle of it can be read: {}", short(why))),
+    }
+    if let Some(plan) = &walk.plan {
+        if plan.end() != plan.newest {
+            all.push(format!(
+                "nothing leads to {}, the newest, from an older version",
+                item.version(&plan.newest)
+            ));
+        }
+        match plan.stranded.as_slice() {
+            [] => {}
+            [one] => all.push(format!("no way leads there from {}", item.version(one))),
+            [first, .., last] => all.push(format!(
+                "no way leads there from {} older versions, {} to {}",
+                plan.stranded.len(),
+                item.version(first),
+                item.version(last)
+            )),
+        }
+        let lacks: BTreeSet<&String> =
+            plan.barred.iter().filter_map(|it| item.barred(it)).flatten().collect();
+        let lacks = some(&lacks.into_iter().cloned().collect::<Vec<_>>());
+        match plan.barred.as_slice() {
+            [] => {}
+            [one] => all.push(format!("{} needs {lacks}", item.version(one))),
+            many => all.push(format!("{} older versions need {lacks}", many.len())),
+        }
+        if matches!(walk.end, End::There) {
+            let wanted: Vec<&String> = std::iter::once(&plan.start)
+                .chain(plan.legs.iter().flat_map(|it| &it.hops))
+                .collect();
+            if wanted != walk.seen.iter().collect::<Vec<_>>() {
+                all.push("**another way than the graph says**".to_owned());
+            }
+        }
+    }
+    if !walk.company.is_empty() {
+        all.push(format!("with {}", some(&walk.company)));
+    }
+    if !item.unreadable().is_empty() && item.found().is_some() {
+        all.push(format!("cannot be read: {}", short(&item.unreadable().join("; "))));
+    }
+    all
+}
+
+/// What the cluster says, in words that a reader can act on.
+fn reason(item: &Item, walk: &Walk, why: &str) -> String {
+    if let Some(needs) = waiting(item, walk) {
+        return needs;
+    }
+    for (said, told) in [
+        ("webhook definitions are not supported: ", "its webhooks are not installed yet"),
+        ("owned APIServices are not supported: ", "its API services are not installed yet"),
+    ] {
+        if let Some((before, names)) = why.split_once(said) {
+            let names: Vec<String> = names
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .split(", ")
+                .map(str::to_owned)
+                .collect();
+            let next = next(item, walk, before);
+            return format!("{next}{told}: {}", some(&names));
+        }
+    }
+    if why.contains("constraints not satisfiable") {
+        let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
+        let named = found.filter(|it| why.contains(&format!("bundle {} requires ", it.name)));
+        let needs: BTreeSet<&String> =
+            named.filter_map(|it| item.barred(&it.name)).flatten().collect();
+        let needs: BTreeSet<&String> =
+            needs.into_iter().filter(|it| ![WEBHOOKS, SERVICES].contains(&it.as_str())).collect();
+        let needs: Vec<String> = needs.into_iter().cloned().collect();
+        if !needs.is_empty() {
+            let next = next(item, walk, why);
+            return format!("{next}not alone: it needs {}, which cannot be had here", some(&needs));
+        }
+    }
+    if why.contains("Request entity too large") {
+        return "its install plan would be larger than the API takes, for it has all manifests in it".to_owned();
+    }
+    short(why)
+}
+
+/// Of a version that stays because the next one needs what is not there: which, and what.
+fn waiting(item: &Item, walk: &Walk) -> Option<String> {
+    let plan = walk.plan.as_ref()?;
+    let End::Stuck(why) = &walk.end else { return None };
+    let last = walk.seen.last().filter(|_| why.starts_with(super::place::NO_END))?;
+    let way = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|it| &it.hops));
+    let next = way.skip_while(|it| *it != last).nth(1)?;
+    let needs: Vec<String> = item.barred(next)?.iter().cloned().collect();
+    let version = item.version(next);
+    Some(format!("{version}: not alone: it needs {}, which cannot be had here", some(&needs)))
+}
+
+/// The version that a message is about, if it is an update.
+fn next(item: &Item, walk: &Walk, said: &str) -> String {
+    let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
+    let named = found.filter(|it| said.split([' ', ',', ':']).any(|word| word == &*it.name)).last();
+    match named {
+        Some(bundle) if !walk.seen.is_empty() => format!("{}: ", bundle.version),
+        _ => String::new(),
+    }
+}
+
+/// The first names of a list, and how many more there are.
+fn some(names: &[String]) -> String {
+    let first: Vec<String> = names.iter().take(NAMES).map(|it| format!("`{it}`")).collect();
+    match names.len().saturating_sub(NAMES) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+fn short(text: &str) -> String {
+    if text.chars().count() <= LONG {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(LONG).collect();
+    format!("{cut} …")
+}

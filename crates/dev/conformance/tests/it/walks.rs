@@ -1,0 +1,41 @@
+//! Packages of published catalogs, updated from their oldest to their newest version.
+
+use mainstay_conformance::walk::{self, Item, Stock};
+use mainstay_testdata::{ran, unpack};
+
+/// The page with what became of all of them.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/walks.md");
+
+/// Packages of the published catalog: one that walks over three channels, one that stops, and one that
+/// needs others. Each has a folder of its own, which is a catalog as well.
+const SAMPLE: [(&str, &str); 3] = [
+    ("isovalent-networking", "clife"),
+    ("minio-object-store-operator", "minio-object-store-operator"),
+    ("cpd-platform-operator", "cpd-platform-operator"),
+];
+
+/// What the page says of some packages is still so; `.ci/deep` looks at all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
+    let what = "walks of packages of the published catalog";
+    let Some(data) = unpack("catalog-certified-v4.14", what) else { return };
+    let read = |(folder, _): (&str, &str)| {
+        Stock::read("certified-v4.14", &data.path().join("v4.14").join(folder)).unwrap()
+    };
+    let stocks = SAMPLE.map(read);
+    let items: Vec<Item> = stocks.iter().flat_map(|it| it.items()).collect();
+    let names: Vec<&str> = items.iter().map(|it| &*it.package).collect();
+    assert_eq!(names, SAMPLE.map(|it| it.1));
+    let walks = walk::walk(&items, items.len(), |_| ()).await;
+    let found = walk::table(&items, &walks);
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    for package in names {
+        let row = |text: &str| {
+            let begin = format!("| `{package}` |");
+            let row = text.lines().find(|it| it.starts_with(&begin)).map(str::to_owned);
+            row.unwrap_or_else(|| panic!("there is no row of {package}"))
+        };
+        assert_eq!(row(&found), row(&page));
+        ran(&format!("walk: {}", row(&found)));
+    }
+}
