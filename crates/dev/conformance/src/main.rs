@@ -380,7 +380,7 @@ async fn walks(which: &Walks) -> anyhow::Result<()> {
     if stocks.is_empty() {
         stocks = walk::published()?.context("the published catalogs are not at hand")?;
     }
-    let mut items: Vec<walk::Item> = stocks.iter().flat_map(|it| it.items()).collect();
+    let mut items: Vec<walk::Item> = stocks.iter().flat_map(walk::Stock::items).collect();
     items.retain(|it| which.package.is_empty() || which.package.contains(&it.package));
     if items.is_empty() {
         bail!("no package is meant by that");
@@ -407,15 +407,11 @@ async fn walks(which: &Walks) -> anyhow::Result<()> {
         println!("walks: {count} packages, as in {}", path.display());
         return Ok(());
     }
-    match &which.table {
-        Some(path) => {
-            std::fs::write(path, page).with_context(|| format!("write {}", path.display()))
-        }
-        None => {
-            print!("{page}");
-            Ok(())
-        }
+    if let Some(path) = &which.table {
+        return std::fs::write(path, page).with_context(|| format!("write {}", path.display()));
     }
+    print!("{page}");
+    Ok(())
 }
 
 async fn real(kubeconfig: &Path) -> anyhow::Result<Server> {

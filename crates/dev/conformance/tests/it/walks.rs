@@ -23,7 +23,7 @@ async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
         Stock::read("certified-v4.14", &data.path().join("v4.14").join(folder)).unwrap()
     };
     let stocks = SAMPLE.map(read);
-    let items: Vec<Item> = stocks.iter().flat_map(|it| it.items()).collect();
+    let items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
     let names: Vec<&str> = items.iter().map(|it| &*it.package).collect();
     assert_eq!(names, SAMPLE.map(|it| it.1));
     let walks = walk::walk(&items, items.len(), |_| ()).await;
