@@ -59,6 +59,8 @@ pub struct Settings {
     pub version: Option<String>,
     /// A label of pods that asks for a simulated behaviour as the annotation does.
     pub behaviour_label: Option<String>,
+    /// The behaviour of pods that ask for none.
+    pub behaviour: Option<String>,
 }
 
 impl Default for Settings {
@@ -69,6 +71,7 @@ impl Default for Settings {
             clock: Clock::system(),
             version: None,
             behaviour_label: None,
+            behaviour: None,
         }
     }
 }
@@ -96,7 +99,7 @@ impl TestCluster {
 
     /// A cluster as told.
     pub async fn with(settings: Settings) -> Self {
-        let Settings { workloads, nodes, clock, version, behaviour_label } = settings;
+        let Settings { workloads, nodes, clock, version, behaviour_label, behaviour } = settings;
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
         let authenticator = Arc::new(KEYS.authenticator(clock).expect("the keys are good"));
@@ -120,6 +123,7 @@ impl TestCluster {
                 nodes,
                 root_ca: Some("test certificates".to_owned()),
                 behaviour_label,
+                behaviour,
                 credentials: Some(Arc::new(credentials.expect("the keys are good"))),
                 ..mainstay_workloads::Options::new(clock)
             };

@@ -72,6 +72,9 @@ pub struct Options {
     /// A label of pods that asks for a behaviour where the annotation
     /// [`simulate::ANNOTATION`] does not: for manifests whose annotations are not to be touched.
     pub behaviour_label: Option<String>,
+    /// The behaviour of pods that ask for none; without it they are ready at once, and end well if
+    /// they are of a Job.
+    pub behaviour: Option<String>,
 }
 
 impl Options {
@@ -84,6 +87,7 @@ impl Options {
             credentials: None,
             kubelet_version: "v1.35.0".to_owned(),
             behaviour_label: None,
+            behaviour: None,
         }
     }
 }
@@ -117,7 +121,8 @@ impl Workloads {
             certificates::start(&context, keys, &mut started);
             tokens::start(&context, keys, options.root_ca.as_deref(), &mut started);
         }
-        pod::start(&context, &views, options.behaviour_label.clone(), &mut started);
+        let behaviours = [options.behaviour_label.clone(), options.behaviour.clone()];
+        pod::start(&context, &views, behaviours, &mut started);
         replica_set::start(&context, &views, &mut started);
         deployment::start(&context, &views, &mut started);
         stateful_set::start(&context, &views, &mut started);

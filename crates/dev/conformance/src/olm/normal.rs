@@ -23,6 +23,7 @@ pub(super) struct Names {
 impl Names {
     /// The placeholders of a recording, in which objects are numbered as they were made.
     pub(super) fn of<'a>(recorded: impl Iterator<Item = &'a Value>) -> Self {
+        let mut names = Self::default();
         let mut found: BTreeMap<(String, String), BTreeSet<usize>> = BTreeMap::new();
         for metadata in recorded.map(|it| &it["metadata"]) {
             let text = |key: &str| metadata[key].as_str().unwrap_or_default();
@@ -30,12 +31,17 @@ impl Names {
             let number = text("name").strip_prefix(prefix).filter(|_| !prefix.is_empty());
             let number =
                 number.and_then(|it| it.strip_prefix('{')?.strip_suffix('}')?.parse().ok());
+            let key = || (text("namespace").to_owned(), prefix.to_owned());
             if let Some(number) = number {
-                let key = (text("namespace").to_owned(), prefix.to_owned());
-                found.entry(key).or_default().insert(number);
+                found.entry(key()).or_default().insert(number);
+            } else if !prefix.is_empty() && !text("name").starts_with(prefix) {
+                // A long name was cut to make room, and has no placeholder.
+                let cut = names.recorded.entry(key()).or_default();
+                if !cut.iter().any(|it| it == text("name")) {
+                    cut.push_back(text("name").to_owned());
+                }
             }
         }
-        let mut names = Self::default();
         for ((namespace, prefix), numbers) in found {
             let last = numbers.last().copied().unwrap_or_default();
             let count = names.counts.entry(prefix.clone()).or_default();

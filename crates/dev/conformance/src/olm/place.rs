@@ -50,6 +50,8 @@ impl Place {
         let cluster = TestCluster::with(Settings {
             version: Some(VERSION.to_owned()),
             behaviour_label: Some(BEHAVIOUR.to_owned()),
+            // Nothing there ends by itself, not even pods of Jobs.
+            behaviour: Some("run".to_owned()),
             ..Settings::default()
         })
         .await;

@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Starts the kubelet.
+/// Starts the kubelet. Pods behave as a label of that name says, or else as the second text does.
 pub(crate) fn start(
     context: &Context,
     views: &Views,
-    behaviour_label: Option<String>,
+    [behaviour_label, behaviour]: [Option<String>; 2],
     started: &mut Started,
 ) {
     let controller = Controller::new("pods").workers(8);
@@ -31,6 +31,7 @@ pub(crate) fn start(
         views: views.clone(),
         addresses: Mutex::default(),
         behaviour_label,
+        behaviour,
     };
     let controller = controller.reads(&views.pods).reads(&views.nodes);
     started.controller(controller.start(reconciler, context.stop.clone()));
@@ -91,6 +92,8 @@ struct Reconcile {
     addresses: Mutex<Addresses>,
     /// The label that asks for a behaviour where no annotation does.
     behaviour_label: Option<String>,
+    /// The behaviour where neither does.
+    behaviour: Option<String>,
 }
 
 impl Reconciler for Reconcile {
@@ -174,22 +177,23 @@ impl Reconcile {
         };
         let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
         let now = self.kubelet.clock.now_rfc3339();
-        let mut pod = pod;
-        if let Some(label) = &self.behaviour_label
-            && pod.annotation(simulate::ANNOTATION).is_none()
-            && let Some(behaviour) = pod.label(label).map(str::to_owned)
-        {
-            pod.set_annotation(simulate::ANNOTATION, behaviour);
+        // As if it had the annotation, which is not written.
+        let mut seen = pod.clone();
+        if pod.annotation(simulate::ANNOTATION).is_none() {
+            let asked = self.behaviour_label.as_deref().and_then(|label| pod.label(label));
+            if let Some(behaviour) = asked.or(self.behaviour.as_deref()) {
+                seen.set_annotation(simulate::ANNOTATION, behaviour);
+            }
         }
-        if let Some(status) = simulate::status(&pod, &place, &now) {
+        if let Some(status) = simulate::status(&seen, &place, &now) {
             self.kubelet.write_status(&known::POD, &pod, status.clone()).await?;
-            let told = simulate::notes(&pod, &status);
+            let told = simulate::notes(&seen, &status);
             if !told.is_empty() {
                 self.tell(&pod, view.node.as_deref().unwrap_or_default(), told);
             }
-            pod.set(&["status"], status);
+            seen.set(&["status"], status);
         }
-        Ok(simulate::due(&pod, &now).map_or(Action::Done, Action::After))
+        Ok(simulate::due(&seen, &now).map_or(Action::Done, Action::After))
     }
 }
 

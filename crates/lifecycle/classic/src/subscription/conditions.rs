@@ -23,8 +23,9 @@ pub(crate) fn set(
     {
         return;
     }
-    // The original gives this one no time.
-    let timed = kind != Type::ResolutionFailed;
+    // The original gives no time to those that come of choosing and unpacking.
+    let untimed = [Type::ResolutionFailed, Type::BundleUnpacking, Type::BundleUnpackFailed];
+    let timed = !untimed.contains(&kind);
     let new = SubscriptionCondition {
         kind,
         status: holds,
