@@ -127,7 +127,14 @@ impl Controller {
         let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
         let steps = packed::shortened(&self.context, &resolved.steps, &resolved.lookups).await?;
         let status = plan::status(manual, &steps, &resolved.lookups);
-        let live = match self.fill(&live, &status).await {
+        // It has them already if only the answer was lost.
+        let filled = if plan::has_steps(&live) {
+            self.context.caches.plans.seen(live.resource_version()).await;
+            Ok(live.clone())
+        } else {
+            self.fill(&live, &status).await
+        };
+        let live = match filled {
             Err(error) if error.is_too_large() => {
                 // A plan that can never have its steps is nobody's.
                 let only = DeleteOptions::exactly(&live);

@@ -117,10 +117,19 @@ pub(crate) fn name(subscriptions: &[Subscription], csvs: &[String], attempt: u8)
 }
 
 /// Whether a plan that has the name of a new one is that one, made by a request whose answer was lost.
+/// Meanwhile it may have got its steps, and somebody may have approved it.
 pub(crate) fn is_same(found: &Object, wanted: &Object) -> bool {
-    found.get(&["status", "phase"]).is_none()
-        && !found.is_terminating()
-        && found.get(&["spec"]) == wanted.get(&["spec"])
+    let asked = |plan: &Object| {
+        let mut plan = plan.clone();
+        plan.remove(&["spec", "approved"]);
+        plan.get(&["spec"]).cloned()
+    };
+    !found.is_terminating() && asked(found) == asked(wanted)
+}
+
+/// Whether a plan has its steps.
+pub(crate) fn has_steps(plan: &Object) -> bool {
+    plan.get(&["status", "phase"]).is_some()
 }
 
 /// Which Subscriptions a plan is for, with the version that each gets: told by package and catalog
@@ -288,6 +297,27 @@ mod tests {
 
     fn named(list: Vec<Arc<facts::Plan>>) -> Plans {
         list.into_iter().enumerate().map(|(at, it)| (format!("install-{at}"), it)).collect()
+    }
+
+    #[test]
+    fn a_plan_whose_answer_was_lost_is_known_again_with_its_steps_and_approved() {
+        let object = |value: Value| Object::from_value(value).unwrap();
+        let wanted = json!({
+            "kind": "InstallPlan", "metadata": {"name": "install-x"},
+            "spec": {"generation": 2, "approved": false, "clusterServiceVersionNames": ["a.v1"]},
+        });
+        let mut found = wanted.clone();
+        assert!(is_same(&object(found.clone()), &object(wanted.clone())));
+        assert!(!has_steps(&object(found.clone())));
+        found["status"] = json!({"phase": "RequiresApproval"});
+        found["spec"]["approved"] = true.into();
+        assert!(is_same(&object(found.clone()), &object(wanted.clone())));
+        assert!(has_steps(&object(found.clone())));
+        found["spec"]["generation"] = 3.into();
+        assert!(!is_same(&object(found.clone()), &object(wanted.clone())));
+        found["spec"]["generation"] = 2.into();
+        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        assert!(!is_same(&object(found), &object(wanted)));
     }
 
     // ids: K10

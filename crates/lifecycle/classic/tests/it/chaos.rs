@@ -474,3 +474,7 @@ async fn each_request_meets_each_fate(work: Work) {
 async fn each_request_of_an_install_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
     each_request_meets_each_fate(Work::Install).await;
 }
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_request_of_an_upgrade_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
+    each_request_meets_each_fate(Work::Upgrade).await;
+}
