@@ -331,7 +331,7 @@ mod tests {
         type Error = Writing;
 
         async fn reconcile(&self, key: &String) -> Result<Action, Writing> {
-            self.calls.lock().push((key.clone(), crate::backoff::now()));
+            self.calls.lock().push((key.clone(), now()));
             let mut status = mainstay_object::Status::bad_request("no");
             status.code = if key == "away" { 503 } else { 400 };
             Err(Writing(Error::Status(status)))
