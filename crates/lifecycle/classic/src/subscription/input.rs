@@ -112,7 +112,12 @@ impl Input {
                     },
                 })
                 .collect(),
-            subscriptions: self.subscriptions.iter().map(subscription).chain(planned).collect(),
+            subscriptions: self
+                .subscriptions
+                .iter()
+                .map(|it| self.there(it))
+                .chain(planned)
+                .collect(),
             csvs: self.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
             prohibitions: self
                 .pinned
@@ -130,6 +135,23 @@ impl Input {
         }
     }
 
+    /// A Subscription. The version that its plan has just made is its own, although it does not count
+    /// as installed before the plan is over.
+    fn there(&self, it: &Subscription) -> resolver::Subscription {
+        let status = &it.status;
+        let arrived = self.csvs.contains_key(&status.current_csv);
+        resolver::Subscription {
+            name: it.metadata.name.clone(),
+            package: it.spec.package.clone(),
+            channel: it.spec.channel.clone(),
+            catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
+            starting_csv: it.spec.starting_csv.clone(),
+            installed_csv: if arrived { &status.current_csv } else { &status.installed_csv }
+                .clone(),
+            current_csv: status.current_csv.clone(),
+        }
+    }
+
     /// A Subscription that is as good as there.
     fn planned(&self, it: &facts::Planned) -> resolver::Subscription {
         let is_there = self.csvs.contains_key(&it.version);
@@ -142,18 +164,6 @@ impl Input {
             installed_csv: if is_there { it.version.clone() } else { String::new() },
             current_csv: it.version.clone(),
         }
-    }
-}
-
-fn subscription(it: &Subscription) -> resolver::Subscription {
-    resolver::Subscription {
-        name: it.metadata.name.clone(),
-        package: it.spec.package.clone(),
-        channel: it.spec.channel.clone(),
-        catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
-        starting_csv: it.spec.starting_csv.clone(),
-        installed_csv: it.status.installed_csv.clone(),
-        current_csv: it.status.current_csv.clone(),
     }
 }
 
