@@ -6,6 +6,7 @@ use mainstay_conformance::scenario;
 /// Every case that agreed still does, and every difference that is listed is needed.
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_behaviour_of_classic_is_ours() {
+    let _alone = crate::ALONE.lock().await;
     let what = "recorded behaviour of OLM classic";
     let Some(data) = mainstay_testdata::unpack("answers/olm-classic", what) else { return };
     let cases = case::all(&data.path().join("olm-classic")).unwrap();

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
 async fn the_embedded_api_answers_as_the_real_one_did() {
+    let _alone = crate::ALONE.lock().await;
     let home = scenario::home();
     let all = scenario::all(&home).expect("scenarios");
     let differences = Differences::read(&home).expect("a list of differences");

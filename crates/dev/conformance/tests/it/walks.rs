@@ -17,6 +17,7 @@ const SAMPLE: [(&str, &str); 3] = [
 /// What the page says of some packages is still so; `.ci/deep` looks at all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
+    let _alone = crate::ALONE.lock().await;
     let what = "walks of packages of the published catalog";
     let Some(data) = unpack("catalog-certified-v4.14", what) else { return };
     let read = |(folder, _): (&str, &str)| {
