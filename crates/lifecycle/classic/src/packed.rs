@@ -23,6 +23,7 @@ use mainstay_yaml::Options;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
@@ -199,13 +200,16 @@ fn config_map(
 ///
 /// # Errors
 /// The API's, and if a bundle is too large for a ConfigMap.
-pub(crate) async fn shortened(
+pub(crate) async fn shortened<'a>(
     context: &Context,
-    steps: &[Step],
+    steps: &'a [Step],
     lookups: &[BundleLookup],
-) -> Result<Vec<Step>, Error> {
-    let mut steps = steps.to_vec();
+) -> Result<Cow<'a, [Step]>, Error> {
     let mut total: usize = steps.iter().map(|it| it.resource.manifest.len()).sum();
+    if total <= MOST_INLINE {
+        return Ok(steps.into());
+    }
+    let mut steps = steps.to_vec();
     let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
     for step in steps.iter().filter(|it| is_of_bundle(it)) {
         *sizes.entry(step.resolving.clone()).or_default() += step.resource.manifest.len();
@@ -222,7 +226,7 @@ pub(crate) async fn shortened(
         put(context, image.unwrap_or_default(), &mut own).await?;
         total -= size;
     }
-    Ok(steps)
+    Ok(steps.into())
 }
 
 /// Whether the manifest of a step comes with a bundle: the Subscription of a dependency does not.
@@ -320,11 +324,14 @@ fn bare(object: &Object) -> Value {
 ///
 /// # Errors
 /// The step whose manifest is not to be had, and why; what the API said if it was the API.
-pub(crate) async fn filled(
+pub(crate) async fn filled<'a>(
     cluster: &Cluster,
     namespace: &str,
-    steps: &[Step],
-) -> Result<Vec<Step>, Unfilled> {
+    steps: &'a [Step],
+) -> Result<Cow<'a, [Step]>, Unfilled> {
+    if steps.iter().all(|it| reference(&it.resource.manifest).is_none()) {
+        return Ok(steps.into());
+    }
     let mut steps = steps.to_vec();
     let mut made: BTreeMap<Reference, Vec<Step>> = BTreeMap::new();
     for step in &mut steps {
@@ -357,7 +364,7 @@ pub(crate) async fn filled(
         };
         resource.manifest.clone_from(&found.resource.manifest);
     }
-    Ok(steps)
+    Ok(steps.into())
 }
 
 /// Why a step has no manifest.

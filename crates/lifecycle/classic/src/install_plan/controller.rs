@@ -175,8 +175,10 @@ impl Controller {
             Ok(steps) => {
                 context.bundles.keep(key, &BTreeSet::new());
                 let steps = by_hand::Steps {
-                    steps: packed::shortened(context, &steps.steps, &steps.lookups).await?,
-                    ..steps
+                    steps: packed::shortened(context, &steps.steps, &steps.lookups)
+                        .await?
+                        .into_owned(),
+                    lookups: steps.lookups,
                 };
                 Ok(steps)
             }

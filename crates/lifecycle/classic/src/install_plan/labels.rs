@@ -6,7 +6,7 @@ use crate::steps::BUNDLE_SECRET;
 use crate::subscription::plan::package_of;
 use mainstay_api::{Step, names, resources};
 use mainstay_object::Object;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kinds of steps that make parts of operators.
@@ -65,6 +65,10 @@ impl Runner<'_> {
                 csv.set_annotation(key, value);
             }
         }
-        csv.set(&["metadata", "finalizers"], json!([names::CSV_CLEANUP_FINALIZER]));
+        let mut finalizers = csv.array(&["metadata", "finalizers"]).to_vec();
+        if !finalizers.iter().any(|it| it == names::CSV_CLEANUP_FINALIZER) {
+            finalizers.push(names::CSV_CLEANUP_FINALIZER.into());
+        }
+        csv.set(&["metadata", "finalizers"], finalizers.into());
     }
 }
