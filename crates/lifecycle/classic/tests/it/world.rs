@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The namespace of the catalog.
 pub(crate) const CATALOGS: &str = "olm";
@@ -261,6 +262,24 @@ spec: {{sourceType: grpc, address: '{}'}}
             all.extend(self.states(resource).await);
         }
         all
+    }
+
+    /// Waits until what is under way has ended: from then on nothing is written while nothing
+    /// happens. Whoever goes on writing fails, with what was written.
+    pub(crate) async fn left_alone(&self) {
+        const ROUNDS: usize = 20;
+        let mut before = self.written().await;
+        let mut new = Vec::new();
+        for _ in 0..ROUNDS {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let after = self.written().await;
+            new = after.iter().filter(|it| !before.contains(it)).cloned().collect();
+            if before == after {
+                return;
+            }
+            before = after;
+        }
+        panic!("is written while nothing happens: {new:?}");
     }
 
     async fn states(&self, resource: &Resource) -> Vec<String> {
