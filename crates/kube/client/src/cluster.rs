@@ -256,6 +256,14 @@ impl Cluster {
         self.write(Method::POST, target, media::JSON, request::encode_object(object)?).await
     }
 
+    /// Asks whether an object could be created. Nothing is stored; that one of its name is there
+    /// already is told only of an object that is good otherwise.
+    pub async fn try_create(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        let target = Target::new(resource.collection_path(namespace_of(object)));
+        let target = target.pair("dryRun", "All");
+        self.write(Method::POST, target, media::JSON, request::encode_object(object)?).await
+    }
+
     /// Posts to a subresource such as `token`, `eviction` or `binding`.
     pub async fn create_subresource(
         &self,

@@ -52,6 +52,8 @@ pub struct Timeouts {
     pub plan: Duration,
     /// How long unpacking a bundle may take where its `OperatorGroup` does not say.
     pub unpack: Duration,
+    /// How long a version may wait for its Deployments before it counts as failed.
+    pub install: Duration,
     /// How long what the API refused rests before it is tried again although nothing changed; none
     /// lets the pauses grow from a moment to a minute.
     pub retry: Option<Duration>,
@@ -59,7 +61,12 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { plan: Duration::from_mins(1), unpack: Duration::from_mins(10), retry: None }
+        Self {
+            plan: Duration::from_mins(1),
+            unpack: Duration::from_mins(10),
+            install: Duration::from_mins(5),
+            retry: None,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use mainstay_client::{Cluster, ListParams};
 use mainstay_exposition::Page;
 use mainstay_object::Object;
 use mainstay_testkit::{Settings, TestCluster};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -146,13 +146,14 @@ metadata: {name: global-operators, namespace: operators}
         let title = step.title.to_lowercase();
         let wanted =
             step.until.as_deref().filter(|_| step.reached).map(until::parse).transpose()?;
-        // A plan that cannot be carried out is tried for a minute before it has failed. Nobody waits
-        // for it here: where the recording did, the controllers run with a short patience.
+        // A plan that cannot be carried out is tried for a minute before it has failed, and Deployments
+        // are waited for five. Nobody waits for that here: where the recording did, the controllers run
+        // with a short patience.
         let hasty = wanted.as_deref().is_some_and(until::fails);
         let restarts = title.contains("restart") || title.contains("olm starts") || hasty;
         let mut timeouts = Timeouts::default();
         if hasty {
-            timeouts.plan = HASTE;
+            (timeouts.plan, timeouts.install) = (HASTE, HASTE);
         }
         if restarts {
             self.stop().await;
@@ -184,7 +185,7 @@ metadata: {name: global-operators, namespace: operators}
         if let Some(wanted) = wanted {
             let named = step.command.as_deref().and_then(command::namespace);
             let here = named.as_ref().or(self.namespaces.first()).cloned().unwrap_or_default();
-            reached = self.until(&here, &wanted).await?;
+            reached = self.until(&here, &wanted, deadline(&step.objects)).await?;
         }
         self.rest().await;
         if hasty {
@@ -195,9 +196,16 @@ metadata: {name: global-operators, namespace: operators}
         Ok((done, reached))
     }
 
-    /// Waits for what the recording waited for.
-    async fn until(&self, here: &str, wanted: &[Wanted]) -> anyhow::Result<bool> {
+    /// Waits for what the recording waited for, beyond the deadline of any Deployment.
+    async fn until(
+        &self,
+        here: &str,
+        wanted: &[Wanted],
+        deadline: Duration,
+    ) -> anyhow::Result<bool> {
         let (mut seen, mut calm) = (None, 0);
+        let looks = usize::try_from(deadline.as_millis() / LOOK.as_millis()).unwrap_or(PATIENCE);
+        let hopeless = HOPELESS + looks;
         for _ in 0..PATIENCE {
             let revision = self.cluster.store().revision();
             calm += 1;
@@ -207,7 +215,7 @@ metadata: {name: global-operators, namespace: operators}
                     return Ok(true);
                 }
             }
-            if calm > HOPELESS {
+            if calm > hopeless {
                 break;
             }
             tokio::time::sleep(LOOK).await;
@@ -305,3 +313,12 @@ const KINDS: &[(&str, &str)] = &[
     ("rbac.authorization.k8s.io", "RoleBinding"),
     ("scheduling.k8s.io", "PriorityClass"),
 ];
+
+/// The longest time after which a Deployment that makes no progress is given up, of those that set one
+/// to see that happen.
+fn deadline(objects: &[Value]) -> Duration {
+    const SHORT: i64 = 60;
+    let of = |it: &Value| it.pointer("/spec/progressDeadlineSeconds")?.as_i64();
+    let seconds = objects.iter().filter_map(of).filter(|it| *it < SHORT).max().unwrap_or(0);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}

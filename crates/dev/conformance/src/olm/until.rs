@@ -36,9 +36,14 @@ pub(super) enum Wanted {
     Nothing,
 }
 
-/// Whether it is about plans that fail, which takes as long as plans are tried again.
+/// Whether it is about plans that fail, which takes as long as plans are tried again, or about a
+/// version that was waited for too long.
 pub(super) fn fails(wanted: &[Wanted]) -> bool {
-    wanted.iter().any(|it| matches!(it, Wanted::Plans { phase, .. } if phase == "Failed"))
+    wanted.iter().any(|it| match it {
+        Wanted::Plans { phase, .. } => phase == "Failed",
+        Wanted::Had { phase, reason, .. } => phase == "Failed" && reason == "InstallCheckFailed",
+        _ => false,
+    })
 }
 
 /// Reads a text such as `CSV a.v1 Succeeded and ClusterServiceVersion a.v0 gone`.

@@ -79,6 +79,7 @@ impl Controller {
             deployments: &deployments,
             provides: &provides(&live),
             now: Time::new(context.clock.now()),
+            patience: context.timeouts.install,
         });
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
         if let Some(left) = self.held.hold(key, &csv.status, &decision, context.clock.elapsed()) {
@@ -161,6 +162,7 @@ impl Controller {
                 if let Some(group) = group {
                     reach::ensure(context, csv, group).await?;
                 }
+                reach::ensure_usable(context, csv).await?;
             }
             Decision::Delete => {
                 context
@@ -323,7 +325,12 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
     let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
         // A selector cannot be changed. What a version owns, it may replace; upstream stops here
         // until a person deletes the Deployment.
+        // It goes only for one that the API takes.
         Some(old) if deployment::must_be_replaced(&old, deployment) => {
+            match cluster.try_create(&known::DEPLOYMENT, deployment).await {
+                Err(error) if !error.is_already_exists() => return Err(error),
+                _ => {}
+            }
             let options = DeleteOptions::uid(old.uid());
             let name = Some(old.namespace());
             cluster.ensure_deleted(&known::DEPLOYMENT, name, old.name(), &options).await?;

@@ -19,8 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a version may wait for its Deployments before it counts as failed.
-const INSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 const STRATEGY: &str = "deployment";
 
 /// What a decision is made from.
@@ -43,6 +41,8 @@ pub(crate) struct World<'a> {
     pub(crate) provides: &'a ApiSet,
     /// Now.
     pub(crate) now: Time,
+    /// How long a version may wait for its Deployments before it counts as failed.
+    pub(crate) patience: Duration,
 }
 
 /// What to do. Anything but [`Decision::Rest`] leads to another look at the version.
@@ -378,12 +378,12 @@ fn installing(world: &World<'_>) -> Decision {
             let since = status.last_transition_time.unwrap_or(world.now);
             let waited = world.now.timestamp().duration_since(since.timestamp());
             let waited = Duration::try_from(waited).unwrap_or_default();
-            if waited >= INSTALL_TIMEOUT {
+            if waited >= world.patience {
                 Move::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, "install timeout")
             } else {
                 let step = Move::to(CsvPhase::Installing, CsvReason::Waiting, message);
                 if step.is_done(status) {
-                    return Decision::Wait(INSTALL_TIMEOUT.saturating_sub(waited));
+                    return Decision::Wait(world.patience.saturating_sub(waited));
                 }
                 step
             }

@@ -30,7 +30,7 @@ const CONSOLE: [&str; 5] = [
 ];
 const VIEW: [&str; 3] = ["get", "list", "watch"];
 
-/// Sees that everything is there; writes only what is not.
+/// Sees that the version may do its work in its target namespaces; writes only what is not there.
 pub(crate) async fn ensure(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -49,7 +49,7 @@ pub(crate) async fn ensure(
             remove(context, &resource, &key).await?;
         }
     }
-    api_roles(context, csv).await
+    Ok(())
 }
 
 /// Removes every copy and everything cluster-scoped that belongs to a version. Returns whether
@@ -284,8 +284,12 @@ async fn create(context: &Context, resource: &Resource, object: &Object) -> Resu
     }
 }
 
-/// Roles for those who use what a version provides.
-async fn api_roles(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
+/// Sees that there are roles for those who use what a running version provides; writes only what is
+/// not there.
+pub(crate) async fn ensure_usable(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+) -> Result<(), Error> {
     for crd in &csv.spec.custom_resource_definitions.owned {
         let Some((plural, group)) = crd.name.split_once('.') else { continue };
         let Some(facts) = context.caches.crds.get(&NamespacedName::cluster(crd.name.as_str()))

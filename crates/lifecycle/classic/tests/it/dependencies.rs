@@ -311,13 +311,17 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let broken = |name: &str, csv: &mut Value| {
         if name == "anvil.v2.0.0" {
-            csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["metadata"] =
-                json!({"labels": {"app": "other"}});
+            csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["selector"] =
+                json!({"matchLabels": {"app": "other"}});
         }
     };
     let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
     world.version("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
+    // What runs goes on: its Deployment is only taken away for one that the API takes.
+    let cluster = world.cluster.cluster();
+    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
     let third = Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second(), third], &broken, &[]));
     world.succeeded("anvil.v3.0.0").await;

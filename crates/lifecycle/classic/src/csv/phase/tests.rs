@@ -111,6 +111,7 @@ impl Stage {
             deployments: &self.deployments,
             provides: &[Api { group: "g".into(), version: "v1".into(), kind: "A".into() }].into(),
             now: time(now),
+            patience: Duration::from_mins(5),
         })
     }
 }
