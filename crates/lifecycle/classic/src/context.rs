@@ -2,13 +2,14 @@
 
 use crate::catalog::CatalogStore;
 use crate::catalog::pods::SeenPod;
+use crate::copies::model::Copied;
 use crate::facts;
 use crate::image::bundles::Bundles;
 use crate::metrics::Tallies;
 use crate::proxy::Proxies;
 use crate::start::Timeouts;
 use mainstay_api::{
-    CatalogSource, OperatorCondition, OperatorGroup, Subscription, names, resources,
+    CatalogSource, OlmConfig, OperatorCondition, OperatorGroup, Subscription, names, resources,
 };
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
@@ -40,7 +41,12 @@ pub(crate) struct Caches {
     pub(crate) sources: Cache<CatalogSource>,
     pub(crate) subscriptions: Cache<Subscription>,
     pub(crate) plans: Cache<facts::Plan>,
+    /// Versions without their copies.
     pub(crate) csvs: Cache<facts::Csv>,
+    /// Copies of versions, by name.
+    pub(crate) copies: Cache<Copied>,
+    /// Settings; only one object counts.
+    pub(crate) config: Cache<OlmConfig>,
     pub(crate) groups: Cache<OperatorGroup>,
     pub(crate) namespaces: Cache<facts::Namespace>,
     pub(crate) crds: Cache<facts::Crd>,
@@ -87,9 +93,24 @@ impl Caches {
             plans: builder(resources::INSTALL_PLAN, |it| Some(facts::Plan::of(it)))
                 .index(|it| it.waits_for.clone())
                 .start(cluster, stop()),
-            csvs: builder(resources::CLUSTER_SERVICE_VERSION, |it| Some(facts::Csv::of(it)))
-                .index(|it| it.all_crds.clone())
-                .start(cluster, stop()),
+            csvs: Cache::builder(
+                all(resources::CLUSTER_SERVICE_VERSION).labels(format!("!{}", names::COPIED_FROM)),
+                |it| Some(facts::Csv::of(it)),
+            )
+            .index(|it| it.all_crds.clone())
+            .start(cluster, stop()),
+            copies: Cache::builder(
+                all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
+                |it| Some(Copied::of(it)),
+            )
+            .index(|it| vec![Arc::clone(&it.name)])
+            .start(cluster, stop()),
+            config: Cache::start(
+                cluster,
+                all(resources::OLM_CONFIG),
+                |it| OlmConfig::from_object(it).ok(),
+                stop(),
+            ),
             groups: Cache::start(
                 cluster,
                 all(resources::OPERATOR_GROUP),
@@ -167,6 +188,8 @@ impl Caches {
         self.subscriptions.synced().await;
         self.plans.synced().await;
         self.csvs.synced().await;
+        self.copies.synced().await;
+        self.config.synced().await;
         self.groups.synced().await;
         self.namespaces.synced().await;
         self.crds.synced().await;

@@ -3,6 +3,7 @@
 //! Every function here is a projection of an object for [`mainstay_client::Cache`].
 //! A change that leaves the fact equal wakes nobody.
 
+use crate::copies::model::{self, Content};
 use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
 use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
 use serde::Deserialize;
@@ -70,11 +71,19 @@ pub(crate) struct Csv {
     pub(crate) skip_range: Option<String>,
     /// Stands for all annotations: they go into the pods, so a change must be noticed.
     pub(crate) annotations: u64,
+    /// Stands for what its copies say. A change of nothing else is the business of its copies only.
+    pub(crate) copies: Content,
 }
 
 impl Csv {
-    pub(crate) const fn is_copy(&self) -> bool {
-        self.copied_from.is_some()
+    /// Whether it is a copy, also one that lost its mark: its status still says so.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.copied_from.is_some() || self.reason == CsvReason::Copied
+    }
+
+    /// Whether it differs in more than what only its copies say.
+    pub(crate) fn is_news_after(&self, before: &Self) -> bool {
+        *self != Self { copies: self.copies, ..before.clone() }
     }
 
     /// The package that its properties name.
@@ -135,6 +144,7 @@ impl Csv {
                 .get(&["metadata", "annotations"])
                 .map(|all| fnv::fnv64a(all.to_string().as_bytes()))
                 .unwrap_or_default(),
+            copies: model::wanted(object),
         }
     }
 }

@@ -8,11 +8,12 @@
 //!                              ▲                                          definitions, roles …
 //!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
 //! OperatorGroup ─► operator_group ─► which namespaces, whose APIs
+//! ClusterServiceVersion, OLMConfig ─► copies ─► ClusterServiceVersions in those namespaces
 //! ```
 //!
 //! * What decides is plain functions of plain data (`csv::phase`, `csv::requirements`,
 //!   `subscription::standing`, `subscription::resolution`, `install_plan::decide`,
-//!   `operator_group::decide`, `catalog::source`), tested as tables.
+//!   `operator_group::decide`, `copies::decide`, `catalog::source`), tested as tables.
 //! * What applies may be killed after any request: the next look starts from what is on the
 //!   objects. Nothing but caches lives in memory.
 //! * Everything is driven by changes. Nothing is polled, and a settled cluster is not written to.
@@ -41,12 +42,12 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs in images that are databases; webhooks and API services of operators; copied
-//! `ClusterServiceVersions`. Each is refused in words where somebody asks for it.
+//! Webhooks and API services of operators. Each is refused in words where somebody asks for it.
 
 mod catalog;
 mod component;
 mod context;
+mod copies;
 mod csv;
 mod error;
 mod facts;

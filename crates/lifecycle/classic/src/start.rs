@@ -9,7 +9,9 @@ use crate::metrics::{self, Measured};
 use crate::proxy::{Proxies, ProxySettings};
 use crate::triggers::{self, Queues};
 use crate::trust::Trusted;
-use crate::{csv, install_plan, operator_condition, operator_group, proxy, subscription, trust};
+use crate::{
+    copies, csv, install_plan, operator_condition, operator_group, proxy, subscription, trust,
+};
 use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
@@ -208,6 +210,8 @@ struct Controllers {
     groups: Controller<NamespacedName>,
     labels: Controller<NamespacedName>,
     conditions: Controller<NamespacedName>,
+    copies: Controller<NamespacedName>,
+    config: Controller<NamespacedName>,
     components: Controller<NamespacedName>,
 }
 
@@ -221,6 +225,8 @@ impl Controllers {
             groups: Controller::new("operator_group"),
             labels: Controller::new("namespace_labels"),
             conditions: Controller::new("operator_condition"),
+            copies: Controller::new("copies"),
+            config: Controller::new("olm_config"),
             components: Controller::new("operator"),
         }
     }
@@ -234,6 +240,8 @@ impl Controllers {
             groups: self.groups.queue(),
             labels: self.labels.queue(),
             conditions: self.conditions.queue(),
+            copies: self.copies.queue(),
+            config: self.config.queue(),
         }
     }
 
@@ -249,6 +257,7 @@ impl Controllers {
             ..Context::clone(context)
         });
         let of_catalogs = || Arc::clone(&catalogs);
+        let settings = self.config.queue();
         let (context_of_parts, parts) = (of(), Arc::clone(parts));
         let components = parts.kinds.iter().fold(self.components, |it, kind| it.reads(&kind.cache));
         vec![
@@ -264,6 +273,8 @@ impl Controllers {
             run(self.groups, operator_group::controller::Controller(of()), context, stop),
             run(self.labels, operator_group::controller::Labels(of()), context, stop),
             run(self.conditions, operator_condition::controller::Controller(of()), context, stop),
+            run(self.copies, copies::controller::Controller::new(of(), settings), context, stop),
+            run(self.config, copies::config::Controller::new(of()), context, stop),
             run(
                 components,
                 component::controller::Controller { context: context_of_parts, parts },
@@ -308,6 +319,8 @@ fn run<R: Reconciler<Key = NamespacedName>>(
         .reads(&caches.subscriptions)
         .reads(&caches.plans)
         .reads(&caches.csvs)
+        .reads(&caches.copies)
+        .reads(&caches.config)
         .reads(&caches.groups)
         .reads(&caches.namespaces)
         .reads(&caches.crds)

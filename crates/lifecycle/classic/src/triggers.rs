@@ -5,6 +5,7 @@
 
 use crate::catalog::pods::catalog_of;
 use crate::context::Context;
+use crate::copies;
 use crate::facts::{Binding, Role};
 use crate::proxy;
 use crate::subscription::controller::watchers;
@@ -34,6 +35,10 @@ pub(crate) struct Queues {
     pub(crate) labels: Keys,
     /// Conditions of versions.
     pub(crate) conditions: Keys,
+    /// Copies of versions; keys are those of the originals.
+    pub(crate) copies: Keys,
+    /// The settings.
+    pub(crate) config: Keys,
 }
 
 /// What a subscriber needs. Caches hold their subscribers and the context holds the caches, so the
@@ -62,6 +67,7 @@ pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     groups(context, wires(), wires());
     requirements(context, wires(), wires(), wires());
     rights(context, &wires);
+    copies::triggers::connect(context, &queues.copies, &queues.config);
     let proxied = wires();
     context.proxies.subscribe(move || proxied.with(all_versions));
 }
@@ -243,6 +249,10 @@ fn unresolved_plans(context: &Context, queues: &Queues, namespace: Option<&str>)
 fn versions(context: &Arc<Context>, wires: Wires) {
     context.caches.csvs.subscribe(move |change| {
         if sides(change).all(|it| it.is_copy()) {
+            return;
+        }
+        let both = change.before.zip(change.after);
+        if both.is_some_and(|(before, after)| !after.is_news_after(before)) {
             return;
         }
         wires.with(|context, queues| {

@@ -123,7 +123,9 @@ impl Parts {
             known::CONFIG_MAP,
             known::API_SERVICE,
         ];
-        let all = all.map(Selection::all);
+        // There are many copies, and they are nobody's parts.
+        let originals = format!("!{}", names::COPIED_FROM);
+        let all = all.map(|it| Selection::all(it).labels(originals.clone()));
         let some = some.map(|it| Selection::all(it).labels(managed.clone()));
         let kinds = all.into_iter().chain(some).map(|selection| Kind {
             resource: selection.resource.clone(),

@@ -155,12 +155,12 @@ impl Controller {
             Decision::Install(step) => {
                 self.install(live, csv, wanted, deployments, step).await?;
                 if let Some(group) = group {
-                    reach::ensure(context, csv, group).await?;
+                    reach::ensure(context, live, csv, group).await?;
                 }
             }
             Decision::Running => {
                 if let Some(group) = group {
-                    reach::ensure(context, csv, group).await?;
+                    reach::ensure(context, live, csv, group).await?;
                 }
                 reach::ensure_usable(context, csv).await?;
             }

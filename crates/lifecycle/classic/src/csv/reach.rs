@@ -5,20 +5,23 @@
 //! * For each definition that it owns there are cluster roles `…-admin`, `…-edit`, `…-view` and
 //!   `…-crdview` that aggregate into Kubernetes' own and into those of its group.
 //!
-//! Copies cannot be owned across namespaces, so they carry `olm.copiedFrom` and are removed by the
-//! finalizer of the version, or as soon as their namespace is no target any more.
+//! Copies cannot be owned across namespaces, so they carry `olm.copiedFrom` and belong to the copy of
+//! the version in their namespace. They are removed by the finalizer of the version, or as soon as
+//! their namespace is no target any more.
 
 use super::observe::is_owner;
 use crate::context::{Caches, Context};
+use crate::copies;
 use crate::error::{Doing, Error};
 use crate::facts::{self, Api, Role, Rule};
 use crate::install_plan::definition;
 use crate::operator_group::roles;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
+use mainstay_object::{Gvk, NamespacedName, Object, OwnerReference, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Cluster-scoped kinds of OpenShift's console that bundles may carry.
 const CONSOLE: [&str; 5] = [
@@ -33,6 +36,7 @@ const VIEW: [&str; 3] = ["get", "list", "watch"];
 /// Sees that the version may do its work in its target namespaces; writes only what is not there.
 pub(crate) async fn ensure(
     context: &Context,
+    live: &Object,
     csv: &ClusterServiceVersion,
     group: &OperatorGroup,
 ) -> Result<(), Error> {
@@ -41,7 +45,7 @@ pub(crate) async fn ensure(
         lift(context, csv).await?;
     } else {
         for namespace in namespaces.iter().filter(|it| **it != csv.metadata.namespace) {
-            copy(context, csv, namespace).await?;
+            copy(context, live, csv, namespace).await?;
         }
     }
     for (resource, key) in copies(&context.caches, csv) {
@@ -207,6 +211,7 @@ async fn lift(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Erro
 
 async fn copy(
     context: &Context,
+    live: &Object,
     csv: &ClusterServiceVersion,
     namespace: &str,
 ) -> Result<(), Error> {
@@ -218,24 +223,29 @@ async fn copy(
     if target.deleting {
         return Ok(());
     }
+    // What a version has in a namespace belongs to its copy there.
+    let Some(owner) = copies::controller::ensure(context, live, namespace).await? else {
+        return Ok(());
+    };
+    let owned = |owners: &[OwnerReference]| owners.iter().any(|it| it.uid == owner);
     for key in own_roles(caches, csv) {
         let there = NamespacedName::new(namespace, &*key.name);
         let (here, copied) = (caches.roles.get(&key), caches.roles.get(&there));
-        if copied.is_some() && copied.map(|it| it.rules.clone()) == here.map(|it| it.rules.clone())
-        {
+        let same = |copied: &Arc<Role>| here.as_ref().is_some_and(|it| it.rules == copied.rules);
+        if copied.is_some_and(|it| owned(&it.owners) && same(&it)) {
             continue;
         }
         let Some(role) = read(context, &known::ROLE, &key).await? else { continue };
-        place(context, &known::ROLE, &role, csv, namespace, &["rules"]).await?;
+        place(context, &known::ROLE, &role, live, (namespace, &owner), &["rules"]).await?;
     }
     for key in own_bindings(caches, csv) {
         let there = NamespacedName::new(namespace, &*key.name);
-        if caches.bindings.get(&there).is_some() {
+        if caches.bindings.get(&there).is_some_and(|it| owned(&it.owners)) {
             continue;
         }
         let Some(binding) = read(context, &known::ROLE_BINDING, &key).await? else { continue };
         let fields = ["roleRef", "subjects"];
-        place(context, &known::ROLE_BINDING, &binding, csv, namespace, &fields).await?;
+        place(context, &known::ROLE_BINDING, &binding, live, (namespace, &owner), &fields).await?;
     }
     Ok(())
 }
@@ -244,15 +254,20 @@ async fn place(
     context: &Context,
     resource: &Resource,
     original: &Object,
-    csv: &ClusterServiceVersion,
-    namespace: &str,
+    version: &Object,
+    (namespace, owner): (&str, &str),
     fields: &[&str],
 ) -> Result<(), Error> {
     let mut copy = Object::new(&resource.gvk(), original.name());
     copy.set(&["metadata", "namespace"], namespace.into());
     copy.set(&["metadata", "labels"], Value::Object(labels_of(original)));
     copy.set_label(names::OWNER_NAMESPACE, namespace);
-    copy.set_label(names::COPIED_FROM, csv.metadata.namespace.as_str());
+    copy.set_label(names::COPIED_FROM, version.namespace());
+    let owner = json!({
+        "apiVersion": version.api_version(), "kind": version.kind(), "name": version.name(),
+        "uid": owner, "controller": false, "blockOwnerDeletion": false,
+    });
+    copy.set(&["metadata", "ownerReferences"], json!([owner]));
     for field in fields {
         copy.set(&[field], original.get(&[field]).cloned().unwrap_or_default());
     }

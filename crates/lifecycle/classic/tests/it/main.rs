@@ -4,6 +4,7 @@
 
 mod catalogs;
 mod chaos;
+mod copies;
 mod dependencies;
 mod groups;
 mod images;

@@ -1,0 +1,165 @@
+//! Says on the `OLMConfig` whether copies are as it wants them.
+
+use super::controller::{DISABLED, PATIENCE, decided, is_disabled, namespaces};
+use super::decide::{self, Targets};
+use crate::context::Context;
+use crate::error::{Doing, Error, settle};
+use crate::patch;
+use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
+use mainstay_client::{Action, DeleteOptions, ListParams, Reconciler};
+use mainstay_object::{NamespacedName, known};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Condition that says whether copies are switched off.
+const CONDITION: &str = "DisabledCopiedCSVs";
+const ENABLED_REASON: &str = "CopiedCSVsEnabled";
+const DISABLED_REASON: &str = "CopiedCSVsDisabled";
+
+/// Reconciles the only `OLMConfig`.
+pub(crate) struct Controller {
+    context: Arc<Context>,
+    /// Since when copies are not as they should be.
+    since: Mutex<Option<Duration>>,
+}
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        settle(self.look(key).await)
+    }
+}
+
+impl Controller {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, since: Mutex::default() }
+    }
+
+    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &*self.context;
+        let Some(config) =
+            context.caches.config.get(key).filter(|_| *key.name == *names::OLM_CONFIG)
+        else {
+            return Ok(Action::Done);
+        };
+        let disabled = is_disabled(&context.caches);
+        let incomplete = is_incomplete(context);
+        if let Some(left) = self.left(incomplete) {
+            return Ok(Action::After(left));
+        }
+        let old = config.status.conditions.iter().find(|it| it.kind == CONDITION);
+        if !disabled && old.is_some_and(|it| it.reason != ENABLED_REASON) {
+            // Before the condition says that they are enabled, so that it is done after a restart.
+            self.forget_events().await?;
+        }
+        let mut status = config.status.clone();
+        let condition = condition(old, disabled, incomplete, Time::new(context.clock.now()));
+        match status.conditions.iter_mut().find(|it| it.kind == CONDITION) {
+            Some(there) => *there = condition,
+            None => status.conditions.push(condition),
+        }
+        if let Some(patch) = patch::of_view(&config, &status)? {
+            let written =
+                context.cluster.patch_status(&resources::OLM_CONFIG, None, &key.name, &patch).await;
+            written.doing("writing the status of the OLMConfig")?;
+        }
+        Ok(Action::Done)
+    }
+
+    /// For how long it is not told yet that copies are missing or left.
+    fn left(&self, incomplete: bool) -> Option<Duration> {
+        let mut since = self.since.lock();
+        if !incomplete {
+            *since = None;
+            return None;
+        }
+        let now = self.context.clock.elapsed();
+        let begun = *since.get_or_insert(now);
+        PATIENCE.checked_sub(now.saturating_sub(begun)).filter(|left| !left.is_zero())
+    }
+
+    /// Removes the events that say that there are no copies.
+    async fn forget_events(&self) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let fields = ListParams::fields(format!("reason={DISABLED}"));
+        let events = cluster.list(&known::EVENT, None, &fields).await;
+        for event in events.doing("listing events")?.items {
+            let options = DeleteOptions::uid(event.uid());
+            let at = Some(event.namespace());
+            let done = cluster.ensure_deleted(&known::EVENT, at, event.name(), &options).await;
+            done.doing("removing an event")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether copies of what watches all namespaces are missing, or there although they should not be.
+fn is_incomplete(context: &Context) -> bool {
+    let caches = &context.caches;
+    let namespaces = namespaces(caches);
+    let everywhere = |it: &crate::facts::Csv| decide::targets(it) == Targets::All;
+    let all = caches.csvs.list(None).into_iter();
+    all.filter(|(_, it)| !it.is_copy() && everywhere(it))
+        .any(|(key, _)| decided(caches, &key, &namespaces, true).is_incomplete())
+}
+
+/// What the condition should be.
+fn condition(old: Option<&Condition>, disabled: bool, incomplete: bool, now: Time) -> Condition {
+    let (status, reason, message) = match (disabled, incomplete) {
+        (false, false) => (
+            ConditionStatus::False,
+            ENABLED_REASON,
+            "Copied CSVs are enabled and present across the cluster",
+        ),
+        (false, true) => (
+            ConditionStatus::False,
+            ENABLED_REASON,
+            "Copied CSVs are enabled and at least one copied CSVs is missing",
+        ),
+        (true, false) => (
+            ConditionStatus::True,
+            DISABLED_REASON,
+            "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
+        ),
+        (true, true) => (
+            ConditionStatus::False,
+            DISABLED_REASON,
+            "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode",
+        ),
+    };
+    let since = old.filter(|it| it.status == status).and_then(|it| it.last_transition_time);
+    Condition {
+        kind: CONDITION.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Some(since.unwrap_or(now)),
+        ..Condition::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_condition_says_what_is_and_keeps_the_time_of_its_last_change() {
+        let at = |second| Time::new(jiff::Timestamp::from_second(second).unwrap());
+        let enabled = condition(None, false, false, at(1));
+        assert_eq!((&enabled.status, &*enabled.reason), (&ConditionStatus::False, ENABLED_REASON));
+        let leaving = condition(Some(&enabled), true, true, at(2));
+        assert_eq!(
+            (&leaving.status, leaving.last_transition_time),
+            (&ConditionStatus::False, Some(at(1)))
+        );
+        let gone = condition(Some(&leaving), true, false, at(3));
+        assert_eq!(
+            (&gone.status, gone.last_transition_time),
+            (&ConditionStatus::True, Some(at(3)))
+        );
+        assert_eq!(condition(Some(&gone), true, false, at(4)), gone);
+    }
+}

@@ -1,0 +1,373 @@
+//! Carries out what was decided about copies.
+
+use super::decide::{self, Decision, Passing, Place, Targets, Task, Whose, World};
+use super::model::{self, Prototype};
+use crate::context::{Caches, Context};
+use crate::error::{Doing, Error, settle};
+use crate::facts;
+use mainstay_api::{names, resources};
+use mainstay_client::{
+    Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Queue, Reconciler,
+};
+use mainstay_object::{NamespacedName, Object, known};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
+/// Reason of the event that says that a version has no copies.
+pub(super) const DISABLED: &str = "DisabledCopiedCSVs";
+/// How many copies are written at the same time, of all versions together.
+const AT_ONCE: usize = 16;
+
+/// Reconciles the copies of versions; keys are those of the originals.
+pub(crate) struct Controller {
+    context: Arc<Context>,
+    passing: Passing,
+    /// Uids of the versions of which it was told that they have no copies.
+    told: Mutex<HashSet<String>>,
+    slots: Arc<Semaphore>,
+    /// Who says whether all copies are there.
+    config: Queue<NamespacedName>,
+}
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        settle(self.look(key).await)
+    }
+}
+
+impl Controller {
+    pub(crate) fn new(context: Arc<Context>, config: Queue<NamespacedName>) -> Self {
+        Self {
+            context,
+            passing: Passing::default(),
+            told: Mutex::default(),
+            slots: Arc::new(Semaphore::new(AT_ONCE)),
+            config,
+        }
+    }
+
+    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &*self.context;
+        let original = original(&context.caches, key);
+        let left = self.passing.left(key, original.as_deref(), context.clock.elapsed());
+        if let Some(csv) = original.as_deref() {
+            self.tell(key, csv).await?;
+        }
+        let namespaces = namespaces(&context.caches);
+        let decision = decided(&context.caches, key, &namespaces, left.is_none());
+        tracing::debug!(%key, tasks = decision.tasks.len(), "copies");
+        if !decision.tasks.is_empty() {
+            self.carry_out(key, original.as_deref(), &decision, left.is_none()).await?;
+            self.config.add(NamespacedName::cluster(names::OLM_CONFIG));
+        }
+        Ok(left.filter(|_| decision.later).map_or(Action::Done, Action::After))
+    }
+
+    async fn carry_out(
+        &self,
+        key: &NamespacedName,
+        original: Option<&facts::Csv>,
+        decision: &Decision,
+        settled: bool,
+    ) -> Result<(), Error> {
+        let context = &*self.context;
+        let writes = decision.tasks.values().any(|it| !matches!(it, Task::Remove(_)));
+        let mut text = None;
+        if let Some(csv) = original.filter(|_| writes) {
+            let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
+            let live = live.doing("reading a version")?;
+            // Another one by now, or gone: the cache will tell.
+            let same = |it: &Object| it.uid() == csv.uid && !it.is_terminating();
+            let Some(live) = live.filter(same) else { return Ok(()) };
+            text = Some(Text::of(&live));
+        }
+        let work = Arc::new(Work {
+            cluster: context.cluster.clone(),
+            name: Arc::clone(&key.name),
+            settled,
+            text,
+        });
+        let mut running = JoinSet::new();
+        for (place, task) in &decision.tasks {
+            let (work, slots) = (Arc::clone(&work), Arc::clone(&self.slots));
+            let (place, task) = (Arc::clone(place), task.clone());
+            running.spawn(async move {
+                // The semaphore is never closed.
+                let _slot = slots.acquire_owned().await;
+                work.carry_out(&place, &task).await
+            });
+        }
+        let (mut latest, mut outcome) = (None, Ok(()));
+        while let Some(done) = running.join_next().await {
+            match done? {
+                Ok(revision) => latest = latest.max(revision),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        // The next look is to see what was just written.
+        let copies = &context.caches.copies;
+        if let Some(latest) = latest {
+            copies.seen(&latest.to_string()).await;
+        }
+        let gone = |(place, task): (&Arc<str>, &Task)| {
+            let Task::Remove(uid) = task else { return true };
+            let at = NamespacedName::new(Arc::clone(place), Arc::clone(&key.name));
+            copies.get(&at).is_none_or(|it| it.uid != *uid || it.deleting)
+        };
+        if outcome.is_ok() {
+            copies.until(|| decision.tasks.iter().all(gone)).await;
+        }
+        outcome
+    }
+
+    /// Tells of a version that has no copies because they are switched off; once, however often it is
+    /// looked at and whoever told it.
+    async fn tell(&self, key: &NamespacedName, csv: &facts::Csv) -> Result<(), Error> {
+        let context = &*self.context;
+        if !is_disabled(&context.caches) {
+            self.told.lock().remove(&csv.uid);
+            return Ok(());
+        }
+        let concerned =
+            decide::targets(csv) == Targets::All && decide::is_active(csv) && !csv.deleting;
+        if !concerned || self.told.lock().contains(&csv.uid) {
+            return Ok(());
+        }
+        let fields = format!("involvedObject.uid={},reason={DISABLED}", csv.uid);
+        let found =
+            context.cluster.list(&known::EVENT, key.namespace(), &ListParams::fields(fields)).await;
+        if found.doing("looking for an event")?.items.is_empty() {
+            let mut about = Object::new(&CSV.gvk(), &key.name);
+            about.set(&["metadata", "namespace"], (*key.namespace).into());
+            about.set(&["metadata", "uid"], csv.uid.as_str().into());
+            let message = format!("CSV copying disabled for {}/{}", key.namespace, key.name);
+            context.recorder.publish(&about, EventType::Warning, DISABLED, message);
+        }
+        self.told.lock().insert(csv.uid.clone());
+        Ok(())
+    }
+}
+
+/// The version of a key, if it is an original.
+pub(super) fn original(caches: &Caches, key: &NamespacedName) -> Option<Arc<facts::Csv>> {
+    caches.csvs.get(key).filter(|it| !it.is_copy())
+}
+
+/// Whether copies of what watches all namespaces are switched off.
+pub(super) fn is_disabled(caches: &Caches) -> bool {
+    let config = caches.config.get(&NamespacedName::cluster(names::OLM_CONFIG));
+    let features = config.as_ref().and_then(|it| it.spec.features.as_ref());
+    features.and_then(|it| it.disable_copied_csvs).unwrap_or_default()
+}
+
+/// The namespaces that exist and stay.
+pub(super) fn namespaces(caches: &Caches) -> BTreeSet<Arc<str>> {
+    let all = caches.namespaces.list(None);
+    all.into_iter().filter(|(_, it)| !it.deleting).map(|(key, _)| key.name).collect()
+}
+
+/// What is to be done for the copies of a version.
+pub(super) fn decided(
+    caches: &Caches,
+    key: &NamespacedName,
+    namespaces: &BTreeSet<Arc<str>>,
+    settled: bool,
+) -> Decision {
+    let original = original(caches, key);
+    let grouped = original.as_deref().is_some_and(|csv| {
+        let group = csv.membership[0].as_deref().unwrap_or_default();
+        let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
+        group.is_some_and(|it| it.metadata.deletion_timestamp.is_none())
+    });
+    decide::decide(&World {
+        key,
+        original: original.as_deref(),
+        grouped,
+        disabled: is_disabled(caches),
+        settled,
+        namespaces,
+        places: &places(caches, key),
+    })
+}
+
+/// What has the name of a version in other namespaces.
+fn places(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Place> {
+    let wants = |from: &str, place: &str| {
+        let other = NamespacedName::new(from, Arc::clone(&key.name));
+        original(caches, &other)
+            .is_some_and(|it| !it.deleting && decide::targets(&it).contain(place))
+    };
+    let mut places = BTreeMap::new();
+    for (at, copied) in caches.copies.indexed(&key.name) {
+        let whose = if *copied.from == *key.namespace {
+            Whose::Ours
+        } else if wants(&copied.from, &at.namespace) {
+            Whose::Others
+        } else {
+            Whose::Nobodys
+        };
+        let (uid, deleting) = (copied.uid.clone(), copied.deleting);
+        places.insert(at.namespace, Place { uid, whose, deleting, content: copied.content });
+    }
+    for (at, csv) in caches.csvs.list(None) {
+        if at.name != key.name || at.namespace == key.namespace {
+            continue;
+        }
+        // A copy that lost its mark still says what it is.
+        let whose = match csv.membership[1].as_deref() {
+            _ if !csv.is_copy() => Whose::Others,
+            Some(from) if *from == *key.namespace => Whose::Ours,
+            _ => Whose::Nobodys,
+        };
+        let (uid, deleting) = (csv.uid.clone(), csv.deleting);
+        let content = model::Content::default();
+        places.insert(at.namespace, Place { uid, whose, deleting, content });
+    }
+    places
+}
+
+/// What is written to the copies of a version, made once for all of them.
+struct Text {
+    original: Object,
+    prototype: Prototype,
+    body: Patch,
+    status: Patch,
+}
+
+impl Text {
+    fn of(original: &Object) -> Self {
+        let prototype = Prototype::of(original);
+        let from = original.namespace();
+        // Only what is still our copy is written to.
+        let mark = json!({"op": "test", "path": "/metadata/labels/olm.copiedFrom", "value": from});
+        let status = json!([mark, {"op": "add", "path": "/status", "value": prototype.status}]);
+        Self {
+            body: Patch::Json(repaired(mark, &prototype)),
+            status: Patch::Json(status),
+            original: original.clone(),
+            prototype,
+        }
+    }
+}
+
+/// What makes a copy what it should be, if a test holds.
+fn repaired(test: Value, prototype: &Prototype) -> Value {
+    json!([
+        test,
+        {"op": "add", "path": "/metadata/labels", "value": prototype.labels},
+        {"op": "add", "path": "/metadata/annotations", "value": prototype.annotations},
+        {"op": "add", "path": "/spec", "value": prototype.spec},
+    ])
+}
+
+/// What tasks of one version share.
+struct Work {
+    cluster: Cluster,
+    name: Arc<str>,
+    settled: bool,
+    text: Option<Text>,
+}
+
+impl Work {
+    /// Carries out a task, and tells the revision that came of it. What the caches will tell of
+    /// anyway is no failure.
+    async fn carry_out(&self, place: &Arc<str>, task: &Task) -> Result<Option<u64>, Error> {
+        let at = Some(&**place);
+        match (task, &self.text) {
+            (Task::Remove(uid), _) => {
+                let options = DeleteOptions::uid(uid.as_str());
+                let done = self.cluster.ensure_deleted(CSV, at, &self.name, &options).await;
+                done.doing("removing a copy of a version").map(|()| None)
+            }
+            (_, None) => Ok(None),
+            (Task::Create, Some(text)) => {
+                let copy = text.prototype.object(&text.original, place);
+                let made = self.cluster.create(CSV, &copy).await;
+                let made = unless_told(made).doing("making a copy of a version")?;
+                let Some(made) = made else { return Ok(None) };
+                if !self.settled {
+                    return Ok(revision(&made));
+                }
+                self.write_status(text, place).await
+            }
+            (Task::Repair { uid, marked, body, status }, Some(text)) => {
+                let mut written = None;
+                if *body {
+                    let patch = if *marked {
+                        text.body.clone()
+                    } else {
+                        let test = json!({"op": "test", "path": "/metadata/uid", "value": uid});
+                        Patch::Json(repaired(test, &text.prototype))
+                    };
+                    let done = self.cluster.patch(CSV, at, &self.name, &patch).await;
+                    let done = unless_told(done).doing("repairing a copy of a version")?;
+                    let Some(done) = done else { return Ok(None) };
+                    written = revision(&done);
+                }
+                if *status {
+                    written = written.max(self.write_status(text, place).await?);
+                }
+                Ok(written)
+            }
+        }
+    }
+
+    async fn write_status(&self, text: &Text, place: &str) -> Result<Option<u64>, Error> {
+        let done = self.cluster.patch_status(CSV, Some(place), &self.name, &text.status).await;
+        let done = unless_told(done).doing("writing the status of a copy of a version")?;
+        Ok(done.as_ref().and_then(revision))
+    }
+}
+
+fn revision(object: &Object) -> Option<u64> {
+    object.resource_version().parse().ok()
+}
+
+/// What was written; none if the copy or its namespace is gone, or something is there by now.
+fn unless_told(done: mainstay_client::Result<Object>) -> mainstay_client::Result<Option<Object>> {
+    match done {
+        Err(error)
+            if error.is_not_found()
+                || error.is_already_exists()
+                || error.is_namespace_terminating() =>
+        {
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
+}
+
+/// The uid of the copy of a version in a namespace, which is made if it is not there; none if it
+/// cannot be there.
+pub(crate) async fn ensure(
+    context: &Context,
+    original: &Object,
+    namespace: &str,
+) -> Result<Option<String>, Error> {
+    let at = NamespacedName::new(namespace, original.name());
+    let ours = |from: &str| from == original.namespace();
+    if let Some(copy) = context.caches.copies.get(&at).filter(|it| ours(&it.from)) {
+        return Ok((!copy.deleting).then(|| copy.uid.clone()));
+    }
+    let copy = Prototype::of(original).object(original, namespace);
+    let made = unless_told(context.cluster.create(CSV, &copy).await);
+    if let Some(made) = made.doing("making a copy of a version")? {
+        return Ok(Some(made.uid().to_owned()));
+    }
+    let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
+    let there = there.doing("reading a copy of a version")?;
+    let is_copy = |it: &Object| it.label(names::COPIED_FROM).is_some_and(ours);
+    Ok(there.filter(|it| is_copy(it) && !it.is_terminating()).map(|it| it.uid().to_owned()))
+}
+
+/// How long it may take until copies are there or gone before people are told that they are not.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,220 @@
+//! What a copy says, and what is kept of it.
+
+use mainstay_api::{CsvReason, names};
+use mainstay_object::Object;
+use serde_json::{Map, Value, json};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Stands for what a copy says: equal if its content is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// Labels, annotations and spec.
+    pub(crate) body: u64,
+    /// Status.
+    pub(crate) status: u64,
+}
+
+/// What is kept of a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Copied {
+    pub(crate) uid: String,
+    /// The namespace of its original, as its label says.
+    pub(crate) from: Arc<str>,
+    /// Its name, which is that of its original.
+    pub(crate) name: Arc<str>,
+    pub(crate) deleting: bool,
+    pub(crate) content: Content,
+}
+
+impl Copied {
+    pub(crate) fn of(object: &Object) -> Self {
+        let from = object.label(names::COPIED_FROM).unwrap_or_default();
+        Self {
+            uid: object.uid().to_owned(),
+            from: from.into(),
+            name: object.name().into(),
+            deleting: object.is_terminating(),
+            content: found(object),
+        }
+    }
+}
+
+/// What the copies of a version are to say.
+#[derive(Clone, Debug)]
+pub(crate) struct Prototype {
+    pub(crate) labels: Value,
+    pub(crate) annotations: Value,
+    pub(crate) spec: Value,
+    pub(crate) status: Value,
+}
+
+impl Prototype {
+    /// What copies of a version say.
+    pub(crate) fn of(original: &Object) -> Self {
+        let text = |(key, value): (&str, &str)| (key.to_owned(), Value::from(value));
+        let labels: Map<String, Value> = kept_labels(original).map(text).collect();
+        let annotations: Map<String, Value> = kept_annotations(original).map(text).collect();
+        let mut labels = labels;
+        labels.insert(names::COPIED_FROM.to_owned(), original.namespace().into());
+        let spec = original.get(&["spec"]).cloned().unwrap_or_default();
+        let mut status = original.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
+        status["reason"] = CsvReason::Copied.as_str().into();
+        status["message"] = message(original.namespace()).into();
+        Self { labels: labels.into(), annotations: annotations.into(), spec, status }
+    }
+
+    /// The copy in a namespace, without its status, which creation does not take.
+    pub(crate) fn object(&self, original: &Object, namespace: &str) -> Object {
+        let mut copy = Object::new(&original.gvk(), original.name());
+        copy.set(&["metadata", "namespace"], namespace.into());
+        copy.set(&["metadata", "labels"], self.labels.clone());
+        copy.set(&["metadata", "annotations"], self.annotations.clone());
+        copy.set(&["spec"], self.spec.clone());
+        copy
+    }
+}
+
+fn message(namespace: &str) -> String {
+    format!("The operator is running in {namespace} but is managing this namespace")
+}
+
+/// Labels that copies share. What joins a version to its operator is no business of its copies.
+fn kept_labels(original: &Object) -> impl Iterator<Item = (&str, &str)> {
+    original.labels().filter(|(key, _)| {
+        !key.starts_with(names::COMPONENT_LABEL_PREFIX) && *key != names::COPIED_FROM
+    })
+}
+
+/// Annotations that copies share. Which other namespaces an operator watches is not told to all.
+fn kept_annotations(original: &Object) -> impl Iterator<Item = (&str, &str)> {
+    original
+        .annotations()
+        .filter(|(key, _)| ![names::TARGET_NAMESPACES, names::LAST_APPLIED].contains(key))
+}
+
+/// What copies of a version are to say, as hashes. [`found`] of a copy that says it is equal.
+pub(crate) fn wanted(original: &Object) -> Content {
+    let (reason, message) = (CsvReason::Copied, message(original.namespace()));
+    let mut labels: Vec<(&str, &str)> = kept_labels(original).collect();
+    labels.push((names::COPIED_FROM, original.namespace()));
+    labels.sort_unstable();
+    Content {
+        body: body(labels.into_iter(), kept_annotations(original), original),
+        status: status(original, reason.as_str(), &message),
+    }
+}
+
+/// What a copy says.
+fn found(copy: &Object) -> Content {
+    let text = |field: &str| copy.str(&["status", field]).unwrap_or_default();
+    Content {
+        body: body(copy.labels(), copy.annotations(), copy),
+        status: status(copy, text("reason"), text("message")),
+    }
+}
+
+fn body<'a>(
+    labels: impl Iterator<Item = (&'a str, &'a str)>,
+    annotations: impl Iterator<Item = (&'a str, &'a str)>,
+    object: &Object,
+) -> u64 {
+    let mut hash = DefaultHasher::new();
+    for (at, pairs) in [labels.collect::<Vec<_>>(), annotations.collect()].iter().enumerate() {
+        (at, pairs).hash(&mut hash);
+    }
+    object.get(&["spec"]).unwrap_or(&Value::Null).hash(&mut hash);
+    hash.finish()
+}
+
+fn status(object: &Object, reason: &str, message: &str) -> u64 {
+    let mut hash = DefaultHasher::new();
+    (reason, message).hash(&mut hash);
+    let fields = object.get(&["status"]).and_then(Value::as_object);
+    for (key, value) in fields.into_iter().flatten() {
+        if !matches!(key.as_str(), "reason" | "message") {
+            (key, value).hash(&mut hash);
+        }
+    }
+    hash.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn original() -> Object {
+        Object::from_value(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {
+                "name": "a.v1", "namespace": "home", "uid": "1",
+                "labels": {"operators.coreos.com/a.home": "", "team": "red", "z": "1"},
+                "annotations": {
+                    "olm.operatorGroup": "og", "olm.operatorNamespace": "home",
+                    "olm.targetNamespaces": "b,c", "note": "x",
+                    "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                },
+            },
+            "spec": {"version": "1.0.0"},
+            "status": {"phase": "Succeeded", "reason": "InstallSucceeded", "message": "fine"},
+        }))
+        .unwrap()
+    }
+
+    fn copy(original: &Object) -> Object {
+        let prototype = Prototype::of(original);
+        let mut copy = prototype.object(original, "b");
+        copy.set(&["status"], prototype.status);
+        copy
+    }
+
+    #[test]
+    fn a_copy_keeps_what_is_everybodys_business() {
+        let copy = copy(&original());
+        let labels: Vec<_> = copy.labels().collect();
+        assert_eq!(labels, [("olm.copiedFrom", "home"), ("team", "red"), ("z", "1")]);
+        let annotations: Vec<&str> = copy.annotations().map(|it| it.0).collect();
+        assert_eq!(annotations, ["note", "olm.operatorGroup", "olm.operatorNamespace"]);
+        assert_eq!(
+            copy.get(&["status"]),
+            Some(&json!({
+                "phase": "Succeeded", "reason": "Copied",
+                "message": "The operator is running in home but is managing this namespace",
+            }))
+        );
+        assert_eq!(copy.get(&["spec"]), original().get(&["spec"]));
+    }
+
+    #[test]
+    fn a_true_copy_has_the_wanted_content_and_every_edit_another() {
+        let original = original();
+        let (wanted, copy) = (wanted(&original), copy(&original));
+        let kept = Copied::of(&copy);
+        assert_eq!(kept.content, wanted);
+        assert_eq!((&*kept.from, &*kept.name), ("home", "a.v1"));
+        for path in [["labels", "team"], ["labels", "more"], ["annotations", "note"]] {
+            let mut edited = copy.clone();
+            edited.set(&["metadata", path[0], path[1]], "edited".into());
+            assert_ne!(found(&edited).body, wanted.body, "{path:?}");
+            assert_eq!(found(&edited).status, wanted.status, "{path:?}");
+        }
+        let mut edited = copy.clone();
+        edited.set(&["spec", "version"], "2".into());
+        assert_ne!(found(&edited).body, wanted.body);
+        assert_eq!(found(&edited).status, wanted.status);
+        for field in ["phase", "reason", "message"] {
+            let mut edited = copy.clone();
+            edited.set(&["status", field], "edited".into());
+            assert_ne!(found(&edited).status, wanted.status, "{field}");
+            assert_eq!(found(&edited).body, wanted.body, "{field}");
+        }
+    }
+
+    #[test]
+    fn where_else_an_operator_works_is_no_news_for_its_copies() {
+        let mut moved = original();
+        moved.set_annotation(names::TARGET_NAMESPACES, "b,c,d");
+        moved.set_label("operators.coreos.com/other.x", "");
+        assert_eq!(wanted(&moved), wanted(&original()));
+    }
+}

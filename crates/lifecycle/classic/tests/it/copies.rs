@@ -1,0 +1,339 @@
+//! Copies of versions in the namespaces that their group targets.
+
+use crate::world::{World, condition, csv, namespace};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OLM_CONFIG, OPERATOR_GROUP};
+use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+const NAME: &str = "anvil.v1.0.0";
+
+/// A world with the namespaces `a` and `b`, whose group targets some of them, and a running operator.
+async fn running(targets: &[&str]) -> World {
+    let world = World::start(&["1.0.0"]).await;
+    for name in ["a", "b"] {
+        namespace(&world.cluster, name, "").await;
+    }
+    world.group_for("og", targets).await;
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+    world
+}
+
+/// The copy in a namespace, once it says what it should.
+async fn copy(
+    world: &World,
+    place: &str,
+    good: impl Fn(&Object) -> bool + Send + 'static,
+) -> Object {
+    world
+        .cluster
+        .wait_for(&CSV, Some(place), NAME, move |it| {
+            it.label("olm.copiedFrom") == Some("team")
+                && it.str(&["status", "reason"]) == Some("Copied")
+                && it.str(&["status", "phase"]) == Some("Succeeded")
+                && good(it)
+        })
+        .await
+}
+
+async fn patch(world: &World, place: &str, body: Value) -> Object {
+    world.cluster.cluster().patch(&CSV, Some(place), NAME, &Patch::Merge(body)).await.unwrap()
+}
+
+/// Waits until exactly these namespaces have copies.
+async fn copies_are_in(world: &World, places: &'static [&'static str]) {
+    world
+        .cluster
+        .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
+            let mut found: Vec<&str> = all.iter().map(|it| it.namespace()).collect();
+            found.sort_unstable();
+            found == places
+        })
+        .await;
+}
+
+async fn switch(world: &World, disabled: Value) {
+    let name = "cluster";
+    let features = json!({"spec": {"features": {"disableCopiedCSVs": disabled}}});
+    let patch = Patch::Merge(features);
+    world.cluster.cluster().patch(&OLM_CONFIG, None, name, &patch).await.unwrap();
+}
+
+/// Waits for the condition of the settings to say something.
+async fn settings_say(world: &World, status: &'static str, message: &'static str) {
+    world
+        .cluster
+        .wait_for(&OLM_CONFIG, None, "cluster", move |it| {
+            it.array(&["status", "conditions"]).iter().any(|it| {
+                it["type"] == "DisabledCopiedCSVs"
+                    && it["status"] == status
+                    && it["message"] == message
+            })
+        })
+        .await;
+}
+
+async fn configured(world: &World) {
+    world
+        .cluster
+        .apply_yaml(
+            "{apiVersion: operators.coreos.com/v1, kind: OLMConfig, metadata: {name: cluster}}",
+        )
+        .await;
+}
+
+// ids: AT-OG-09 CSV-80 CSV-81 CSV-82 CSV-83 CSV-11
+#[tokio::test]
+async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() {
+    let world = running(&[]).await;
+    let original = world.succeeded(NAME).await;
+    let copy = copy(&world, "a", |_| true).await;
+    assert_eq!(copy.get(&["spec"]), original.get(&["spec"]));
+    assert_eq!(
+        copy.str(&["status", "message"]),
+        Some("The operator is running in team but is managing this namespace")
+    );
+    for field in ["conditions", "requirementStatus", "lastUpdateTime"] {
+        assert_eq!(copy.get(&["status", field]), original.get(&["status", field]), "{field}");
+    }
+    assert_eq!(copy.annotation("olm.targetNamespaces"), None);
+    assert_eq!(copy.annotation("olm.operatorGroup"), Some("og"));
+    assert_eq!(copy.annotation("olm.operatorNamespace"), Some("team"));
+    copies_are_in(
+        &world,
+        &["a", "b", "default", "kube-node-lease", "kube-public", "kube-system", "olm"],
+    )
+    .await;
+    let cluster = world.cluster.cluster();
+    let subscriptions = mainstay_api::resources::SUBSCRIPTION;
+    let options = DeleteOptions::default();
+    cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
+    cluster.delete(&CSV, Some("team"), NAME, &options).await.unwrap();
+    copies_are_in(&world, &[]).await;
+}
+
+// ids: E036
+#[tokio::test]
+async fn whatever_somebody_does_to_a_copy_is_undone() {
+    let world = running(&["a"]).await;
+    let original = world.succeeded(NAME).await;
+    let first = copy(&world, "a", |_| true).await;
+    let spec = original.get(&["spec"]).cloned();
+    let is_true = move |it: &Object| {
+        it.get(&["spec"]) == spec.as_ref()
+            && it.label("olm.copiedFrom") == Some("team")
+            && it.label("team").is_none()
+            && it.annotation("olm.operatorNamespace") == Some("team")
+    };
+    for edit in [
+        json!({"spec": {"displayName": "edited"}}),
+        json!({"metadata": {"labels": {"team": "blue"}}}),
+        json!({"metadata": {"labels": {"olm.copiedFrom": null}}}),
+        json!({"metadata": {"labels": {"olm.copiedFrom": "elsewhere"}}}),
+        json!({"metadata": {"labels": null, "annotations": null}}),
+    ] {
+        let edited = patch(&world, "a", edit.clone()).await;
+        assert!(!is_true(&edited), "{edit}");
+        copy(&world, "a", is_true.clone()).await;
+    }
+    let cluster = world.cluster.cluster();
+    let status = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "InstallSucceeded"}}));
+    cluster.patch_status(&CSV, Some("a"), NAME, &status).await.unwrap();
+    let mended = copy(&world, "a", is_true.clone()).await;
+    cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
+    copy(&world, "a", move |it| it.uid() != mended.uid() && is_true(it)).await;
+    // Nobody took it for an operator meanwhile.
+    assert!(first.finalizers().next().is_none());
+    let conditions = cluster
+        .list(&mainstay_api::resources::OPERATOR_CONDITION, Some("a"), &ListParams::default())
+        .await;
+    assert!(conditions.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn what_changes_on_a_version_changes_on_its_copies() {
+    let world = running(&["a"]).await;
+    copy(&world, "a", |_| true).await;
+    patch(&world, "team", json!({"metadata": {
+        "labels": {"color": "red", "operators.coreos.com/other.x": ""}, "annotations": {"note": "hello"},
+    }}))
+    .await;
+    let seen = copy(&world, "a", |it| {
+        it.label("color") == Some("red") && it.annotation("note") == Some("hello")
+    })
+    .await;
+    assert_eq!(seen.label("operators.coreos.com/other.x"), None);
+    patch(&world, "team", json!({"metadata": {"labels": {"color": null}}})).await;
+    copy(&world, "a", |it| it.label("color").is_none()).await;
+}
+
+// ids: OG-35
+#[tokio::test]
+async fn rights_in_a_target_belong_to_the_copy_there_and_come_back_with_it() {
+    let world = running(&["a"]).await;
+    let first = copy(&world, "a", |_| true).await;
+    let owned_by = |uid: String| {
+        let selection = Selection::all(known::ROLE).namespace("a").labels("olm.copiedFrom=team");
+        world.cluster.wait_for_all(selection, move |all| {
+            all.len() == 1 && all[0].owner_references().iter().any(|it| it.uid == uid)
+        })
+    };
+    owned_by(first.uid().to_owned()).await;
+    let cluster = world.cluster.cluster();
+    cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
+    let second = copy(&world, "a", move |it| it.uid() != first.uid()).await;
+    owned_by(second.uid().to_owned()).await;
+}
+
+#[tokio::test]
+async fn copies_follow_the_targets_of_their_group() {
+    let world = running(&["a"]).await;
+    copies_are_in(&world, &["a"]).await;
+    world.group_for("og", &["b"]).await;
+    copies_are_in(&world, &["b"]).await;
+    world.group_for("og", &["team"]).await;
+    copies_are_in(&world, &[]).await;
+    world.group_for("og", &["a"]).await;
+    copies_are_in(&world, &["a"]).await;
+    let cluster = world.cluster.cluster();
+    cluster.delete(&OPERATOR_GROUP, Some("team"), "og", &DeleteOptions::default()).await.unwrap();
+    copies_are_in(&world, &[]).await;
+}
+
+#[tokio::test]
+async fn a_target_that_is_made_again_has_its_copy_again() {
+    let world = running(&["a"]).await;
+    copy(&world, "a", |_| true).await;
+    let cluster = world.cluster.cluster();
+    cluster.delete(&known::NAMESPACE, None, "a", &DeleteOptions::default()).await.unwrap();
+    world.cluster.wait_gone(&known::NAMESPACE, None, "a").await;
+    namespace(&world.cluster, "a", "").await;
+    copy(&world, "a", |_| true).await;
+}
+
+#[tokio::test]
+async fn a_version_of_its_own_is_in_nobodys_way_and_makes_room_when_it_goes() {
+    let world = World::start(&["1.0.0"]).await;
+    namespace(&world.cluster, "a", "").await;
+    let mut own = csv("1.0.0", None);
+    own["metadata"]["namespace"] = "a".into();
+    own["spec"]["customresourcedefinitions"] = json!({});
+    world.cluster.apply(Object::from_value(own).unwrap()).await;
+    world.group_for("og", &["a"]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+    let cluster = world.cluster.cluster();
+    let there = cluster.get(&CSV, Some("a"), NAME).await.unwrap();
+    assert_eq!(there.label("olm.copiedFrom"), None);
+    cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
+    copy(&world, "a", |_| true).await;
+}
+
+#[tokio::test]
+async fn what_is_no_member_of_its_group_has_no_copies() {
+    let world = World::start(&["1.0.0"]).await;
+    for name in ["a", "b"] {
+        namespace(&world.cluster, name, "").await;
+    }
+    // Several namespaces are what the version does not support.
+    world.group_for("og", &["a", "b"]).await;
+    world.subscribe(json!({})).await;
+    world.version(NAME, "Failed", "UnsupportedOperatorGroup").await;
+    copies_are_in(&world, &[]).await;
+    world.group_for("og", &["a"]).await;
+    copy(&world, "a", |_| true).await;
+    // What is there says what became of it.
+    world.group_for("og", &["a", "b"]).await;
+    world
+        .cluster
+        .wait_for(&CSV, Some("a"), NAME, |it| {
+            it.str(&["status", "phase"]) == Some("Failed")
+                && it.str(&["status", "reason"]) == Some("Copied")
+        })
+        .await;
+    copies_are_in(&world, &["a"]).await;
+}
+
+// ids: AT-CFG-01 CFG-01 CFG-02 CFG-03 E062
+#[tokio::test]
+async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
+    let world = running(&[]).await;
+    configured(&world).await;
+    copy(&world, "a", |_| true).await;
+    settings_say(&world, "False", "Copied CSVs are enabled and present across the cluster").await;
+    switch(&world, true.into()).await;
+    copies_are_in(&world, &[]).await;
+    let event = world.event("ClusterServiceVersion", NAME, "DisabledCopiedCSVs").await;
+    let message = format!("CSV copying disabled for team/{NAME}");
+    assert_eq!(event, ("Warning".to_owned(), message));
+    settings_say(
+        &world,
+        "True",
+        "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
+    )
+    .await;
+    namespace(&world.cluster, "c", "").await;
+    switch(&world, Value::Null).await;
+    copy(&world, "c", |_| true).await;
+    settings_say(&world, "False", "Copied CSVs are enabled and present across the cluster").await;
+    let fields = ListParams::fields("reason=DisabledCopiedCSVs");
+    let events = world.cluster.cluster().list(&known::EVENT, None, &fields).await.unwrap();
+    assert!(events.items.is_empty());
+}
+
+// ids: CFG-05
+#[tokio::test]
+async fn the_switch_is_not_about_operators_for_some_namespaces() {
+    let world = running(&["a"]).await;
+    configured(&world).await;
+    let before = copy(&world, "a", |_| true).await;
+    switch(&world, true.into()).await;
+    settings_say(
+        &world,
+        "True",
+        "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
+    )
+    .await;
+    assert_eq!(copy(&world, "a", |_| true).await, before);
+}
+
+// ids: CSV-85
+#[tokio::test]
+async fn copies_are_no_operators() {
+    let world = running(&["a"]).await;
+    copy(&world, "a", |_| true).await;
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "own", "namespace": "a"}, "spec": {"targetNamespaces": ["b"]},
+    });
+    world.cluster.apply(Object::from_value(group).unwrap()).await;
+    let served = |it: &Object| !it.array(&["status", "namespaces"]).is_empty();
+    let group = world.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "own", served).await;
+    assert_eq!(group.annotation("olm.providedAPIs").unwrap_or_default(), "");
+    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+}
+
+#[tokio::test]
+async fn a_restart_writes_nothing_and_takes_up_what_happened_meanwhile() {
+    let mut world = running(&[]).await;
+    copy(&world, "a", |_| true).await;
+    copy(&world, "b", |_| true).await;
+    configured(&world).await;
+    settings_say(&world, "False", "Copied CSVs are enabled and present across the cluster").await;
+    world.left_alone().await;
+    let before = world.written().await;
+    world.pause().await;
+    world.resume().await;
+    world.left_alone().await;
+    assert_eq!(world.written().await, before);
+    world.pause().await;
+    namespace(&world.cluster, "c", "").await;
+    patch(&world, "a", json!({"spec": {"displayName": "edited"}})).await;
+    let cluster = world.cluster.cluster();
+    cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
+    world.resume().await;
+    copy(&world, "a", |it| it.str(&["spec", "displayName"]) == Some("Anvil")).await;
+    copy(&world, "b", |_| true).await;
+    copy(&world, "c", |_| true).await;
+}
