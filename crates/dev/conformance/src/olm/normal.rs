@@ -100,6 +100,10 @@ pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool 
     if object.kind() == "Namespace" {
         return namespaces.iter().any(|it| it == object.name());
     }
+    // There is one, and it was recorded where the case is about it.
+    if object.kind() == "OLMConfig" {
+        return true;
+    }
     if object.kind() == "APIService"
         && object.labels().any(|(key, _)| key == "kube-aggregator.kubernetes.io/automanaged")
     {
@@ -293,6 +297,13 @@ fn level(value: &mut Value) {
             }
             revision(value.pointer_mut("/metadata/labels"));
             replace(value, "Pod", &mut |text| TOKEN.replace_all(text, "{token}").into_owned());
+        }
+        "Role" | "RoleBinding" => {
+            // Copies have the label that joins the original to its operator if that had it already.
+            let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
+            if let Some(labels) = labels.filter(|it| it.contains_key("olm.copiedFrom")) {
+                labels.retain(|key, _| !key.starts_with("operators.coreos.com/"));
+            }
         }
         "NetworkPolicy" => revision(value.pointer_mut("/spec/podSelector/matchLabels")),
         "Deployment" => {

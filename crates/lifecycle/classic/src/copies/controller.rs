@@ -215,8 +215,9 @@ fn places(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Place> {
         } else {
             Whose::Nobodys
         };
-        let (uid, deleting) = (copied.uid.clone(), copied.deleting);
-        places.insert(at.namespace, Place { uid, whose, deleting, content: copied.content });
+        let (uid, deleting, content) = (copied.uid.clone(), copied.deleting, copied.content);
+        let marked = whose == Whose::Ours;
+        places.insert(at.namespace, Place { uid, whose, marked, deleting, content });
     }
     for (at, csv) in caches.csvs.list(None) {
         if at.name != key.name || at.namespace == key.namespace {
@@ -230,7 +231,7 @@ fn places(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Place> {
         };
         let (uid, deleting) = (csv.uid.clone(), csv.deleting);
         let content = model::Content::default();
-        places.insert(at.namespace, Place { uid, whose, deleting, content });
+        places.insert(at.namespace, Place { uid, whose, marked: false, deleting, content });
     }
     places
 }

@@ -35,6 +35,8 @@ pub(crate) struct World<'a> {
 pub(crate) struct Place {
     pub(crate) uid: String,
     pub(crate) whose: Whose,
+    /// Whether its label says that it is a copy of this version.
+    pub(crate) marked: bool,
     pub(crate) deleting: bool,
     pub(crate) content: Content,
 }
@@ -161,7 +163,7 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
         let differs = there.content.status != original.copies.status;
         let task = Task::Repair {
             uid: there.uid.clone(),
-            marked: there.whose == Whose::Ours,
+            marked: there.marked,
             body: there.content.body != original.copies.body,
             status: differs && world.settled,
         };
@@ -228,7 +230,8 @@ mod tests {
     }
 
     fn place(whose: Whose, content: Content) -> Place {
-        Place { uid: "u".to_owned(), whose, deleting: false, content }
+        let marked = whose == Whose::Ours;
+        Place { uid: "u".to_owned(), whose, marked, deleting: false, content }
     }
 
     /// What is done in `a`, `b` and `c` for a version of `home` with these things there.

@@ -54,8 +54,9 @@ fn versions(context: &Arc<Context>, queue: Keys) {
         }
         queue.add(change.key.clone());
         let is_own = |it: Option<&Arc<facts::Csv>>| it.is_some_and(|it| !it.is_copy());
-        if is_own(change.before) != is_own(change.after) {
-            // It is in the way of copies of another one, or no longer is.
+        let is_lost = change.after.is_some_and(|it| it.is_copy());
+        if is_lost || is_own(change.before) != is_own(change.after) {
+            // It is in the way of copies of another one, or no longer is, or was such a copy.
             with(&weak, |context| {
                 originals(context, |it| queue.add(it), |key, _| key.name == change.key.name);
             });

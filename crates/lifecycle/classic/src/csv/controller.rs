@@ -7,6 +7,7 @@ use super::{deployment, observe, reach};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
+use crate::gojson::{self, Shape};
 use crate::install_plan::decide::account;
 use crate::operator_group::{apis::ApiSet, targets};
 use crate::patch;
@@ -384,6 +385,14 @@ async fn claim(
     }});
     for (key, value) in annotations {
         body["metadata"]["annotations"][*key] = value.clone().into();
+    }
+    // The original writes the version as a whole, with the empty fields of its types; its copies show
+    // it.
+    let whole = gojson::normalize(Shape::ClusterServiceVersion, &live.to_value());
+    if let Some(old) = live.get(&["spec"])
+        && let Some(spec) = patch::between(old, &whole["spec"])
+    {
+        body["spec"] = spec;
     }
     context
         .cluster
