@@ -1,6 +1,6 @@
 //! OLM classic: from a Subscription to a running operator, and from version to version.
 //!
-//! Six controllers over one set of caches, each *observe → decide → apply*:
+//! Its controllers over one set of caches, each *observe → decide → apply*:
 //!
 //! ```text
 //! content ─► catalog ─┐

@@ -252,7 +252,7 @@ impl Text {
         let mark = json!({"op": "test", "path": "/metadata/labels/olm.copiedFrom", "value": from});
         let status = json!([mark, {"op": "add", "path": "/status", "value": prototype.status}]);
         Self {
-            body: Patch::Json(repaired(mark, &prototype)),
+            body: Patch::Json(repaired(&mark, &prototype)),
             status: Patch::Json(status),
             original: original.clone(),
             prototype,
@@ -261,7 +261,7 @@ impl Text {
 }
 
 /// What makes a copy what it should be, if a test holds.
-fn repaired(test: Value, prototype: &Prototype) -> Value {
+fn repaired(test: &Value, prototype: &Prototype) -> Value {
     json!([
         test,
         {"op": "add", "path": "/metadata/labels", "value": prototype.labels},
@@ -307,7 +307,7 @@ impl Work {
                         text.body.clone()
                     } else {
                         let test = json!({"op": "test", "path": "/metadata/uid", "value": uid});
-                        Patch::Json(repaired(test, &text.prototype))
+                        Patch::Json(repaired(&test, &text.prototype))
                     };
                     let done = self.cluster.patch(CSV, at, &self.name, &patch).await;
                     let done = unless_told(done).doing("repairing a copy of a version")?;
