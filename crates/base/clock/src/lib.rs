@@ -9,6 +9,10 @@
 //! months drifts by what NTP would have corrected; every Kubernetes time has whole-second precision
 //! and is informational, so that is an acceptable price for one consistent order of events.
 
+mod age;
+
+pub use age::human;
+
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

@@ -111,6 +111,11 @@ impl Blob {
         serde_json::from_slice(&self.json()?).map_err(|_| self.damaged())
     }
 
+    /// Whether both are kept and hold the same document, which neither is unpacked for.
+    pub fn holds_the_same(&self, other: &Self) -> bool {
+        self.slot().packed.is_some() && self.slot().packed == other.slot().packed
+    }
+
     pub(crate) fn damaged(&self) -> ContentError {
         let slot = self.slot();
         ContentError::Damaged { schema: slot.schema.clone(), name: slot.name.clone() }

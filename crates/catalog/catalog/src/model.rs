@@ -351,22 +351,26 @@ impl Bundle {
     /// every call.
     pub fn objects(&self) -> Result<Vec<Object>, ContentError> {
         let mut objects = Vec::with_capacity(self.object_count);
-        self.each_object(|_, object| {
-            objects.push(object);
-            true
+        let json = self.blob.json()?;
+        self.each_manifest(&json, |bytes| {
+            objects.push(made_of(bytes)?);
+            Ok(true)
         })?;
         Ok(objects)
     }
 
     /// The ClusterServiceVersion among the manifests: the first of that kind, as upstream takes it.
     pub fn csv(&self) -> Result<Option<Object>, ContentError> {
+        const KIND: &str = "ClusterServiceVersion";
+        let json = self.blob.json()?;
         let mut csv = None;
-        self.each_object(|_, object| {
-            let found = object.kind() == "ClusterServiceVersion";
-            if found {
-                csv = Some(object);
+        // Definitions are much longer, and need not be made into values to see that they are others.
+        self.each_manifest(&json, |bytes| {
+            if kind_of(bytes).is_some_and(|kind| kind != KIND) {
+                return Ok(true);
             }
-            !found
+            csv = Some(made_of(bytes)?).filter(|object| object.kind() == KIND);
+            Ok(csv.is_none())
         })?;
         Ok(csv)
     }
@@ -422,36 +426,49 @@ impl Bundle {
         Ok(())
     }
 
-    fn each_object(
+    /// Calls `visit` with the bytes of each manifest until it answers `false`.
+    fn each_manifest(
         &self,
-        mut visit: impl FnMut(usize, Object) -> bool,
+        json: &[u8],
+        mut visit: impl FnMut(&[u8]) -> Result<bool, String>,
     ) -> Result<(), ContentError> {
-        let json = self.blob.json()?;
-        self.each_property(&json, |index, kind, value| {
+        self.each_property(json, |index, kind, value| {
             if kind != BUNDLE_OBJECT {
                 return Ok(true);
             }
-            let object = decode_object(value).map_err(|why| ContentError::Object {
+            bytes_of(value).and_then(|bytes| visit(&bytes)).map_err(|why| ContentError::Object {
                 package: self.package.clone(),
                 bundle: self.name.clone(),
                 index,
                 why,
-            })?;
-            Ok(visit(index, object))
+            })
         })
     }
 }
 
-/// One manifest out of an `olm.bundle.object` value: base64 of JSON or YAML.
-fn decode_object(value: Option<&RawValue>) -> Result<Object, String> {
+/// The manifest in an `olm.bundle.object` value, which is base64.
+fn bytes_of(value: Option<&RawValue>) -> Result<Vec<u8>, String> {
     let value = value.ok_or("no value")?;
     let data: ObjectData<'_> =
         serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
-    let bytes = crate::decode::unpack_base64(&data.data)?;
-    let manifest: Value = match serde_json::from_slice(&bytes) {
+    crate::decode::unpack_base64(&data.data)
+}
+
+/// The kind that a manifest names; none if it is not JSON, or has none.
+fn kind_of(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    serde_json::from_slice::<Kind>(bytes).ok().map(|it| it.kind)
+}
+
+/// One manifest: JSON or YAML.
+fn made_of(bytes: &[u8]) -> Result<Object, String> {
+    let manifest: Value = match serde_json::from_slice(bytes) {
         Ok(manifest) => manifest,
         // Upstream reads manifests as YAML throughout; JSON is the fast way to the same.
-        Err(_) => mainstay_yaml::one(&bytes, &mainstay_yaml::Options::default())
+        Err(_) => mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
             .map_err(|error| error.to_string())?,
     };
     Object::from_value(manifest).map_err(|error| error.to_string())

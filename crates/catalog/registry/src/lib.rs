@@ -20,13 +20,20 @@ mod shelf;
 pub use index::{Index, Standing};
 pub use shelf::{Served, Shelf, State};
 
-use mainstay_catalog::{Blob, Catalog};
+use mainstay_catalog::{Blob, Bundle, Catalog, ContentError, Package};
+use serde_json::Value;
+
+/// The ClusterServiceVersion of a bundle as both APIs serve it: the one among its manifests, or what
+/// stands for it where the catalog has only its metadata. None if the catalog does not say what it is.
+pub fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentError> {
+    grpc::csv(package, bundle)
+}
 
 /// Why upstream does not serve a catalog that is sound, in its words: a name of a custom schema that
 /// cannot be asked for, or a bundle with several pieces of metadata. `None`: it does.
 pub fn refusal(catalog: &Catalog) -> Option<String> {
     grpc::refusal(catalog).or_else(|| {
-        let of_package = |package: &mainstay_catalog::Package| {
+        let of_package = |package: &Package| {
             let bundles = package.bundles();
             let count =
                 bundles.map(|bundle| bundle.csv_metadata_count()).find(|&count| count > 1)?;

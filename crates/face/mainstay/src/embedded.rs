@@ -6,7 +6,7 @@
 
 use crate::credentials::Keys;
 use crate::ports::Ports;
-use crate::{catalogs, data, images, kubeconfig, layout, network};
+use crate::{catalogs, data, images, kubeconfig, layout, network, packages};
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity, audit};
 use mainstay_cause::{Cause, Place};
@@ -109,6 +109,7 @@ impl Embedded {
         if let Some(audit) = audit {
             server.write_down(audit);
         }
+        let shown = packages::behind(&server, settings.profile, clock);
         let front = pki.front_proxy(&clock).map_err(|error| {
             Cause::new("the certificate for aggregated servers cannot be made")
                 .because(chain(&error))
@@ -151,6 +152,7 @@ impl Embedded {
             },
         );
         layout::standard(&cluster, settings.profile).await?;
+        layout::packages(&cluster, settings.profile).await?;
         say("kinds       Established");
 
         let namespace = settings.profile.catalog_namespace();
@@ -194,6 +196,7 @@ impl Embedded {
             layout::catalog_source(&cluster, namespace, name).await?;
         }
         tokio::join!(workloads.synced(), classic.synced());
+        shown.attach(classic.catalogs());
         server.also_measures(classic.metrics());
         controllers.open();
         say(&format!(

@@ -7,7 +7,7 @@ use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
 use mainstay_client::{Cluster, Selection, WatchEvent};
-use mainstay_object::known::{CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
+use mainstay_object::known::{API_SERVICE, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
@@ -34,34 +34,54 @@ pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
 }
 
 /// The CRD once the server has judged its names, which it does after it has answered.
-async fn judged(cluster: &Cluster, mut crd: Object) -> Result<Object, Cause> {
+async fn judged(cluster: &Cluster, crd: Object) -> Result<Object, Cause> {
     let is_judged = |crd: &Object| {
         crd.condition("Established") == Some("True")
             || crd.condition("NamesAccepted") == Some("False")
     };
-    let mut selection = Selection::all(CUSTOM_RESOURCE_DEFINITION);
-    selection.fields = format!("metadata.name={}", crd.name());
-    // Most are judged by the time that all are applied: one look, before every step is followed.
-    if !is_judged(&crd) {
-        let found = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await;
-        crd = found.map_err(|error| refused(&crd, &error))?;
+    until(cluster, &CUSTOM_RESOURCE_DEFINITION, crd, is_judged).await
+}
+
+/// A cluster-scoped object once something holds of it.
+async fn until(
+    cluster: &Cluster,
+    resource: &Resource,
+    mut object: Object,
+    holds: impl Fn(&Object) -> bool,
+) -> Result<Object, Cause> {
+    let mut selection = Selection::all(resource.clone());
+    selection.fields = format!("metadata.name={}", object.name());
+    // Of most it holds by the time that all are applied: one look, before every step is followed.
+    if !holds(&object) {
+        let found = cluster.get(resource, None, object.name()).await;
+        object = found.map_err(|error| refused(&object, &error))?;
     }
-    while !is_judged(&crd) {
-        let watch = cluster.watch(&selection, crd.resource_version()).await;
-        let mut watch = watch.map_err(|error| refused(&crd, &error))?;
-        while !is_judged(&crd)
+    while !holds(&object) {
+        let watch = cluster.watch(&selection, object.resource_version()).await;
+        let mut watch = watch.map_err(|error| refused(&object, &error))?;
+        while !holds(&object)
             && let Some(Ok(event)) = watch.next().await
         {
-            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
-                crd = object;
+            if let WatchEvent::Added(changed) | WatchEvent::Modified(changed) = event {
+                object = changed;
             }
         }
-        if !is_judged(&crd) {
-            let found = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await;
-            crd = found.map_err(|error| refused(&crd, &error))?;
+        if !holds(&object) {
+            let found = cluster.get(resource, None, object.name()).await;
+            object = found.map_err(|error| refused(&object, &error))?;
         }
     }
-    Ok(crd)
+    Ok(object)
+}
+
+/// Makes sure that the API of packages is among those that are served.
+pub(crate) async fn packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+    let registration = mainstay_packages::registration(profile.manager_namespace());
+    let applied = apply(cluster, &API_SERVICE, &registration).await?;
+    // It answers in this process: nothing can keep that from coming but the end of it.
+    let is_there = |it: &Object| it.condition("Available") == Some("True");
+    until(cluster, &API_SERVICE, applied, is_there).await?;
+    Ok(())
 }
 
 fn refusals(crd: &Object) -> Vec<Cause> {

@@ -15,6 +15,7 @@ mod layout;
 mod live;
 mod network;
 mod opm;
+mod packages;
 mod ports;
 mod resolve;
 mod sample;

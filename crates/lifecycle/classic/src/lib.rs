@@ -68,7 +68,9 @@ mod subscription;
 mod triggers;
 mod trust;
 
-pub use catalog::{CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt};
+pub use catalog::{
+    CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Offered, Serve, ServedAt,
+};
 pub use image::{Images, LocalName, Named};
 pub use proxy::ProxySettings;
 pub use start::{Classic, Options, Surroundings, Timeouts};

@@ -191,6 +191,11 @@ impl Classic {
         move |page| metrics::write(page, &context, &controllers)
     }
 
+    /// The catalogs and what they offer, to be shown to others ([`mainstay_packages`]).
+    pub fn catalogs(&self) -> catalog::Offered {
+        catalog::Offered::new(Arc::clone(&self.context))
+    }
+
     /// Ends every controller and returns when they have ended. What was begun is finished by the
     /// next start.
     pub async fn shutdown(self) {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::index::Standing;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_catalog::{Api, ContentError, Entry, Package, PackageRequirement, Property};
+use mainstay_catalog::{Api, Bundle, ContentError, Entry, Package, PackageRequirement, Property};
 use mainstay_gojson::{Html, Numbers};
 use mainstay_version::quote;
 use serde_json::Value;
@@ -79,7 +79,8 @@ fn manifests(standing: &Standing<'_>) -> Result<(String, Vec<String>), Status> {
     let csv = match metadata.as_slice() {
         [] => String::new(),
         [metadata] => {
-            let csv = synthesised(standing, metadata).map_err(|error| damaged(&error))?;
+            let csv = synthesised(standing.package, bundle, metadata);
+            let csv = csv.map_err(|error| damaged(&error))?;
             if objects.is_empty() {
                 objects.push(csv.clone());
             }
@@ -97,17 +98,35 @@ pub(crate) fn too_many(count: usize) -> String {
     )
 }
 
-fn synthesised(standing: &Standing<'_>, metadata: &Value) -> Result<String, ContentError> {
-    let package = standing.package.blob().value()?;
-    let images = standing.bundle.related_images()?;
+/// The ClusterServiceVersion of a bundle as a value: the one among its manifests, or what stands for
+/// it where the catalog has only its metadata. None if the catalog does not say what it is.
+pub(crate) fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentError> {
+    if let Some(csv) = bundle.csv()? {
+        return Ok(Some(csv.into_value()));
+    }
+    if bundle.csv_metadata_count() != 1 {
+        return Ok(None);
+    }
+    let Some(metadata) = bundle.csv_metadata()? else { return Ok(None) };
+    let text = synthesised(package, bundle, &metadata)?;
+    Ok(serde_json::from_str(&text).ok())
+}
+
+fn synthesised(
+    package: &Package,
+    bundle: &Bundle,
+    metadata: &Value,
+) -> Result<String, ContentError> {
+    let package = package.blob().value()?;
+    let images = bundle.related_images()?;
     let icon = document::last(&package, "icon", Value::is_object).map(|icon| {
         // Upstream decodes the picture and encodes it again.
         let data = document::unpack(document::text(icon, "base64data")).unwrap_or_default();
         (STANDARD.encode(data), document::text(icon, "mediatype").to_owned())
     });
     let parts = synthesis::Parts {
-        name: &standing.bundle.name,
-        version: &standing.bundle.version.to_string(),
+        name: &bundle.name,
+        version: &bundle.version.to_string(),
         description: document::text(&package, "description"),
         icon,
         related_images: images.into_iter().map(|image| (image.name, image.image)).collect(),

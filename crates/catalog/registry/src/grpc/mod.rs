@@ -39,7 +39,7 @@ pub mod api;
 pub use service::{Grpc, service, service_until};
 
 pub(crate) use experimental::{refusal, refusal_of};
-pub(crate) use message::too_many;
+pub(crate) use message::{csv, too_many};
 
 use crate::{Index, Served};
 use std::sync::Arc;

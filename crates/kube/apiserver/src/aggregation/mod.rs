@@ -46,6 +46,8 @@ const SLICES: &str = "discovery.k8s.io/endpointslices";
 pub(crate) struct Aggregation {
     current: ArcSwap<Services>,
     natives: RwLock<BTreeMap<String, Arc<dyn NativeGroup>>>,
+    /// Rung when a handler was put behind a Service.
+    put: Arc<Notify>,
     /// What the server shows others to be believed whom it speaks for.
     front: OnceLock<FrontProxy>,
     /// What the discovery of remote group-versions said last, by the name of their `APIService`.
@@ -66,6 +68,7 @@ impl Default for Aggregation {
         Self {
             current: ArcSwap::default(),
             natives: RwLock::default(),
+            put: Arc::default(),
             front: OnceLock::new(),
             found: Mutex::default(),
             documents: Mutex::default(),
@@ -206,6 +209,7 @@ impl ApiServer {
     /// Service are asked of the handler, without a socket, and are available without endpoints.
     pub fn put_native_group(&self, namespace: &str, service: &str, group: Arc<dyn NativeGroup>) {
         self.aggregation.natives.write().insert(format!("{namespace}/{service}"), group);
+        self.aggregation.put.notify_one();
     }
 
     /// Tells servers of aggregated groups, in the ConfigMap where they look for it, whose certificates
@@ -239,6 +243,7 @@ pub(crate) fn start(server: &Arc<ApiServer>) -> Result<(), Status> {
         services: watch("services")?,
         slices: watch(SLICES)?,
         definitions: watch(crate::handlers::definitions::STORAGE)?,
+        put: server.aggregation.put.clone(),
     };
     let stop = server.stop.clone();
     let followed = follow(Arc::downgrade(server), watches);
@@ -256,6 +261,7 @@ struct Watches {
     services: Watch,
     slices: Watch,
     definitions: Watch,
+    put: Arc<Notify>,
 }
 
 /// What has changed.
@@ -272,6 +278,7 @@ impl Watches {
             batch = self.registered.next_batch(MANY) => batch.map(|_| Changed::Registered),
             batch = self.services.next_batch(MANY) => batch.map(|_| Changed::Endpoints),
             batch = self.slices.next_batch(MANY) => batch.map(|_| Changed::Endpoints),
+            () = self.put.notified() => Ok(Changed::Endpoints),
             batch = self.definitions.next_batch(MANY) => batch.map(|_| Changed::Definitions),
         }
     }
@@ -284,6 +291,7 @@ impl Watches {
             services: watch("services")?,
             slices: watch(SLICES)?,
             definitions: watch(crate::handlers::definitions::STORAGE)?,
+            put: server.aggregation.put.clone(),
         })
     }
 }

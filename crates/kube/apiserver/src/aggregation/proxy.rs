@@ -1,14 +1,16 @@
 //! A request that another server answers.
 
+use super::wire::Sent;
 use super::{Remote, wire};
 use crate::Identity;
 use crate::http::Body;
-use crate::http::answer::{Answer, Wishes};
+use crate::http::answer::{Answer, Wishes, compressed};
+use crate::http::negotiate;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
@@ -63,7 +65,12 @@ pub(super) async fn forwarded(
     }
     let mut sent = wire::send(server, remote, identity, request).await?;
     let theirs = sent.upgraded();
+    let of_ours = matches!(sent, Sent::Native(_));
     let mut response = sent.streamed();
+    let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    if of_ours && negotiate::accepts_gzip(accepted) {
+        response = compressed(response);
+    }
     let to = response.headers().get(UPGRADE).cloned();
     strip(response.headers_mut());
     match (tunnel, theirs) {

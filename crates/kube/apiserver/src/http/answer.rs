@@ -234,6 +234,20 @@ impl Answer {
     }
 }
 
+/// An answer that a handler of this process made for a client that takes gzip, compressed if that is
+/// worth it.
+pub(crate) fn compressed(response: Response<Body>) -> Response<Body> {
+    let known = response.headers().contains_key(CONTENT_ENCODING);
+    if known || !response.body().is_worth_compressing(GZIP_FROM) {
+        return response;
+    }
+    let mut response = response.map(Body::gzip);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.remove(http::header::CONTENT_LENGTH);
+    response
+}
+
 /// Writes warnings into the headers of an answer.
 pub(crate) fn warn(headers: &mut HeaderMap, warnings: &[String]) {
     for warning in told(warnings) {

@@ -46,7 +46,7 @@ impl From<Bytes> for Body {
 
 impl Body {
     /// A body of chunks made on demand.
-    pub(crate) fn chunks(chunks: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+    pub fn chunks(chunks: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Chunks(Box::new(chunks)))
     }
 
@@ -87,6 +87,15 @@ impl Body {
                 Ok(out.into())
             }
             stream @ Inner::Stream(_) => Err(Self(stream)),
+        }
+    }
+
+    /// Whether compressing it is worth it: it is at least that long, or made as it is sent.
+    pub(crate) const fn is_worth_compressing(&self, from: usize) -> bool {
+        match &self.0 {
+            Inner::Full(bytes) => bytes.len() >= from,
+            Inner::Chunks(_) => true,
+            Inner::Empty | Inner::Stream(_) => false,
         }
     }
 

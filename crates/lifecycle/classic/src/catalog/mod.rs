@@ -14,11 +14,13 @@ mod config_map;
 pub(crate) mod controller;
 mod follow;
 pub(crate) mod images;
+mod offered;
 pub(crate) mod pods;
 pub(crate) mod source;
 mod store;
 mod template;
 
+pub use offered::Offered;
 pub use source::FOLDER_ADDRESS;
 pub(crate) use store::{ByImage, CatalogStore, Content, State};
 pub use store::{FolderCatalog, Serve, ServedAt};

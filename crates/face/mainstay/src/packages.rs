@@ -1,0 +1,35 @@
+//! The API of packages, behind a Service of the embedded server.
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use mainstay_apiserver::{ApiServer, Body, Identity, NativeGroup};
+use mainstay_cli::args::Profile;
+use mainstay_clock::Clock;
+use mainstay_packages::{Content, Packages, SERVICE};
+use std::sync::Arc;
+
+/// Puts packages behind their Service, before there are catalogs: what a folder remembers of the
+/// Service holds from the start.
+pub(crate) fn behind(server: &ApiServer, profile: Profile, clock: Clock) -> Packages {
+    let packages = Packages::new(profile.catalog_namespace(), clock, server.stop().clone());
+    let group = Arc::new(Group(packages.clone()));
+    server.put_native_group(profile.manager_namespace(), SERVICE, group);
+    packages
+}
+
+/// Packages as the server asks for them.
+#[derive(Debug)]
+struct Group(Packages);
+
+impl NativeGroup for Group {
+    fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
+        Box::pin(async move {
+            self.0.answer(&request).await.map(|content| match content {
+                Content::Whole(bytes) => Body::from(bytes),
+                Content::Pieces(pieces) => Body::chunks(pieces),
+                Content::Stream(lines) => Body::stream(lines),
+            })
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Catalogs that change, and requests.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use http::{Request, Response};
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_clock::Clock;
+use mainstay_object::NamespacedName;
+use mainstay_packages::{Catalogs, Content, Packages, Source};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const ROOT: &str = "/apis/packages.operators.coreos.com/v1";
+pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+type Hear = Box<dyn Fn() + Send + Sync>;
+
+#[derive(Clone, Default)]
+pub(crate) struct Shelves(Arc<Mutex<(Vec<Source>, Vec<Hear>)>>);
+
+impl Catalogs for Shelves {
+    fn now(&self) -> Vec<Source> {
+        self.0.lock().unwrap().0.clone()
+    }
+
+    fn subscribe(&self, hear: Hear) {
+        self.0.lock().unwrap().1.push(hear);
+    }
+}
+
+pub(crate) struct World {
+    shelves: Shelves,
+    packages: Packages,
+    pub(crate) stop: CancellationToken,
+}
+
+/// The catalog with these documents.
+pub(crate) fn catalog(documents: &[Value]) -> Arc<Catalog> {
+    let folder = tempfile::tempdir().unwrap();
+    let text: Vec<String> = documents.iter().map(Value::to_string).collect();
+    std::fs::write(folder.path().join("catalog.json"), text.join("\n")).unwrap();
+    Catalog::load(folder.path(), &LoadOptions::default()).unwrap()
+}
+
+/// A ClusterServiceVersion with a little in it.
+pub(crate) fn csv(name: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": format!("{name}.v{version}")},
+        "spec": {"displayName": name.to_uppercase(), "version": version},
+    })
+}
+
+/// A bundle that carries these manifests.
+pub(crate) fn bundle(package: &str, version: &str, manifests: &[Value]) -> Value {
+    let object = |it: &Value| json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(it.to_string())}});
+    let mut properties =
+        vec![json!({"type": "olm.package", "value": {"packageName": package, "version": version}})];
+    properties.extend(manifests.iter().map(object));
+    json!({
+        "schema": "olm.bundle", "package": package, "name": format!("{package}.v{version}"),
+        "image": "registry.invalid/bundle", "properties": properties,
+    })
+}
+
+/// A channel in which each version replaces the one before.
+pub(crate) fn channel(package: &str, name: &str, versions: &[&str]) -> Value {
+    let entry = |(at, version): (usize, &&str)| {
+        let mut entry = json!({"name": format!("{package}.v{version}")});
+        if let Some(before) = at.checked_sub(1) {
+            entry["replaces"] = format!("{package}.v{}", versions[before]).into();
+        }
+        entry
+    };
+    let entries: Vec<Value> = versions.iter().enumerate().map(entry).collect();
+    json!({"schema": "olm.channel", "package": package, "name": name, "entries": entries})
+}
+
+pub(crate) fn package(name: &str, default_channel: &str) -> Value {
+    json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel})
+}
+
+/// A package with one channel and one version.
+pub(crate) fn simple(name: &str, version: &str) -> Vec<Value> {
+    vec![
+        package(name, "stable"),
+        channel(name, "stable", &[version]),
+        bundle(name, version, &[csv(name, version)]),
+    ]
+}
+
+pub(crate) fn source(namespace: &str, name: &str, content: Option<Arc<Catalog>>) -> Source {
+    Source {
+        key: NamespacedName::new(namespace, name),
+        display_name: format!("Catalog {name}"),
+        publisher: "tests".to_owned(),
+        labels: [("of".to_owned(), name.to_owned())].into(),
+        created: Some("2025-12-31T23:00:00Z".to_owned()),
+        priority: 0,
+        content,
+    }
+}
+
+impl World {
+    pub(crate) fn new(sources: Vec<Source>) -> Self {
+        let (shelves, stop) = (Shelves::default(), CancellationToken::new());
+        shelves.0.lock().unwrap().0 = sources;
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let packages = Packages::new("olm", clock, stop.clone());
+        packages.attach(shelves.clone());
+        Self { shelves, packages, stop }
+    }
+
+    /// Has other catalogs from now on.
+    pub(crate) fn put(&self, sources: Vec<Source>) {
+        let mut inner = self.shelves.0.lock().unwrap();
+        inner.0 = sources;
+        inner.1.iter().for_each(|hear| hear());
+    }
+
+    pub(crate) async fn ask(&self, request: Request<()>) -> Response<Content> {
+        self.packages.answer(&request).await
+    }
+
+    /// The code and the body of an answer.
+    pub(crate) async fn bytes(&self, path: &str, accept: &str) -> (u16, Vec<u8>) {
+        let request = Request::get(path).header("accept", accept).body(()).unwrap();
+        let response = self.ask(request).await;
+        (response.status().as_u16(), whole(response).await)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.get_as(path, "application/json").await
+    }
+
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Value {
+        let (code, bytes) = self.bytes(&format!("{ROOT}{path}"), accept).await;
+        assert_eq!(code, 200, "{}", String::from_utf8_lossy(&bytes));
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// The status with which something is refused.
+    pub(crate) async fn refused(&self, path: &str) -> (u16, String) {
+        let (code, bytes) = self.bytes(&format!("{ROOT}{path}"), "application/json").await;
+        let status: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((&status["kind"], &status["code"]), (&json!("Status"), &json!(code)));
+        (code, status["message"].as_str().unwrap().to_owned())
+    }
+
+    /// Namespaces, names and catalogs of what is listed.
+    pub(crate) async fn listed(&self, path: &str) -> Vec<String> {
+        let list = self.get(path).await;
+        assert_eq!(list["kind"], "PackageManifestList");
+        list["items"].as_array().unwrap().iter().map(shown).collect()
+    }
+
+    pub(crate) async fn watch(&self, path: &str) -> Events {
+        let request = Request::get(format!("{ROOT}{path}")).body(()).unwrap();
+        match self.ask(request).await.into_body() {
+            Content::Stream(lines) => Events(lines),
+            Content::Whole(line) => Events(futures::stream::iter([line]).boxed()),
+            Content::Pieces(_) => panic!("a list"),
+        }
+    }
+}
+
+fn shown(object: &Value) -> String {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    format!("{namespace}/{name} of {}", text("/status/catalogSource"))
+}
+
+pub(crate) async fn whole(response: Response<Content>) -> Vec<u8> {
+    match response.into_body() {
+        Content::Whole(bytes) => bytes.to_vec(),
+        Content::Pieces(pieces) => pieces.flatten().collect(),
+        Content::Stream(lines) => lines.collect::<Vec<_>>().await.concat(),
+    }
+}
+
+/// What a watch tells.
+pub(crate) struct Events(BoxStream<'static, bytes::Bytes>);
+
+impl Events {
+    /// The next event; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let line = self.0.next().await?;
+        assert!(line.ends_with(b"\n"));
+        Some(serde_json::from_slice(&line).unwrap())
+    }
+
+    /// The next event in short.
+    pub(crate) async fn told(&mut self) -> String {
+        let event = self.next().await.unwrap();
+        format!("{} {}", event["type"].as_str().unwrap(), shown(&event["object"]))
+    }
+}
