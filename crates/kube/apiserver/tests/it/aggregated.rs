@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mainstay_apiserver::pki::Pki;
@@ -130,6 +130,49 @@ async fn condition(api: &Api, reason: &str) -> Value {
         }
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_handler_that_is_put_later_is_found_at_once() {
+    let api = Api::new().await;
+    api.post(ALL, &registered("things")).await.ok();
+    condition(&api, "ServiceNotFound").await;
+    api.server.put_native_group("default", "things", Arc::new(Documented::default()));
+    condition(&api, "Passed").await;
+}
+
+/// Answers with much.
+#[derive(Debug)]
+struct Long;
+
+impl NativeGroup for Long {
+    fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
+        let answer = match request.uri().path() {
+            GROUP => Body::from(Bytes::from_static(b"{\"resources\":[]}")),
+            _ => Body::chunks(std::iter::repeat_n(Bytes::from_static(&[b'a'; 1000]), 1000)),
+        };
+        Box::pin(async { Response::new(answer) })
+    }
+}
+
+#[tokio::test]
+async fn what_a_handler_of_this_process_answers_is_compressed() {
+    let api = Api::new().await;
+    api.server.put_native_group("default", "things", Arc::new(Long));
+    api.post(ALL, &registered("things")).await.ok();
+    condition(&api, "Passed").await;
+    let path = format!("{GROUP}/things");
+    let ask = |encoding: &'static str| {
+        let request = Request::get(&path).header("accept-encoding", encoding);
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        async { api.server.answer(&Identity::admin(), request).await }
+    };
+    let packed = ask("gzip").await;
+    assert_eq!(packed.headers()["content-encoding"], "gzip");
+    assert!(packed.into_body().collect().await.unwrap().to_bytes().len() < 10_000);
+    let plain = ask("identity").await;
+    assert_eq!(plain.headers().get("content-encoding"), None);
+    assert_eq!(plain.into_body().collect().await.unwrap().to_bytes().len(), 1_000_000);
 }
 
 async fn put(api: &Api, storage: &'static str, value: Value) {

@@ -45,7 +45,7 @@ async fn labels_and_names_select() {
     assert_eq!(world.refused(path).await.0, 400);
 }
 
-// ids: PM-01
+// ids: PM-01 AT-OUT-01
 #[tokio::test]
 async fn a_table_has_name_catalog_and_age() {
     let world = two();
