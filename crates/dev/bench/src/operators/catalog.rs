@@ -22,6 +22,17 @@ pub(crate) fn version(package: &str, number: usize) -> String {
 
 /// Writes a catalog of so many packages with so many versions each, and [`REFUSED`].
 pub(crate) fn write(folder: &Path, packages: usize, versions: usize) -> Result<()> {
+    write_described(folder, packages, versions, 0)
+}
+
+/// The same with a description of so many letters in each version.
+pub(crate) fn write_described(
+    folder: &Path,
+    packages: usize,
+    versions: usize,
+    letters: usize,
+) -> Result<()> {
+    let description = "What it does. ".chars().cycle().take(letters).collect::<String>();
     let mut text = String::new();
     for name in (0..packages).map(package).chain([REFUSED.to_owned()]) {
         let entries: Vec<Value> = (1..=versions)
@@ -37,7 +48,7 @@ pub(crate) fn write(folder: &Path, packages: usize, versions: usize) -> Result<(
             json!({"schema": "olm.channel", "name": "stable", "package": name, "entries": entries});
         write!(text, "{package}\n{channel}\n")?;
         for number in 1..=versions {
-            writeln!(text, "{}", bundle(&name, number))?;
+            writeln!(text, "{}", bundle(&name, number, &description))?;
         }
     }
     // At once, as careful writers do: the folder may be watched.
@@ -46,7 +57,7 @@ pub(crate) fn write(folder: &Path, packages: usize, versions: usize) -> Result<(
     std::fs::rename(&new, folder.join("catalog.json")).context("writing a catalog")
 }
 
-fn bundle(package: &str, number: usize) -> Value {
+fn bundle(package: &str, number: usize, description: &str) -> Value {
     let object = |object: Value| {
         let data = base64::engine::general_purpose::STANDARD.encode(object.to_string());
         json!({"type": "olm.bundle.object", "value": {"data": data}})
@@ -58,7 +69,7 @@ fn bundle(package: &str, number: usize) -> Value {
         "properties": [
             {"type": "olm.package", "value": {"packageName": package, "version": format!("{number}.0.0")}},
             {"type": "olm.gvk", "value": {"group": group, "kind": "Tool", "version": "v1"}},
-            object(csv(package, number, &group)),
+            object(csv(package, number, &group, description)),
             object(definition(&group)),
         ],
     })
@@ -80,7 +91,7 @@ fn definition(group: &str) -> Value {
     })
 }
 
-fn csv(package: &str, number: usize, group: &str) -> Value {
+fn csv(package: &str, number: usize, group: &str, description: &str) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .map(|it| json!({"type": it, "supported": true}));
     let labels = json!({"app": package});
@@ -113,6 +124,9 @@ fn csv(package: &str, number: usize, group: &str) -> Value {
             }},
         },
     });
+    if !description.is_empty() {
+        csv["spec"]["description"] = description.into();
+    }
     if number > 1 {
         csv["spec"]["replaces"] = version(package, number - 1).into();
     }

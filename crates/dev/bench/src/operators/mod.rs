@@ -5,6 +5,7 @@
 //! the controllers of operators on others. Their requests and processor time are theirs alone.
 
 mod catalog;
+mod copies;
 mod world;
 
 use crate::process::own_memory;
@@ -37,6 +38,18 @@ pub(crate) struct Arguments {
     /// How many namespaces are resolved with it.
     #[arg(long, default_value_t = 1_000)]
     namespaces: usize,
+    /// How many operators for all namespaces there are.
+    #[arg(long, default_value_t = 10)]
+    everywhere: usize,
+    /// How many namespaces there are before they are installed, apart from the usual ones.
+    #[arg(long, default_value_t = 100)]
+    few: usize,
+    /// How many more namespaces come at once.
+    #[arg(long, default_value_t = 300)]
+    more: usize,
+    /// Measure nothing but operators for all namespaces.
+    #[arg(long)]
+    only_everywhere: bool,
     /// Print which writes there are, too.
     #[arg(long)]
     writes: bool,
@@ -61,6 +74,11 @@ const LARGE: (usize, usize) = (2_000, 10);
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let mut table =
         Table::new(&["work", "figure", "requests and processor time of the controllers"]);
+    if arguments.only_everywhere {
+        copies::run(arguments, &mut table).await?;
+        println!("{table}");
+        return Ok(());
+    }
     let folder = tempfile::tempdir()?;
     catalog::write(folder.path(), arguments.operators.max(arguments.at_once) + 1, VERSIONS)?;
     let mut world = World::new(&[(TOOLS.to_owned(), folder.path())]).await?;
@@ -72,6 +90,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     again(&mut world, arguments, &mut table).await?;
     refused(&world, arguments, &mut table).await?;
     world.end().await;
+    copies::run(arguments, &mut table).await?;
     large(arguments, &mut table).await?;
     println!("{table}");
     Ok(())

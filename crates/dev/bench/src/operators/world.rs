@@ -234,6 +234,16 @@ impl World {
         self.apply(group).await.map(drop)
     }
 
+    /// Makes a namespace with a group for all namespaces.
+    pub(crate) async fn global(&self, name: &str) -> Result<()> {
+        self.namespace(name).await;
+        let group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "group", "namespace": name},
+        });
+        self.apply(group).await.map(drop)
+    }
+
     /// Makes a Subscription, with more fields for its spec.
     pub(crate) async fn subscribe(
         &self,
