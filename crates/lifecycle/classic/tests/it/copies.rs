@@ -255,7 +255,7 @@ async fn what_is_no_member_of_its_group_has_no_copies() {
     copies_are_in(&world, &["a"]).await;
 }
 
-// ids: AT-CFG-01 CFG-01 CFG-02 CFG-03 E062
+// ids: AT-CFG-01 CFG-01..CFG-04 E062
 #[tokio::test]
 async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
     let world = running(&[]).await;
