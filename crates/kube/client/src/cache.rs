@@ -1,7 +1,7 @@
 //! A list-and-watch of one kind that keeps a projection of each object.
 //!
 //! ```text
-//! list (pages) ─► replace ─► watch ─► event ─► project ─► entries + index ─► subscribers
+//! list (pages) ─► project ─► watch ─► event ─► project ─► entries + index ─► subscribers
 //!    ▲                          │ end, error: again from the last revision
 //!    └──────── 410 ─────────────┘
 //! ```
@@ -23,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 const SILENCE: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
 /// After this long without an answer the wait between attempts no longer grows.
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
+
+/// How many objects are listed at once.
+const PAGE: u32 = 500;
 
 /// A stream that ends sooner than this counts as a failure.
 const BRIEF: Duration = Duration::from_secs(1);
@@ -252,21 +255,36 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         }
     }
 
+    /// Lists everything, page by page: of no more than one page whole objects are held. The revision is that
+    /// of the first page.
     async fn relist(&self, cluster: &Cluster) -> Result<String, (Option<String>, Error)> {
         let selection = &self.inner.selection;
-        let params = ListParams {
+        let mut params = ListParams {
             labels: selection.labels.clone(),
             fields: selection.fields.clone(),
             metadata_only: selection.metadata_only,
+            limit: PAGE,
             ..ListParams::default()
         };
-        let list = cluster
-            .list_pages(&selection.resource, selection.namespace.as_deref(), &params)
-            .await
-            .map_err(|error| (None, error))?;
-        self.replace(&list.items);
-        self.progress(&list.resource_version, true);
-        Ok(list.resource_version)
+        let mut listed: BTreeMap<NamespacedName, Option<Arc<T>>> = BTreeMap::new();
+        let mut revision = None;
+        loop {
+            let page = cluster
+                .list(&selection.resource, selection.namespace.as_deref(), &params)
+                .await
+                .map_err(|error| (None, error))?;
+            let project = |it: &Object| (it.key(), (self.inner.project)(it).map(Arc::new));
+            listed.extend(page.items.iter().map(project));
+            revision.get_or_insert(page.resource_version);
+            if page.continue_token.is_empty() {
+                break;
+            }
+            params.continue_token = page.continue_token;
+        }
+        self.replace(&listed);
+        let revision = revision.unwrap_or_default();
+        self.progress(&revision, true);
+        Ok(revision)
     }
 
     /// Watches from a revision to the end of the stream and returns the last revision.
@@ -326,17 +344,16 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         });
     }
 
-    fn replace(&self, objects: &[Object]) {
-        let listed: BTreeSet<NamespacedName> = objects.iter().map(Object::key).collect();
+    fn replace(&self, listed: &BTreeMap<NamespacedName, Option<Arc<T>>>) {
         let gone: Vec<NamespacedName> = {
             let entries = self.inner.entries.read();
-            entries.objects.keys().filter(|key| !listed.contains(key)).cloned().collect()
+            entries.objects.keys().filter(|key| !listed.contains_key(key)).cloned().collect()
         };
         for key in gone {
             self.forget(&key);
         }
-        for object in objects {
-            self.put(object);
+        for (key, entry) in listed {
+            self.exchange(key, entry.as_ref());
         }
     }
 
