@@ -41,6 +41,8 @@ pub struct Step {
     pub input: String,
     /// How it ended.
     pub exit: Option<i64>,
+    /// What it printed, and what it said on standard error.
+    pub printed: (String, String),
     /// Catalogs that are served from here on, by name.
     pub catalogs: Vec<(String, String)>,
     /// The objects at rest.
@@ -133,6 +135,8 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
     catalogs.sort();
     let output = optional("output.txt")?.unwrap_or_default();
     let exit = output.lines().next().and_then(|line| line.strip_prefix("exit "));
+    let printed = output.split_once('\n').map_or("", |(_, printed)| printed);
+    let (out, error) = printed.split_once("--- stderr\n").unwrap_or((printed, ""));
     Ok(Step {
         name: String::new(),
         title: text(recorded, "title"),
@@ -142,6 +146,7 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
         command: optional("command.txt")?.map(|it| it.trim().to_owned()),
         input: optional("input.yaml")?.unwrap_or_default(),
         exit: exit.and_then(|it| it.trim().parse().ok()),
+        printed: (out.to_owned(), error.to_owned()),
         catalogs,
         objects: list("objects.json")?,
         events: list("events.json")?,

@@ -40,20 +40,23 @@ fn words(line: &str) -> Vec<String> {
 
 /// A command line taken apart.
 #[derive(Debug, Default, PartialEq)]
-struct Line {
-    verb: String,
-    namespace: Option<String>,
-    rest: Vec<String>,
+pub(super) struct Line {
+    pub(super) verb: String,
+    pub(super) namespace: Option<String>,
+    pub(super) rest: Vec<String>,
     kind: String,
     patch: String,
     subresource: String,
-    selector: String,
+    pub(super) selector: String,
+    pub(super) fields: String,
+    pub(super) output: String,
+    pub(super) flags: Vec<String>,
     all: bool,
     replicas: Option<i64>,
-    raw: Option<String>,
+    pub(super) raw: Option<String>,
 }
 
-fn line(text: &str) -> anyhow::Result<Line> {
+pub(super) fn line(text: &str) -> anyhow::Result<Line> {
     let mut line = Line::default();
     let mut words = words(text).into_iter().skip(1);
     while let Some(word) = words.next() {
@@ -65,12 +68,14 @@ fn line(text: &str) -> anyhow::Result<Line> {
             "--subresource" => line.subresource = value()?,
             "-l" | "--selector" => line.selector = value()?,
             "--raw" => line.raw = Some(value()?),
-            "-o" | "-f" | "--field-selector" => drop(value()?),
+            "-o" => line.output = value()?,
+            "--field-selector" => line.fields = value()?,
+            "-f" => drop(value()?),
             "--all" => line.all = true,
             other if other.starts_with("--replicas=") => {
                 line.replicas = Some(other["--replicas=".len()..].parse()?);
             }
-            other if other.starts_with('-') && other.len() > 1 => {}
+            other if other.starts_with('-') && other.len() > 1 => line.flags.push(word),
             _ if line.verb.is_empty() => line.verb = word,
             _ => line.rest.push(word),
         }

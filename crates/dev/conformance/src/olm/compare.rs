@@ -316,6 +316,14 @@ pub fn metrics(recorded: &[String], ours: &[String]) -> (Vec<Finding>, Count) {
     (compare.findings, compare.count)
 }
 
+/// Compares what a command that reads prints.
+pub fn printed(command: &str, recorded: &Value, ours: &Value) -> (Vec<Finding>, Count) {
+    let (kind, object) = ("Command".to_owned(), command.to_owned());
+    let mut compare = Compare { kind, object, ..Compare::default() };
+    compare.walk("", Some(recorded), Some(ours));
+    (compare.findings, compare.count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,9 @@
 //! objects.json, events.json ────────────────────────────────────────────────────────┴► compare ─► listed
 //! ```
 //!
+//! Of commands that only read, those about packages are asked again ([`shown`]): what they print is
+//! no object.
+//!
 //! What is compared, and what decides ([`compare::is_first`]), is what the notes on the recordings
 //! ask for. Differences that are wanted stand in `olm/differences.txt`, and the cases that agree in
 //! `olm/agreeing.txt` ([`listed`]).
@@ -24,5 +27,6 @@ mod place;
 pub mod report;
 pub mod run;
 mod servers;
+mod shown;
 mod unrecorded;
 mod until;

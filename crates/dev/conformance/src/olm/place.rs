@@ -4,16 +4,22 @@
 use super::case::{Case, Step};
 use super::servers::Servers;
 use super::until::{self, Wanted};
-use super::{command, normal, unrecorded};
+use super::{command, normal, shown, unrecorded};
 use anyhow::Context;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use mainstay_api::resources;
+use mainstay_apiserver::{Body, Identity, NativeGroup};
 use mainstay_classic::{CatalogMode, CatalogPods, Classic, Options, Timeouts};
 use mainstay_client::{Cluster, ListParams};
 use mainstay_exposition::Page;
-use mainstay_object::Object;
+use mainstay_object::{Object, known};
+use mainstay_packages::{Content, Packages, SERVICE};
 use mainstay_testkit::{Settings, TestCluster};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The version of Kubernetes that the recordings were made with, as its server names it.
@@ -35,6 +41,22 @@ const HOPELESS: usize = 150;
 const RESTLESS: usize = 500;
 /// So many looks are taken at most for what a step waits for.
 const PATIENCE: usize = 1500;
+
+/// Packages as the server asks for them.
+#[derive(Debug)]
+struct Group(Packages);
+
+impl NativeGroup for Group {
+    fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
+        Box::pin(async move {
+            self.0.answer(&request).await.map(|content| match content {
+                Content::Whole(bytes) => Body::from(bytes),
+                Content::Pieces(pieces) => Body::chunks(pieces),
+                Content::Stream(lines) => Body::stream(lines),
+            })
+        })
+    }
+}
 
 /// The cluster of a case.
 pub(super) struct Place {
@@ -87,6 +109,10 @@ metadata: {name: global-operators, namespace: operators}
         let namespaces = case.namespaces.clone();
         let mut place = Self { cluster, classic: None, namespaces, servers };
         place.start(Timeouts::default()).await;
+        let cluster = &place.cluster;
+        cluster.apply(mainstay_packages::registration(GLOBAL)).await;
+        let name = format!("{}.{}", mainstay_packages::VERSION, mainstay_packages::GROUP);
+        cluster.wait_for_condition(&known::API_SERVICE, None, &name, "Available").await;
         Ok(place)
     }
 
@@ -97,6 +123,10 @@ metadata: {name: global-operators, namespace: operators}
         let pods = CatalogPods { mode: CatalogMode::Pods, ..CatalogPods::default() };
         let classic = Classic::start_with(self.cluster.cluster(), options, pods);
         classic.synced().await;
+        let server = self.cluster.server();
+        let packages = Packages::new(GLOBAL, self.cluster.clock(), server.stop().clone());
+        packages.attach(classic.catalogs());
+        server.put_native_group(GLOBAL, SERVICE, Arc::new(Group(packages)));
         self.classic = Some(classic);
     }
 
@@ -196,6 +226,18 @@ metadata: {name: global-operators, namespace: operators}
         Ok((done, reached))
     }
 
+    /// What a command that only reads prints, if it is about packages.
+    pub(super) async fn printed(
+        &self,
+        step: &Step,
+        names: &BTreeMap<String, String>,
+    ) -> anyhow::Result<Option<(String, Value)>> {
+        let Some(text) = &step.command else { return Ok(None) };
+        let filled = self.filled(text, names);
+        let printed = shown::ours(self.cluster(), &filled).await;
+        Ok(printed.with_context(|| step.name.clone())?.map(|it| (text.clone(), it)))
+    }
+
     /// Waits for what the recording waited for, beyond the deadline of any Deployment.
     async fn until(
         &self,
@@ -206,11 +248,13 @@ metadata: {name: global-operators, namespace: operators}
         let (mut seen, mut calm) = (None, 0);
         let looks = usize::try_from(deadline.as_millis() / LOOK.as_millis()).unwrap_or(PATIENCE);
         let hopeless = HOPELESS + looks;
+        let unwritten = until::is_unwritten(wanted);
         for _ in 0..PATIENCE {
             let revision = self.cluster.store().revision();
             calm += 1;
-            if seen != Some(revision) {
-                (seen, calm) = (Some(revision), 0);
+            if seen != Some(revision) || unwritten {
+                calm = if seen == Some(revision) { calm } else { 0 };
+                seen = Some(revision);
                 if until::holds(self.cluster(), &self.namespaces, here, wanted).await? {
                     return Ok(true);
                 }
@@ -266,7 +310,7 @@ metadata: {name: global-operators, namespace: operators}
 
     /// All events.
     pub(super) async fn events(&self) -> anyhow::Result<Vec<Object>> {
-        let events = mainstay_object::known::EVENT;
+        let events = known::EVENT;
         Ok(self.cluster().list(&events, None, &ListParams::default()).await?.items)
     }
 

@@ -4,6 +4,7 @@ use super::case::{Case, Step};
 use super::compare::{self, Count, Finding};
 use super::normal::{self, Names};
 use super::place::Place;
+use super::shown;
 use futures::StreamExt;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -136,6 +137,11 @@ async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> 
                     ours: Some(format!("{} {}", done.exit, done.error.trim()).into()),
                 });
             }
+        }
+        if let Some((command, ours)) = place.printed(step, &names.known).await? {
+            let (more, further) = compare::printed(&command, &shown::recorded(step), &ours);
+            findings.extend(more);
+            count += further;
         }
         let missed = (!reached).then(|| step.until.clone().unwrap_or_default());
         judged.push(JudgedStep { name: step.name.clone(), findings, count, missed });

@@ -5,6 +5,14 @@ use mainstay_api::{names, resources};
 use mainstay_client::{Cluster, ListParams};
 use mainstay_object::{Object, Resource, known};
 
+/// What can be installed.
+const PACKAGE: Resource = Resource::namespaced(
+    mainstay_packages::GROUP,
+    mainstay_packages::VERSION,
+    "PackageManifest",
+    "packagemanifests",
+);
+
 /// One of the things that a step waits for; all of them must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -32,8 +40,18 @@ pub(super) enum Wanted {
         kind: String,
         name: String,
     },
-    /// What cannot be asked for here.
-    Nothing,
+    /// That a namespace has a package.
+    Package {
+        name: String,
+        namespace: String,
+    },
+    /// That a package is told to be deprecated.
+    Deprecation,
+}
+
+/// Whether it may come without anything being written.
+pub(super) fn is_unwritten(wanted: &[Wanted]) -> bool {
+    wanted.iter().any(|it| matches!(it, Wanted::Package { .. } | Wanted::Deprecation))
 }
 
 /// Whether it is about plans that fail, which takes as long as plans are tried again, or about a
@@ -77,7 +95,10 @@ fn one(text: &str) -> anyhow::Result<Wanted> {
             Wanted::Condition { subscription: own(name), kind: own(kind), status: own(status) }
         }
         [kind, name, "gone"] => Wanted::Gone { kind: own(kind), name: own(name) },
-        ["PackageManifest", ..] | ["deprecation", "shown"] => Wanted::Nothing,
+        ["PackageManifest", name, "in", namespace] => {
+            Wanted::Package { name: own(name), namespace: own(namespace) }
+        }
+        ["deprecation", "shown"] => Wanted::Deprecation,
         _ => bail!("what is waited for is not understood: {text}"),
     })
 }
@@ -116,7 +137,13 @@ async fn is_true(
 ) -> anyhow::Result<bool> {
     let csvs = &resources::CLUSTER_SERVICE_VERSION;
     Ok(match wanted {
-        Wanted::Nothing => true,
+        Wanted::Package { name, namespace } => {
+            cluster.find(&PACKAGE, Some(namespace), name).await?.is_some()
+        }
+        Wanted::Deprecation => {
+            let all = cluster.list(&PACKAGE, None, &ListParams::default()).await?.items;
+            all.iter().any(|it| it.get(&["status", "deprecation"]).is_some())
+        }
         Wanted::Ready(name) => {
             listed(cluster, &resources::CATALOG_SOURCE, namespaces).await?.iter().any(|it| {
                 it.name() == name

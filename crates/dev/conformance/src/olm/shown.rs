@@ -1,0 +1,197 @@
+//! What `kubectl get` prints of packages, from the requests that it sends.
+//!
+//! Tables are told by their cells, and rows stand in the order of their texts: that of the original
+//! is by chance. So is the order of images.
+
+use super::case::Step;
+use super::command::{self, Line};
+use anyhow::Context;
+use mainstay_client::Cluster;
+use mainstay_packages::{GROUP, VERSION};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const PLURAL: &str = "packagemanifests";
+/// The form that kubectl asks for.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// What a step's recorded command printed.
+pub(super) fn recorded(step: &Step) -> Value {
+    let (out, error) = &step.printed;
+    let printed = match serde_json::from_str::<Value>(out) {
+        Ok(value) => level(value),
+        Err(_) if out.lines().next().is_some_and(|it| it.contains("NAME ")) => cells(out),
+        Err(_) => out.trim_end().into(),
+    };
+    answer(step.exit.unwrap_or_default(), printed, error)
+}
+
+/// What our API makes kubectl print; none if the command is about something else.
+pub(super) async fn ours(cluster: &Cluster, text: &str) -> anyhow::Result<Option<Value>> {
+    let line = command::line(text)?;
+    let of_packages = match &line.raw {
+        Some(path) => path.contains(GROUP),
+        None => line.rest.first().is_some_and(|it| it == PLURAL),
+    };
+    if line.verb != "get" || !of_packages {
+        return Ok(None);
+    }
+    Ok(Some(match printed(cluster, &line).await {
+        Ok((value, None)) => answer(0, value, ""),
+        Ok((value, Some(error))) => answer(1, value, &error),
+        Err(error) => match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => {
+                let (reason, message) = (&status.reason, &status.message);
+                let found = if line.fields.is_empty() || reason != "BadRequest" {
+                    message.clone()
+                } else {
+                    format!(
+                        "Unable to find \"{GROUP}/{VERSION}, Resource={PLURAL}\" that match label selector {:?}, field selector {:?}: {message}",
+                        line.selector, line.fields
+                    )
+                };
+                answer(1, "".into(), &format!("Error from server ({reason}): {found}"))
+            }
+            _ => return Err(error),
+        },
+    }))
+}
+
+fn answer(exit: i64, out: Value, error: &str) -> Value {
+    json!({"exit": exit, "out": out, "error": error.trim_end()})
+}
+
+/// What is printed, and what is said in the end if that is no success.
+async fn printed(cluster: &Cluster, line: &Line) -> anyhow::Result<(Value, Option<String>)> {
+    if let Some(path) = &line.raw {
+        let text = ask(cluster, path, "application/json").await?;
+        let value = serde_json::from_str(&text).map(level);
+        return Ok((value.unwrap_or_else(|_| text.trim_end().into()), None));
+    }
+    let everywhere = line.flags.iter().any(|it| it == "-A");
+    let mut path = format!("/apis/{GROUP}/{VERSION}");
+    if !everywhere {
+        let _ = write!(path, "/namespaces/{}", line.namespace.as_deref().unwrap_or("default"));
+    }
+    let _ = write!(path, "/{PLURAL}");
+    if let Some(name) = line.rest.get(1) {
+        let _ = write!(path, "/{name}");
+    }
+    let escaped = |text: &str| text.replace('=', "%3D").replace(',', "%2C");
+    let (labels, fields) = (escaped(&line.selector), escaped(&line.fields));
+    let _ = write!(path, "?labelSelector={labels}&fieldSelector={fields}");
+    if line.output == "json" {
+        let text = ask(cluster, &path, "application/json").await?;
+        return Ok((level(serde_json::from_str(&text)?), None));
+    }
+    let table: Value = serde_json::from_str(&ask(cluster, &path, TABLE).await?)?;
+    let labelled = line.flags.iter().any(|it| it == "--show-labels");
+    let shown = rows(&table, everywhere, labelled);
+    if line.flags.iter().any(|it| it == "--watch") {
+        let revision = table["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let watch = format!("{path}&watch=true&timeoutSeconds=1&resourceVersion={revision}");
+        if let Err(error) = ask(cluster, &watch, TABLE).await {
+            return Ok((shown, Some(error.to_string())));
+        }
+    }
+    Ok((shown, None))
+}
+
+async fn ask(cluster: &Cluster, path: &str, accept: &str) -> anyhow::Result<String> {
+    let request = http::Request::get(path).header("accept", accept).body(Vec::new());
+    let request = request.context("make a request")?;
+    Ok(cluster.client().request_text(request).await?)
+}
+
+/// A value without what is by chance, or differs between two runs.
+fn level(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match key.as_str() {
+                    "creationTimestamp" => *value = "{time}".into(),
+                    "relatedImages" => {
+                        if let Some(images) = value.as_array_mut() {
+                            images.sort_by_key(Value::to_string);
+                        }
+                    }
+                    _ => *value = level(value.take()),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|it| *it = level(it.take())),
+        _ => {}
+    }
+    value
+}
+
+/// The rows of a printed table.
+fn cells(text: &str) -> Value {
+    let split = |line: &str| -> Value {
+        line.split("  ").map(str::trim).filter(|it| !it.is_empty()).map(Value::from).collect()
+    };
+    let mut lines: Vec<&str> = text.lines().filter(|it| !it.trim().is_empty()).collect();
+    lines.get_mut(1..).unwrap_or_default().sort_unstable();
+    lines.into_iter().map(split).collect()
+}
+
+/// The rows of a table as kubectl prints them.
+fn rows(table: &Value, everywhere: bool, labelled: bool) -> Value {
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut titles: Vec<String> = items(&table["columnDefinitions"])
+        .iter()
+        .map(|it| text(&it["name"]).to_uppercase())
+        .collect();
+    let age = titles.iter().position(|it| it == "AGE");
+    let shown = |row: &Value| {
+        let mut cells: Vec<String> = items(&row["cells"]).iter().map(text).collect();
+        if let Some(cell) = age.and_then(|at| cells.get_mut(at)) {
+            "{age}".clone_into(cell);
+        }
+        let metadata = &row["object"]["metadata"];
+        if everywhere {
+            cells.insert(0, text(&metadata["namespace"]));
+        }
+        if labelled {
+            let labels = metadata["labels"].as_object().into_iter().flatten();
+            let mut labels: Vec<String> =
+                labels.map(|(key, value)| format!("{key}={}", text(value))).collect();
+            labels.sort_unstable();
+            cells.push(labels.join(","));
+        }
+        cells.retain(|it| !it.is_empty());
+        cells
+    };
+    let mut all: Vec<Vec<String>> = items(&table["rows"]).iter().map(shown).collect();
+    all.sort();
+    if everywhere {
+        titles.insert(0, "NAMESPACE".to_owned());
+    }
+    if labelled {
+        titles.push("LABELS".to_owned());
+    }
+    all.insert(0, titles);
+    json!(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_table_and_the_table_that_it_is_made_of_are_told_alike() {
+        let printed = "NAMESPACE   NAME   CATALOG     AGE   LABELS\nb           y      My things   {age}    a=b,c=\na           x      Cat         {age}    <none>\n";
+        let row = |namespace: &str, cells: Value, labels: Value| json!({"cells": cells, "object": {"metadata": {"namespace": namespace, "labels": labels}}});
+        let table = json!({
+            "columnDefinitions": [{"name": "Name"}, {"name": "Catalog"}, {"name": "Age"}],
+            "rows": [
+                row("b", json!(["y", "My things", "5s"]), json!({"c": "", "a": "b"})),
+                row("a", json!(["x", "Cat", "3d"]), json!({"<none>": ""})),
+            ],
+        });
+        let mut expected = cells(printed);
+        expected[1][4] = "<none>=".into();
+        assert_eq!(rows(&table, true, true), expected);
+    }
+}
