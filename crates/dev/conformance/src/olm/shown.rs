@@ -50,14 +50,15 @@ pub(super) async fn ours(cluster: &Cluster, text: &str) -> anyhow::Result<Option
                         line.selector, line.fields
                     )
                 };
-                answer(1, "".into(), &format!("Error from server ({reason}): {found}"))
+                answer(1, "", &format!("Error from server ({reason}): {found}"))
             }
             _ => return Err(error),
         },
     }))
 }
 
-fn answer(exit: i64, out: Value, error: &str) -> Value {
+fn answer(exit: i64, out: impl Into<Value>, error: &str) -> Value {
+    let out: Value = out.into();
     json!({"exit": exit, "out": out, "error": error.trim_end()})
 }
 

@@ -16,6 +16,7 @@ mod kube_controller;
 mod kube_rs;
 mod kubectl;
 mod manager;
+mod packages;
 mod resolve;
 mod scripts;
 mod serve;
