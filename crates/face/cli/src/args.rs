@@ -8,6 +8,7 @@ use crate::why::WhyArguments;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Runs operators on Kubernetes; brings the Kubernetes API along where there is none.
 #[derive(Debug, Parser)]
@@ -47,7 +48,10 @@ pub enum Command {
     /// Bring up a cluster in memory, install an operator from a sample catalog and upgrade it.
     Demo(DemoArguments),
     /// Bring up a cluster to keep, and serve it until interrupted.
-    Up(UpArguments),
+    Up(Box<UpArguments>),
+    /// Run operators on a cluster that is there, until interrupted.
+    #[command(after_help = RUN)]
+    Run(Box<RunArguments>),
     /// Judge, list and show file-based catalogs, build images of them.
     Catalog(CatalogArguments),
     /// Judge bundle folders, render them to manifests, build images of them.
@@ -65,6 +69,13 @@ pub enum Command {
     #[command(disable_help_flag = true)]
     Opm(OpmArguments),
 }
+
+const RUN: &str = "Examples:
+  mainstay run                                   # the cluster that kubectl talks to
+  mainstay run --kubeconfig ./kubeconfig --catalog fruit=./catalog
+  mainstay run --listen 0.0.0.0:8080             # in a pod: with its account, and probed from outside
+
+Several may run: one works, the others wait. Operator Lifecycle Manager must not run on the same cluster.";
 
 const COMPLETION: &str = "Examples:
   source <(mainstay completion bash)
@@ -152,12 +163,63 @@ pub struct UpArguments {
     /// Where catalogs by image and by ConfigMap are served.
     #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
     pub catalog_mode: CatalogMode,
+    /// Serve the Kubernetes API and its workloads only; `mainstay run` runs operators on it.
+    #[arg(long, conflicts_with_all = ["catalogs", "catalog_mode"])]
+    pub bare: bool,
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
     /// Write who asked the API what into this file, a line of JSON for each stage of a request.
     #[arg(long, value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
+    /// What operators are told of the network.
+    #[command(flatten)]
+    pub network: NetworkArguments,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Debug)]
+pub struct RunArguments {
+    /// The kubeconfig [default: as kubectl finds it, or the account of the pod].
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Folder for pulled images and copies of catalogs [default: `mainstay/run` in the user's data
+    /// folder].
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Have the file-based catalog in this folder, or the one in the SQLite database of an index, as a
+    /// CatalogSource that every namespace sees (repeatable).
+    #[arg(long = "catalog", value_name = "NAME=DIR|DATABASE")]
+    pub catalogs: Vec<String>,
+    /// Names of the standard namespaces.
+    #[arg(long, value_enum, default_value_t = Profile::Standard)]
+    pub profile: Profile,
+    /// The namespace of catalogs that every namespace sees [default: that of the profile].
+    #[arg(long, value_name = "NAME", env = "GLOBAL_CATALOG_NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Where catalogs by image and by ConfigMap are served.
+    #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
+    pub catalog_mode: CatalogMode,
+    /// Address of `/healthz`, `/readyz` and `/metrics`; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
+    pub listen: SocketAddr,
+    /// How long unpacking a bundle may take where its OperatorGroup does not say.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub bundle_unpack_timeout: Duration,
+    /// How long a plan whose steps fail is tried again before it counts as failed.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub install_plan_retry_timeout: Duration,
+    /// What operators are told of the network.
+    #[command(flatten)]
+    pub network: NetworkArguments,
+}
+
+/// What operators are told of the network.
+#[derive(Args, Debug)]
+pub struct NetworkArguments {
     /// The proxy for HTTP that Deployments of operators get as `HTTP_PROXY`.
     #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     pub http_proxy: String,
@@ -182,6 +244,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found
         .ok_or_else(|| "write it as ADDR:PORT, such as 127.0.0.1:6443 or localhost:6443".to_owned())
+}
+
+/// Reads a duration as `90s`, `10m` or `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write it as a number and a unit, such as 90s, 10m or 1h30m".to_owned();
+    let read: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(read).map_err(|_| wrong())
 }
 
 /// Where catalogs by image and by ConfigMap are served.
@@ -264,6 +333,16 @@ mod tests {
             ("1.2.3.4", None),
         ] {
             assert_eq!(address(text).ok(), read.map(|it| it.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, seconds) in [("90s", Some(90)), ("1h30m", Some(5400)), ("10m", Some(600))] {
+            assert_eq!(duration(text).ok().map(|it| it.as_secs()), seconds, "{text}");
+        }
+        for text in ["10", "", "-3s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
         }
     }
 

@@ -1,10 +1,13 @@
 //! What the arguments mean, checked against the machine before anything is touched.
 
-use crate::args::{CatalogMode, DemoArguments, Profile, UpArguments};
+use crate::args::{
+    CatalogMode, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
+};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::reference::Reference;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the cluster lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +63,35 @@ pub struct Up {
     pub audit_log: Option<PathBuf>,
     /// What operators are told of the network.
     pub network: Network,
+    /// Whether operators are somebody else's business.
+    pub bare: bool,
+}
+
+/// A checked `run`.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The kubeconfig that was named.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context that was named.
+    pub context: Option<String>,
+    /// Where pulled images and copies of catalogs are kept.
+    pub data: PathBuf,
+    /// Catalogs to have, names unique.
+    pub catalogs: Vec<CatalogFolder>,
+    /// Standard namespaces.
+    pub profile: Profile,
+    /// The namespace of catalogs that every namespace sees.
+    pub namespace: String,
+    /// Where catalogs by image and by ConfigMap are served.
+    pub catalog_mode: CatalogMode,
+    /// Where health and metrics are told.
+    pub listen: SocketAddr,
+    /// How long unpacking a bundle may take.
+    pub unpack_timeout: Duration,
+    /// For how long a plan whose steps fail is tried again.
+    pub plan_timeout: Duration,
+    /// What operators are told of the network.
+    pub network: Network,
 }
 
 /// What operators are told of the network. Empty texts say nothing.
@@ -96,31 +128,10 @@ impl Up {
         let data = if arguments.in_memory {
             Data::Memory
         } else {
-            let folder = match arguments.data_dir {
-                Some(folder) => folder,
-                None => default_data_folder().ok_or_else(|| {
-                    Cause::new(
-                        "there is no default data folder: neither XDG_DATA_HOME nor HOME is set",
-                    )
-                    .remedy("name one with --data-dir DIR, or use --in-memory")
-                })?,
-            };
-            if folder.exists() && !folder.is_dir() {
-                return Err(Cause::new("the data folder is a file")
-                    .at(Place::file(folder))
-                    .remedy("name a folder with --data-dir DIR"));
-            }
-            Data::Folder(folder)
+            let remedy = "name one with --data-dir DIR, or use --in-memory";
+            Data::Folder(check_data_folder(arguments.data_dir, default_data_folder(), remedy)?)
         };
-        let mut catalogs: Vec<CatalogFolder> = Vec::new();
-        for text in &arguments.catalogs {
-            let catalog = parse_catalog(text)?;
-            if catalogs.iter().any(|other| other.name == catalog.name) {
-                return Err(Cause::new(format!("two catalogs are named `{}`", catalog.name))
-                    .remedy("give each --catalog NAME=DIR a name of its own"));
-            }
-            catalogs.push(catalog);
-        }
+        let catalogs = parse_catalogs(&arguments.catalogs)?;
         let images = arguments.images.iter().map(|text| parse_image(text));
         let images = images.collect::<Result<_, _>>()?;
         if let Some(address) = arguments.registry.filter(|it| !it.ip().is_loopback()) {
@@ -143,19 +154,76 @@ impl Up {
             catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
             audit_log: arguments.audit_log,
-            network: Network {
-                http_proxy: arguments.http_proxy,
-                https_proxy: arguments.https_proxy,
-                no_proxy: arguments.no_proxy,
-                trusted_ca: arguments
-                    .trusted_ca
-                    .as_deref()
-                    .map(read_certificates)
-                    .transpose()?
-                    .unwrap_or_default(),
-            },
+            network: Network::check(arguments.network)?,
+            bare: arguments.bare,
         })
     }
+}
+
+impl Network {
+    fn check(arguments: NetworkArguments) -> Result<Self, Cause> {
+        let certificates = arguments.trusted_ca.as_deref().map(read_certificates).transpose()?;
+        Ok(Self {
+            http_proxy: arguments.http_proxy,
+            https_proxy: arguments.https_proxy,
+            no_proxy: arguments.no_proxy,
+            trusted_ca: certificates.unwrap_or_default(),
+        })
+    }
+}
+
+impl Run {
+    /// Checks the arguments of `run`.
+    pub fn check(arguments: RunArguments) -> Result<Self, Cause> {
+        let default = default_data_folder().map(|folder| folder.join("run"));
+        let data = check_data_folder(arguments.data_dir, default, "name one with --data-dir DIR")?;
+        Ok(Self {
+            kubeconfig: arguments.kubeconfig,
+            context: arguments.context,
+            data,
+            catalogs: parse_catalogs(&arguments.catalogs)?,
+            profile: arguments.profile,
+            namespace: arguments
+                .namespace
+                .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
+            catalog_mode: arguments.catalog_mode,
+            listen: arguments.listen,
+            unpack_timeout: arguments.bundle_unpack_timeout,
+            plan_timeout: arguments.install_plan_retry_timeout,
+            network: Network::check(arguments.network)?,
+        })
+    }
+}
+
+/// The folder that was named, or else the default.
+fn check_data_folder(
+    named: Option<PathBuf>,
+    default: Option<PathBuf>,
+    remedy: &'static str,
+) -> Result<PathBuf, Cause> {
+    let folder = named.or(default).ok_or_else(|| {
+        Cause::new("there is no default data folder: neither XDG_DATA_HOME nor HOME is set")
+            .remedy(remedy)
+    })?;
+    if folder.exists() && !folder.is_dir() {
+        return Err(Cause::new("the data folder is a file")
+            .at(Place::file(folder))
+            .remedy("name a folder with --data-dir DIR"));
+    }
+    Ok(folder)
+}
+
+fn parse_catalogs(texts: &[String]) -> Result<Vec<CatalogFolder>, Cause> {
+    let mut catalogs: Vec<CatalogFolder> = Vec::new();
+    for text in texts {
+        let catalog = parse_catalog(text)?;
+        if catalogs.iter().any(|other| other.name == catalog.name) {
+            return Err(Cause::new(format!("two catalogs are named `{}`", catalog.name))
+                .remedy("give each --catalog NAME=DIR a name of its own"));
+        }
+        catalogs.push(catalog);
+    }
+    Ok(catalogs)
 }
 
 impl Demo {

@@ -53,6 +53,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         repair: false,
         audit_log: None,
         network: Network::default(),
+        bare: false,
     };
     let embedded = Embedded::start(settings, &|_| {}).await?;
     let told = tokio::select! {

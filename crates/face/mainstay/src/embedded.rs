@@ -53,6 +53,8 @@ pub(crate) struct Settings {
     /// Where requests are written down, if they are.
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) network: Network,
+    /// Whether operators are somebody else's business.
+    pub(crate) bare: bool,
 }
 
 /// A running cluster.
@@ -67,7 +69,8 @@ pub(crate) struct Embedded {
     ports: Ports,
     images: images::Images,
     store: Store,
-    classic: Classic,
+    /// None where operators are somebody else's business.
+    classic: Option<Classic>,
     workloads: Workloads,
     stop: CancellationToken,
     port: JoinHandle<()>,
@@ -140,7 +143,9 @@ impl Embedded {
             Cause::new("the cluster's authority cannot sign").because(chain(&error))
         })?;
         // Before anybody follows all kinds: each step of each definition is news to whoever does.
-        layout::definitions(&cluster).await?;
+        if !settings.bare {
+            layout::definitions(&cluster).await?;
+        }
         definitions.open();
         let workloads = Workloads::start(
             cluster.clone(),
@@ -151,25 +156,21 @@ impl Embedded {
                 ..mainstay_workloads::Options::new(clock)
             },
         );
-        layout::standard(&cluster, settings.profile).await?;
-        layout::packages(&cluster, settings.profile).await?;
-        say("kinds       Established");
-
         let namespace = settings.profile.catalog_namespace();
-        let catalogs = remembered.settle(&cluster, namespace).await?;
-        let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
-        let by_image = images.sources(clock).map_err(Failure::usage)?;
-        let pods = CatalogPods {
-            mode: match settings.catalog_mode {
-                CatalogMode::InProcess => mainstay_classic::CatalogMode::InProcess,
-                CatalogMode::Pods => mainstay_classic::CatalogMode::Pods,
-                CatalogMode::Auto => mainstay_classic::CatalogMode::Auto,
-            },
-            ..CatalogPods::default()
+        let catalogs = if settings.bare {
+            catalogs::Folders::new()
+        } else {
+            layout::standard(&cluster, settings.profile).await?;
+            layout::packages(&cluster, settings.profile).await?;
+            say("kinds       Established");
+            remembered.settle(&cluster, namespace).await?
         };
-        let classic = Classic::start_with(
-            &cluster,
-            mainstay_classic::Options {
+        let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
+        let classic = if settings.bare {
+            workloads.synced().await;
+            None
+        } else {
+            let options = mainstay_classic::Options {
                 clock,
                 global_namespace: namespace.to_owned(),
                 catalogs: catalogs
@@ -181,7 +182,7 @@ impl Embedded {
                         served: ports.served(&NamespacedName::new(namespace, name.as_str())),
                     })
                     .collect(),
-                images: Some(by_image),
+                images: Some(images.sources(clock).map_err(Failure::usage)?),
                 serve: Some(Arc::new(ports.clone())),
                 surroundings: network::surroundings(&settings.network),
                 timeouts: Timeouts::default(),
@@ -189,15 +190,16 @@ impl Embedded {
                     Data::Folder(folder) => Some(folder.join("catalogs")),
                     Data::Memory => None,
                 },
-            },
-            pods,
-        );
-        for name in catalogs.keys() {
-            layout::catalog_source(&cluster, namespace, name).await?;
-        }
-        tokio::join!(workloads.synced(), classic.synced());
-        shown.attach(classic.catalogs());
-        server.also_measures(classic.metrics());
+            };
+            let classic = Classic::start_with(&cluster, options, pods(settings.catalog_mode));
+            for name in catalogs.keys() {
+                layout::catalog_source(&cluster, namespace, name).await?;
+            }
+            tokio::join!(workloads.synced(), classic.synced());
+            shown.attach(classic.catalogs());
+            server.also_measures(classic.metrics());
+            Some(classic)
+        };
         controllers.open();
         say(&format!(
             "workloads   {} simulated node{}",
@@ -231,7 +233,9 @@ impl Embedded {
 
     /// Stops everything, controllers first, so that nobody writes into a closing store.
     pub(crate) async fn stop(self) -> Result<(), Cause> {
-        self.classic.shutdown().await;
+        if let Some(classic) = self.classic {
+            classic.shutdown().await;
+        }
         self.workloads.shutdown().await;
         self.stop.cancel();
         // A port that panicked has ended as well; the panic is in the log.
@@ -293,6 +297,16 @@ impl Embedded {
     pub(crate) const fn operator_namespace(&self) -> &'static str {
         self.profile.operator_namespace()
     }
+}
+
+/// How catalogs run as pods in a mode.
+pub(crate) fn pods(mode: CatalogMode) -> CatalogPods {
+    let mode = match mode {
+        CatalogMode::InProcess => mainstay_classic::CatalogMode::InProcess,
+        CatalogMode::Pods => mainstay_classic::CatalogMode::Pods,
+        CatalogMode::Auto => mainstay_classic::CatalogMode::Auto,
+    };
+    CatalogPods { mode, ..CatalogPods::default() }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Cause> {

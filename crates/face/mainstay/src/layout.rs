@@ -106,11 +106,7 @@ pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), 
     ];
     namespaces.sort_unstable();
     namespaces.dedup();
-    let made = namespaces.iter().map(|name| {
-        let namespace =
-            manifest(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        async move { apply(cluster, &NAMESPACE, &namespace).await }
-    });
+    let made = namespaces.iter().map(|name| namespace(cluster, name));
     futures::future::try_join_all(made).await?;
     let group = manifest(json!({
         "apiVersion": "operators.coreos.com/v1",
@@ -132,6 +128,13 @@ pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), 
     apply(cluster, &OPERATOR_GROUP, &own).await?;
     apply(cluster, &OLM_CONFIG, &config).await?;
     Ok(())
+}
+
+/// Makes sure that a namespace is there.
+pub(crate) async fn namespace(cluster: &Cluster, name: &str) -> Result<(), Cause> {
+    let namespace =
+        manifest(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    apply(cluster, &NAMESPACE, &namespace).await.map(drop)
 }
 
 /// Makes sure that a CatalogSource of this name is there; its content is the business of the

@@ -119,6 +119,18 @@ impl Live {
     }
 }
 
+/// The cluster that the arguments name, and where it is, for who stays on it.
+pub(crate) async fn reached(reach: &Reach<'_>) -> Result<(Cluster, String), Failure> {
+    // Only fails if there is one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = configured(reach).await?;
+    config.connect_timeout = Some(reach.patience);
+    let url = config.cluster_url.to_string();
+    let client = kube::Client::try_from(config)
+        .map_err(|error| Failure::usage(unusable(reach, chain(&error))))?;
+    Ok((Cluster::new(client).named(reach.name), url))
+}
+
 /// Why there is no list.
 enum Listed {
     Refused(mainstay_client::Error),

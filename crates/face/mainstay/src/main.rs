@@ -18,6 +18,7 @@ mod opm;
 mod packages;
 mod ports;
 mod resolve;
+mod run;
 mod sample;
 mod stop;
 mod up;
@@ -25,7 +26,7 @@ mod wait;
 
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::config::{Demo, Up};
+use mainstay_cli::config::{Demo, Run, Up};
 use mainstay_cli::exit::{Exit, Failure};
 use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
@@ -45,7 +46,12 @@ fn main() -> ExitCode {
         return Exit::Usage.into();
     }
     let exit = match arguments.command {
-        Command::Up(arguments) => Up::check(arguments).map(|up| run(up::run(up, Report::stdout()))),
+        Command::Up(arguments) => {
+            Up::check(*arguments).map(|up| run(up::run(up, Report::stdout())))
+        }
+        Command::Run(arguments) => {
+            Run::check(*arguments).map(|it| run(run::run(it, Report::stdout())))
+        }
         Command::Demo(arguments) => {
             Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
         }

@@ -7,6 +7,7 @@
 //! * [`Cache`]: a list-and-watch of one kind that keeps a *projection* of each object: what
 //!   decisions read, never whole objects.
 //! * [`Controller`]: a queue of keys without duplicates and a bounded number of reconciliations.
+//! * [`Election`]: one of several works, the others wait.
 //! * [`Recorder`]: core/v1 Events; [`conditions`]: `status.conditions` as `metav1` keeps them.
 //!
 //! ```text
@@ -25,7 +26,7 @@
 //!    create is refused with `AlreadyExists`.
 //! 3. One key is never reconciled twice at the same time.
 //!
-//! What this crate does not do: typed APIs, leader election, server-side field ownership
+//! What this crate does not do: typed APIs, server-side field ownership
 //! ([`Cluster::apply`] says how it stands in for that).
 
 mod apply;
@@ -36,6 +37,7 @@ mod delete;
 mod discovery;
 mod error;
 mod events;
+mod lease;
 mod queue;
 mod request;
 mod runtime;
@@ -51,6 +53,7 @@ pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use discovery::{ApiResource, Discovery};
 pub use error::{Error, Result};
 pub use events::{EventType, Recorder};
+pub use lease::{Election, Terms};
 pub use queue::Queue;
 pub use runtime::{Action, Controller, ControllerHandle, Counters, Reconciler};
 pub use watch::{Selection, Watch, WatchEvent};

@@ -15,7 +15,7 @@ mod port;
 
 use crate::embedded::{chain, io};
 use mainstay_cause::{Cause, Place};
-use mainstay_classic::{Images as Sources, LocalName};
+use mainstay_classic::{Images as Sources, LocalName, Named};
 use mainstay_cli::config::{Data, ImageSource, text_variable as environment};
 use mainstay_clock::Clock;
 use mainstay_image::digest::Digest;
@@ -234,34 +234,13 @@ impl Images {
     /// Where catalogs and bundles by image come from: what is here, then registries. What was pulled
     /// from them is kept beside, because not everybody who may ask this registry may have it.
     pub(crate) fn sources(&self, clock: Clock) -> Result<Sources, Cause> {
-        let failed = |error: &dyn std::error::Error| {
-            Cause::new("pulled images cannot be kept")
-                .at(Place::file(&self.private))
-                .because(chain(error))
-        };
-        let pulled = Store::open(&self.private).map_err(|error| failed(&error))?;
-        let work = self.private.join("work");
-        // Of a process that was killed.
-        let _ = std::fs::remove_dir_all(&work);
-        std::fs::create_dir_all(&work).map_err(|error| failed(&error))?;
-        // What a tag means no more, and what was asked for by digest and is not used.
-        if let Err(error) = pulled.collect(clock.now(), KEPT, Untagged::Forget) {
-            tracing::warn!(%error, "pulled images that nothing names are not removed");
-        }
-        let mut registries = registry::Settings::new(clock);
-        registries.proxies = Proxies::from_environment(environment).map_err(|error| {
-            Cause::new("the proxies that the environment names cannot be used")
-                .because(chain(&error))
-                .remedy("correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY")
-        })?;
         let (settings, addresses) = (self.settings.clone(), self.addresses.clone());
         let named = move |reference: &Reference| {
             let stored = settings.stored(reference, &addresses);
             let only_here = stored.domain() == DOMAIN;
             LocalName { reference: stored, only_here }
         };
-        let local = self.store.clone();
-        Ok(Sources { local, named: Arc::new(named), pulled, registries, work })
+        sources(self.store.clone(), Arc::new(named), &self.private, clock)
     }
 
     /// Returns when the port is closed, which it is after `stop`.
@@ -269,6 +248,46 @@ impl Images {
         // A port that panicked has ended as well; the panic is in the log.
         let _ = self.task.await;
     }
+}
+
+/// Where catalogs and bundles by image come from for who has no images of its own: from registries;
+/// what was pulled is kept in this folder.
+pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
+    let none = folder.join("served");
+    let local = Store::open(&none).map_err(|error| {
+        Cause::new("the images cannot be kept")
+            .at(Place::file(&none))
+            .because(chain(&error))
+            .remedy("choose another folder with --data-dir DIR")
+    })?;
+    let named = |reference: &Reference| {
+        let reference = reference.clone();
+        LocalName { reference, only_here: false }
+    };
+    sources(local, Arc::new(named), &folder.join("pulled"), clock)
+}
+
+/// Images of this machine, and then those of registries, which are kept in `private`.
+fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<Sources, Cause> {
+    let failed = |error: &dyn std::error::Error| {
+        Cause::new("pulled images cannot be kept").at(Place::file(private)).because(chain(error))
+    };
+    let pulled = Store::open(private).map_err(|error| failed(&error))?;
+    let work = private.join("work");
+    // Of a process that was killed.
+    let _ = std::fs::remove_dir_all(&work);
+    std::fs::create_dir_all(&work).map_err(|error| failed(&error))?;
+    // What a tag means no more, and what was asked for by digest and is not used.
+    if let Err(error) = pulled.collect(clock.now(), KEPT, Untagged::Forget) {
+        tracing::warn!(%error, "pulled images that nothing names are not removed");
+    }
+    let mut registries = registry::Settings::new(clock);
+    registries.proxies = Proxies::from_environment(environment).map_err(|error| {
+        Cause::new("the proxies that the environment names cannot be used")
+            .because(chain(&error))
+            .remedy("correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY")
+    })?;
+    Ok(Sources { local, named, pulled, registries, work })
 }
 
 #[cfg(test)]

@@ -1,0 +1,229 @@
+//! One of several works, the others wait: a Lease of `coordination.k8s.io` says which.
+//!
+//! ```text
+//! wait ── nobody holds it, or its holder is silent too long ─► hold, work, renew ─┬─ told to stop ─► give it back
+//!   ▲                                                                             │
+//!   └──────────── it cannot be renewed in time: the work is ended first ◄─────────┘
+//! ```
+//!
+//! That a holder is silent is told by this process's own clock since it last saw the Lease change,
+//! so that clocks of machines may differ. The Lease is written as every Kubernetes program does, so
+//! programs of other makers may take part.
+
+use crate::cluster::{Cluster, Patch};
+use crate::error::Result;
+use mainstay_clock::Clock;
+use mainstay_object::{NamespacedName, Object, known};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long things take in an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// For how long a holder that says nothing is believed to work.
+    pub lease: Duration,
+    /// After this long without having been able to renew it, the holder ends its work.
+    pub renew: Duration,
+    /// How often it is renewed, or asked for.
+    pub retry: Duration,
+}
+
+impl Default for Terms {
+    /// What the components of Kubernetes use.
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(15),
+            renew: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A candidate for the Lease of a name.
+#[derive(Clone)]
+pub struct Election {
+    cluster: Cluster,
+    key: NamespacedName,
+    identity: String,
+    clock: Clock,
+    terms: Terms,
+}
+
+/// What a try to hold the Lease brought.
+enum Tried {
+    Held,
+    /// Another one has it.
+    Others(String),
+}
+
+/// The Lease as it was seen last, and when.
+#[derive(Default)]
+struct Seen {
+    version: String,
+    since: Duration,
+}
+
+impl Election {
+    /// A candidate of that identity, which no other one has at the same time. One that ends without
+    /// giving the Lease back and comes again under the same identity goes on at once.
+    pub fn new(cluster: Cluster, key: NamespacedName, identity: String, clock: Clock) -> Self {
+        Self { cluster, key, identity, clock, terms: Terms::default() }
+    }
+
+    /// The same with other times.
+    #[must_use]
+    pub fn with_terms(mut self, terms: Terms) -> Self {
+        self.terms = terms;
+        self
+    }
+
+    /// Works whenever this candidate holds the Lease, until `stop`. `waits` hears who has it when it
+    /// is another one. `work` gets a token that is cancelled when it has to end, and only when it has
+    /// ended is the Lease given back, or another term begun. Work that ends by itself ends this.
+    ///
+    /// # Errors
+    /// Those of the work. That the API cannot be reached is waited for.
+    pub async fn lead<E, Fut: Future<Output = std::result::Result<(), E>>>(
+        &self,
+        stop: &CancellationToken,
+        waits: impl Fn(&str),
+        mut work: impl FnMut(CancellationToken) -> Fut,
+    ) -> std::result::Result<(), E> {
+        loop {
+            if stop.run_until_cancelled(self.turn(&waits)).await.is_none() {
+                // It may be ours although nobody heard the answer.
+                self.give_back().await;
+                return Ok(());
+            }
+            let term = stop.child_token();
+            let keeping = async {
+                self.keep(&term).await;
+                term.cancel();
+            };
+            let working = async {
+                let result = work(term.clone()).await;
+                let ended = !term.is_cancelled();
+                term.cancel();
+                (result, ended)
+            };
+            let ((result, ended), ()) = tokio::join!(working, keeping);
+            if ended || result.is_err() || stop.is_cancelled() {
+                self.give_back().await;
+                return result;
+            }
+            tracing::warn!(lease = %self.key, "the lease is lost, the work has ended");
+        }
+    }
+
+    /// Returns when the Lease is held.
+    async fn turn(&self, waits: &impl Fn(&str)) {
+        let mut seen = Seen::default();
+        let mut told = String::new();
+        loop {
+            match self.hold(&mut seen).await {
+                Ok(Tried::Held) => return,
+                Ok(Tried::Others(name)) => {
+                    if told != name {
+                        waits(&name);
+                        told = name;
+                    }
+                }
+                // Another one was quicker: see who.
+                Err(error) if error.is_conflict() || error.is_already_exists() => continue,
+                Err(error) => tracing::warn!(%error, lease = %self.key, "the lease is not to be had"),
+            }
+            tokio::time::sleep(self.terms.retry).await;
+        }
+    }
+
+    /// Renews the Lease until the term ends, or it is lost.
+    async fn keep(&self, term: &CancellationToken) {
+        let mut seen = Seen::default();
+        let mut renewed = self.clock.elapsed();
+        while term.run_until_cancelled(tokio::time::sleep(self.terms.retry)).await.is_some() {
+            let left = (renewed + self.terms.renew).saturating_sub(self.clock.elapsed());
+            let tried = tokio::time::timeout(left, self.hold(&mut seen)).await;
+            match tried {
+                Ok(Ok(Tried::Held)) => renewed = self.clock.elapsed(),
+                Ok(Ok(Tried::Others(holder))) => {
+                    tracing::warn!(%holder, lease = %self.key, "another one has the lease");
+                    return;
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, lease = %self.key, "the lease is not renewed");
+                }
+                Err(_) => {
+                    tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes or renews the Lease if nobody else has it.
+    async fn hold(&self, seen: &mut Seen) -> Result<Tried> {
+        let lease = &known::LEASE;
+        let namespace = Some(&*self.key.namespace);
+        let now = self.clock.now_micro();
+        let mut spec = json!({
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self.terms.lease.as_secs().max(1),
+            "renewTime": now,
+        });
+        let Some(live) = self.cluster.find(lease, namespace, &self.key.name).await? else {
+            spec["acquireTime"] = now.into();
+            spec["leaseTransitions"] = 0.into();
+            let mut new = Object::new(&lease.gvk(), &self.key.name);
+            new.set(&["metadata", "namespace"], (*self.key.namespace).into());
+            new.set(&["spec"], spec);
+            self.cluster.create(lease, &new).await?;
+            return Ok(Tried::Held);
+        };
+        let holder = live.str(&["spec", "holderIdentity"]).unwrap_or_default();
+        if holder != self.identity {
+            let term = live.i64(&["spec", "leaseDurationSeconds"]).unwrap_or(0);
+            let term = Duration::from_secs(u64::try_from(term).unwrap_or(0));
+            if seen.version != live.resource_version() {
+                *seen = Seen {
+                    version: live.resource_version().to_owned(),
+                    since: self.clock.elapsed(),
+                };
+            }
+            if !holder.is_empty() && self.clock.elapsed() < seen.since + term {
+                return Ok(Tried::Others(holder.to_owned()));
+            }
+            let before = live.i64(&["spec", "leaseTransitions"]).unwrap_or(0);
+            spec["acquireTime"] = now.into();
+            spec["leaseTransitions"] = (before + 1).into();
+        }
+        self.write(&live, spec).await?;
+        Ok(Tried::Held)
+    }
+
+    /// Says that nobody holds the Lease, if it is ours. Who cannot be told finds out in time.
+    async fn give_back(&self) {
+        let _ = tokio::time::timeout(self.terms.retry, self.release()).await;
+    }
+
+    async fn release(&self) {
+        let lease = &known::LEASE;
+        let found = self.cluster.find(lease, Some(&self.key.namespace), &self.key.name).await;
+        let Ok(Some(live)) = found else { return };
+        if live.str(&["spec", "holderIdentity"]) == Some(&*self.identity) {
+            let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
+            if let Err(error) = self.write(&live, spec).await {
+                tracing::debug!(%error, lease = %self.key, "the lease is not given back");
+            }
+        }
+    }
+
+    async fn write(&self, live: &Object, spec: Value) -> Result<()> {
+        let body = json!({
+            "metadata": {"resourceVersion": live.resource_version()}, "spec": spec,
+        });
+        let namespace = Some(&*self.key.namespace);
+        let patch = Patch::Merge(body);
+        self.cluster.patch(&known::LEASE, namespace, &self.key.name, &patch).await.map(drop)
+    }
+}
