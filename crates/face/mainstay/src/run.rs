@@ -200,11 +200,9 @@ fn lock(folder: &Path) -> Result<File, Cause> {
     let lock = opened.map_err(|error| refused(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => {
-            Err(Cause::new("another process uses the data folder")
-                .at(Place::file(folder))
-                .remedy("end that one, or give this one a folder of its own with --data-dir DIR"))
-        }
+        Err(TryLockError::WouldBlock) => Err(Cause::new("another process uses the data folder")
+            .at(Place::file(folder))
+            .remedy("end that one, or give this one a folder of its own with --data-dir DIR")),
         Err(TryLockError::Error(error)) => Err(refused(&error)),
     }
 }

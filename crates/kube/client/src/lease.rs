@@ -131,7 +131,9 @@ impl Election {
                 }
                 // Another one was quicker: see who.
                 Err(error) if error.is_conflict() || error.is_already_exists() => continue,
-                Err(error) => tracing::warn!(%error, lease = %self.key, "the lease is not to be had"),
+                Err(error) => {
+                    tracing::warn!(%error, lease = %self.key, "the lease is not to be had");
+                }
             }
             tokio::time::sleep(self.terms.retry).await;
         }

@@ -4,6 +4,7 @@
 
 mod client;
 mod collector;
+mod election;
 mod helpers;
 mod namespaces;
 mod quotas;

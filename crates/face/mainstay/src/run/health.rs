@@ -142,9 +142,6 @@ mod tests {
         assert!(text.contains("leader_election_master_status{name=\"mainstay\"} 1"), "{text}");
         assert!(text.contains("csv_count 3"), "{text}");
         assert_eq!(get("/").0, StatusCode::NOT_FOUND);
-        assert_eq!(
-            health.answer(&Method::POST, "/metrics").0,
-            StatusCode::METHOD_NOT_ALLOWED
-        );
+        assert_eq!(health.answer(&Method::POST, "/metrics").0, StatusCode::METHOD_NOT_ALLOWED);
     }
 }

@@ -18,6 +18,7 @@ mod kubectl;
 mod manager;
 mod packages;
 mod resolve;
+mod run;
 mod scripts;
 mod serve;
 mod start;

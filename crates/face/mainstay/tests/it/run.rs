@@ -1,0 +1,155 @@
+//! Operators on a cluster that is there.
+
+use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
+use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
+use mainstay_client::Cluster;
+use mainstay_object::{Object, known};
+use serde_json::json;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A running `mainstay run`; killed when dropped.
+struct Run {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+fn command(kubeconfig: &Path, data: &Path) -> Command {
+    let mut command = mainstay();
+    command.args(["run", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(kubeconfig);
+    command.arg("--data-dir").arg(data);
+    command
+}
+
+impl Run {
+    fn start(kubeconfig: &Path, data: &Path, arguments: &[&str]) -> Self {
+        let mut child = command(kubeconfig, data)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
+        Self { child, stdout }
+    }
+
+    /// What it says up to a line that begins so.
+    fn until(&mut self, word: &str) -> String {
+        let mut said = String::new();
+        while !said.lines().last().is_some_and(|line| line.starts_with(word)) {
+            let read = self.stdout.read_line(&mut said).expect("its output is text");
+            assert!(read > 0, "it ended without a word of `{word}`:\n{said}");
+        }
+        said
+    }
+
+    /// Asks it to stop and returns the rest of what it says.
+    fn stop(mut self) -> String {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("its output is text");
+        assert!(self.child.wait().expect("it ends").success());
+        rest
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A run that is refused: what it says of it.
+fn refusal(kubeconfig: &Path, data: &Path) -> String {
+    let output = command(kubeconfig, data).output().expect("it runs");
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).expect("text")
+}
+
+fn catalog(folder: &Path) -> String {
+    let folder = folder.join("catalog");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = "{schema: olm.package, name: kiwi, defaultChannel: stable}\n---\n{schema: olm.channel, package: kiwi, name: stable, entries: [{name: kiwi.v1.0.0}]}\n---\n{schema: olm.bundle, package: kiwi, name: kiwi.v1.0.0, image: example.com/kiwi:1, properties: [{type: olm.package, value: {packageName: kiwi, version: 1.0.0}}]}\n";
+    std::fs::write(folder.join("catalog.yaml"), text).expect("a file");
+    format!("fruit={}", folder.display())
+}
+
+async fn ready(cluster: &Cluster) {
+    let state = |it: &Object| {
+        let state = it.str(&["status", "connectionState", "lastObservedState"]);
+        (it.name() == "fruit" && state == Some("READY")).then_some(())
+    };
+    until(cluster, &CATALOG_SOURCE, Some("olm"), state).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    let catalog = catalog(folder.path());
+    let mut first = Run::start(&up.kubeconfig, &one, &["--catalog", &catalog]);
+    let said = first.until("ready");
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    ready(&cluster).await;
+    let group = cluster.get(&OPERATOR_GROUP, Some("operators"), "global-operators").await;
+    assert!(group.is_ok(), "{group:?}");
+    let line = said.lines().find(|line| line.starts_with("health")).expect("where it is well");
+    let address = line.split("http://").nth(1).and_then(|it| it.split('/').next());
+    let address = address.expect("an address");
+    assert_eq!(http_get(address, "/readyz"), (200, "ok".to_owned()));
+    let metrics = http_get(address, "/metrics").1;
+    assert!(metrics.contains("\ncatalog_source_count 1\n"), "{metrics}");
+
+    let error = refusal(&up.kubeconfig, &one);
+    assert!(error.contains("another process uses the data folder"), "{error}");
+    assert!(error.contains("--data-dir DIR"), "{error}");
+
+    let mut second = Run::start(&up.kubeconfig, &two, &["--catalog", &catalog]);
+    let waits = second.until("waiting");
+    assert!(waits.contains(" works; this one takes over when it ends"), "{waits}");
+    drop(first);
+    // The lease is believed for a while, but not against the one that has it.
+    let mut first = Run::start(&up.kubeconfig, &one, &["--catalog", &catalog]);
+    first.until("ready");
+    assert!(first.stop().ends_with("stopped\n"));
+    second.until("ready");
+    assert!(second.stop().ends_with("stopped\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_not_work_beside_the_original() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let rival = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "olm-operator", "namespace": "default", "labels": {"app": "olm-operator"}},
+        "spec": {
+            "selector": {"matchLabels": {"app": "olm-operator"}},
+            "template": {
+                "metadata": {"labels": {"app": "olm-operator"}},
+                "spec": {"containers": [{"name": "a", "image": "a"}]},
+            },
+        },
+    });
+    let rival = Object::from_value(rival).expect("an object");
+    cluster.create(&known::DEPLOYMENT, &rival).await.expect("it is made");
+    let error = refusal(&up.kubeconfig, &folder.path().join("data"));
+    for words in [
+        "Operator Lifecycle Manager works on this cluster, and only one may",
+        "kubectl --namespace default scale deployment olm-operator --replicas=0",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = refusal(&folder.path().join("none"), &folder.path().join("data"));
+    assert!(error.contains("cannot be used"), "{error}");
+    assert!(error.contains("--kubeconfig FILE"), "{error}");
+}
