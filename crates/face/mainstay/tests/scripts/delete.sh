@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Delete an operator: first its Subscription, then its version. Definitions and what people made of them stay.
+# ids: DEL-01 AT-DEL-01
 . "$(dirname "$0")/common.sh"
 
 own_namespace kitchen

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Refresh a Subscription whose bundle could not be fetched: delete it and what came of it, and subscribe again.
-# ids: SUB-25
+# ids: SUB-25 DEL-20
 . "$(dirname "$0")/common.sh"
 
 # A catalog whose bundle is an image that nobody has.

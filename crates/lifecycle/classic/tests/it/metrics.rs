@@ -37,6 +37,7 @@ async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
 
 const VERSIONS: &[&str] = &["csv_count", "csv_succeeded", "csv_abnormal", "csv_upgrade_count"];
 
+// ids: MET-03 MET-04 MET-05 MET-06 AT-MET-01 AT-MET-02
 #[tokio::test]
 async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -65,6 +66,7 @@ async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
     assert_eq!(lines, ["csv_count 1", zero, bad, "csv_upgrade_count 1"]);
 }
 
+// ids: MET-11 E087
 #[tokio::test]
 async fn a_subscription_has_one_series_as_long_as_it_is_there() {
     const SYNCS: &[&str] = &["subscription_sync_total"];
@@ -97,6 +99,7 @@ async fn a_subscription_has_one_series_as_long_as_it_is_there() {
     until(&|lines| lines.is_empty()).await;
 }
 
+// ids: MET-01 MET-02
 #[tokio::test]
 async fn catalogs_are_counted_by_whether_they_are_ready() {
     let world = World::start(&["1.0.0"]).await;
@@ -122,6 +125,7 @@ async fn catalogs_are_counted_by_whether_they_are_ready() {
     assert_eq!(lines.len(), 3, "{lines:?}");
 }
 
+// ids: MET-07..MET-10
 #[tokio::test]
 async fn resolutions_and_queues_are_counted() {
     let world = World::start(&["1.0.0"]).await;
@@ -138,5 +142,7 @@ async fn resolutions_and_queues_are_counted() {
     for series in ["workqueue_adds_total", "workqueue_work_duration_seconds_count"] {
         assert!(value(&format!(r#"{series}{{name="csv"}}"#)) >= 1.0);
     }
-    assert!(text.contains("\ninstallplan_warnings_total 0\n"), "{text}");
+    for line in ["installplan_warnings_total 0", "subscription_count 1", "install_plan_count 1"] {
+        assert!(text.contains(&format!("\n{line}\n")), "{text}");
+    }
 }
