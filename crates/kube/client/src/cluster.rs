@@ -4,7 +4,8 @@ use crate::delete::DeleteOptions;
 use crate::request::{self, Target, media};
 use crate::watch::{Selection, Watch};
 use crate::{Error, Result, apply};
-use http::{HeaderName, HeaderValue, Method, Request, header};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use kube::client::Body;
 use mainstay_object::{Gvk, Object, Resource};
 use serde::Deserialize;
@@ -88,7 +89,7 @@ pub enum Patch {
 }
 
 impl Patch {
-    const fn parts(&self) -> (&'static str, &Value) {
+    pub(crate) const fn parts(&self) -> (&'static str, &Value) {
         match self {
             Self::Merge(body) => (media::MERGE_PATCH, body),
             Self::Json(body) => (media::JSON_PATCH, body),
@@ -441,7 +442,7 @@ impl Cluster {
         options: &DeleteOptions,
     ) -> Result<()> {
         let target = params.onto(Target::new(resource.collection_path(namespace)));
-        let body = Some((media::JSON, request::encode(&options.to_value())?));
+        let body = Some((media::JSON, request::encode(&options.to_value())?.into()));
         let request = self.request(Method::DELETE, &target, media::JSON, body)?;
         request::bytes(request::send(&self.client, request).await?).await?;
         Ok(())
@@ -487,7 +488,7 @@ impl Cluster {
         method: Method,
         target: &Target,
         accept: &str,
-        body: Option<(&str, Vec<u8>)>,
+        body: Option<(&str, Bytes)>,
     ) -> Result<Request<Body>> {
         let mut request = request::build(method, target, accept, body)?;
         if let Some(agent) = &self.agent {
@@ -506,13 +507,25 @@ impl Cluster {
         media_type: &str,
         body: Vec<u8>,
     ) -> Result<Object, Error> {
-        let request = self.request(method, &target, media::JSON, Some((media_type, body)))?;
+        let body = (media_type, body.into());
+        request::decode(self.write_raw(method, &target, media::JSON, body).await?).await
+    }
+
+    /// Sends a write, and tells what the API has to say of it.
+    pub(crate) async fn write_raw(
+        &self,
+        method: Method,
+        target: &Target,
+        accept: &str,
+        body: (&str, Bytes),
+    ) -> Result<Response<Body>, Error> {
+        let request = self.request(method, target, accept, Some(body))?;
         let response = request::send(&self.client, request).await?;
         if let Some(hear) = &self.warned {
             for text in request::warnings(response.headers()) {
                 hear(&text);
             }
         }
-        request::decode(response).await
+        Ok(response)
     }
 }

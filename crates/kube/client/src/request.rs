@@ -73,7 +73,7 @@ pub(crate) fn build(
     method: Method,
     target: &Target,
     accept: &str,
-    body: Option<(&str, Vec<u8>)>,
+    body: Option<(&str, Bytes)>,
 ) -> Result<Request<Body>> {
     let mut request =
         Request::builder().method(method).uri(&target.text).header(header::ACCEPT, accept);

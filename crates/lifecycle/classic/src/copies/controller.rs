@@ -7,7 +7,8 @@ use crate::error::{Doing, Error, settle};
 use crate::facts;
 use mainstay_api::{names, resources};
 use mainstay_client::{
-    Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Queue, Reconciler,
+    Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Queue, Reconciler,
+    Written,
 };
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
@@ -88,7 +89,7 @@ impl Controller {
             // Another one by now, or gone: the cache will tell.
             let same = |it: &Object| it.uid() == csv.uid && !it.is_terminating();
             let Some(live) = live.filter(same) else { return Ok(()) };
-            text = Some(Text::of(&live));
+            text = Some(Text::of(&live).doing("writing a version as JSON")?);
         }
         let work = Arc::new(Work {
             cluster: context.cluster.clone(),
@@ -238,25 +239,25 @@ fn places(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Place> {
 
 /// What is written to the copies of a version, made once for all of them.
 struct Text {
-    original: Object,
     prototype: Prototype,
-    body: Patch,
-    status: Patch,
+    copy: Prepared,
+    body: Prepared,
+    status: Prepared,
 }
 
 impl Text {
-    fn of(original: &Object) -> Self {
+    fn of(original: &Object) -> mainstay_client::Result<Self> {
         let prototype = Prototype::of(original);
         let from = original.namespace();
         // Only what is still our copy is written to.
         let mark = json!({"op": "test", "path": "/metadata/labels/olm.copiedFrom", "value": from});
         let status = json!([mark, {"op": "add", "path": "/status", "value": prototype.status}]);
-        Self {
-            body: Patch::Json(repaired(&mark, &prototype)),
-            status: Patch::Json(status),
-            original: original.clone(),
+        Ok(Self {
+            copy: Prepared::object(&prototype.object(original))?,
+            body: Prepared::patch(&Patch::Json(repaired(&mark, &prototype)))?,
+            status: Prepared::patch(&Patch::Json(status))?,
             prototype,
-        }
+        })
     }
 }
 
@@ -291,8 +292,7 @@ impl Work {
             }
             (_, None) => Ok(None),
             (Task::Create, Some(text)) => {
-                let copy = text.prototype.object(&text.original, place);
-                let made = self.cluster.create(CSV, &copy).await;
+                let made = self.cluster.create_prepared(CSV, at, &text.copy).await;
                 let made = unless_told(made).doing("making a copy of a version")?;
                 let Some(made) = made else { return Ok(None) };
                 if !self.settled {
@@ -307,9 +307,10 @@ impl Work {
                         text.body.clone()
                     } else {
                         let test = json!({"op": "test", "path": "/metadata/uid", "value": uid});
-                        Patch::Json(repaired(&test, &text.prototype))
+                        Prepared::patch(&Patch::Json(repaired(&test, &text.prototype)))
+                            .doing("writing a version as JSON")?
                     };
-                    let done = self.cluster.patch(CSV, at, &self.name, &patch).await;
+                    let done = self.cluster.patch_prepared(CSV, at, &self.name, None, &patch).await;
                     let done = unless_told(done).doing("repairing a copy of a version")?;
                     let Some(done) = done else { return Ok(None) };
                     written = revision(&done);
@@ -323,18 +324,19 @@ impl Work {
     }
 
     async fn write_status(&self, text: &Text, place: &str) -> Result<Option<u64>, Error> {
-        let done = self.cluster.patch_status(CSV, Some(place), &self.name, &text.status).await;
+        let (at, part) = (Some(place), Some("status"));
+        let done = self.cluster.patch_prepared(CSV, at, &self.name, part, &text.status).await;
         let done = unless_told(done).doing("writing the status of a copy of a version")?;
         Ok(done.as_ref().and_then(revision))
     }
 }
 
-fn revision(object: &Object) -> Option<u64> {
-    object.resource_version().parse().ok()
+fn revision(written: &Written) -> Option<u64> {
+    written.resource_version.parse().ok()
 }
 
 /// What was written; none if the copy or its namespace is gone, or something is there by now.
-fn unless_told(done: mainstay_client::Result<Object>) -> mainstay_client::Result<Option<Object>> {
+fn unless_told(done: mainstay_client::Result<Written>) -> mainstay_client::Result<Option<Written>> {
     match done {
         Err(error)
             if error.is_not_found()
@@ -359,10 +361,11 @@ pub(crate) async fn ensure(
     if let Some(copy) = context.caches.copies.get(&at).filter(|it| ours(&it.from)) {
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
-    let copy = Prototype::of(original).object(original, namespace);
-    let made = unless_told(context.cluster.create(CSV, &copy).await);
-    if let Some(made) = made.doing("making a copy of a version")? {
-        return Ok(Some(made.uid().to_owned()));
+    let copy = Prepared::object(&Prototype::of(original).object(original));
+    let copy = copy.doing("writing a version as JSON")?;
+    let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
+    if let Some(made) = unless_told(made).doing("making a copy of a version")? {
+        return Ok(Some(made.uid));
     }
     let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
     let there = there.doing("reading a copy of a version")?;

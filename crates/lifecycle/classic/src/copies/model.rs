@@ -64,10 +64,9 @@ impl Prototype {
         Self { labels: labels.into(), annotations: annotations.into(), spec, status }
     }
 
-    /// The copy in a namespace, without its status, which creation does not take.
-    pub(crate) fn object(&self, original: &Object, namespace: &str) -> Object {
+    /// The copy in any namespace, without its status, which creation does not take.
+    pub(crate) fn object(&self, original: &Object) -> Object {
         let mut copy = Object::new(&original.gvk(), original.name());
-        copy.set(&["metadata", "namespace"], namespace.into());
         copy.set(&["metadata", "labels"], self.labels.clone());
         copy.set(&["metadata", "annotations"], self.annotations.clone());
         copy.set(&["spec"], self.spec.clone());
@@ -163,7 +162,7 @@ mod tests {
 
     fn copy(original: &Object) -> Object {
         let prototype = Prototype::of(original);
-        let mut copy = prototype.object(original, "b");
+        let mut copy = prototype.object(original);
         copy.set(&["status"], prototype.status);
         copy
     }
