@@ -1,7 +1,8 @@
 //! Cluster, caches and recorder against the embedded API.
 
 use mainstay_client::{
-    Cache, DeleteOptions, Error, EventType, ListParams, Patch, Recorder, Selection, WatchEvent,
+    Cache, DeleteOptions, Error, EventType, ListParams, Patch, Prepared, Recorder, Selection,
+    WatchEvent,
 };
 use mainstay_object::{Gvk, NamespacedName, Object, known};
 use mainstay_testkit::TestCluster;
@@ -119,6 +120,33 @@ async fn pages_make_up_the_whole_list() {
     let all = ListParams::default();
     api.delete_collection(&known::CONFIG_MAP, Some("default"), &all, &none).await.unwrap();
     assert_eq!(api.list(&known::CONFIG_MAP, None, &all).await.unwrap().items, []);
+}
+
+#[tokio::test]
+async fn what_is_prepared_once_is_written_in_many_places() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    let places = ["a", "b"];
+    for place in places {
+        api.create(&known::NAMESPACE, &Object::new(&known::NAMESPACE.gvk(), place)).await.unwrap();
+    }
+    let mut object = map("m", &json!({"x": "1"}));
+    object.remove(&["metadata", "namespace"]);
+    let object = Prepared::object(&object).unwrap();
+    let patch = Prepared::patch(&Patch::Merge(json!({"data": {"x": "2"}}))).unwrap();
+    for place in places {
+        let made = api.create_prepared(&known::CONFIG_MAP, Some(place), &object).await.unwrap();
+        let again = api.create_prepared(&known::CONFIG_MAP, Some(place), &object).await;
+        assert!(again.unwrap_err().is_already_exists());
+        let changed = api.patch_prepared(&known::CONFIG_MAP, Some(place), "m", None, &patch).await;
+        let changed = changed.unwrap();
+        let found = api.get(&known::CONFIG_MAP, Some(place), "m").await.unwrap();
+        assert_eq!(
+            (found.uid(), found.resource_version()),
+            (&*made.uid, &*changed.resource_version)
+        );
+        assert_eq!(found.str(&["data", "x"]), Some("2"));
+    }
 }
 
 #[tokio::test]
