@@ -4,6 +4,7 @@ use crate::bundle::BundleArguments;
 use crate::catalog::CatalogArguments;
 use crate::image::ImageArguments;
 use crate::resolve::ResolveArguments;
+use crate::uninstall::UninstallArguments;
 use crate::why::WhyArguments;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -62,6 +63,8 @@ pub enum Command {
     Resolve(Box<ResolveArguments>),
     /// Explain why a Subscription, InstallPlan, version or catalog is not where it should be.
     Why(Box<WhyArguments>),
+    /// Remove an operator; say first what goes with it, what stays, and what would hang.
+    Uninstall(Box<UninstallArguments>),
     /// Print a script that completes command lines in a shell.
     #[command(after_help = COMPLETION)]
     Completion(CompletionArguments),

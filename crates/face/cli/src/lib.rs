@@ -4,7 +4,7 @@
 //! against the machine before anything is touched. [`report`] prints progress, [`exit`] names the
 //! exit codes. [`catalog`] is about file-based catalogs, [`bundle`] about bundle folders, [`image`]
 //! about images ([`machine`] is how they are got from here), [`resolve`] about what would be installed
-//! from catalogs, [`why`] about what is in the way of what was asked for; [`opm`] is the other command line, the one of upstream.
+//! from catalogs, [`why`] about what is in the way of what was asked for, [`uninstall`] about the way out; [`opm`] is the other command line, the one of upstream.
 //! No business logic lives here.
 
 pub mod args;
@@ -18,4 +18,5 @@ pub mod opm;
 mod outlet;
 pub mod report;
 pub mod resolve;
+pub mod uninstall;
 pub mod why;

@@ -13,9 +13,11 @@ use mainstay_cause::Cause;
 use mainstay_cli::config::kubeconfig_variable;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::resolve::Remote;
+use mainstay_cli::uninstall;
 use mainstay_cli::why;
-use mainstay_client::{Cluster, ListParams};
+use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
+use mainstay_removal::Step;
 use mainstay_resolver::universe::CatalogData;
 use serde_json::Value;
 use std::error::Error;
@@ -216,6 +218,84 @@ impl Remote for Live {
 
     fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
         self.runtime.block_on(registry::read(address, self.patience))
+    }
+}
+
+impl uninstall::Remote for Live {
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, Cause> {
+        let params = labels.map_or_else(ListParams::default, ListParams::labels);
+        match self.list(kind, namespace, &params) {
+            Err(Listed::Refused(error)) if error.is_not_found() => Ok(Vec::new()),
+            listed => listed.map_err(|why| self.unread(kind, &why)),
+        }
+    }
+
+    fn find(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, Cause> {
+        let found = self.cluster.find(kind, namespace, name);
+        let limited = async { tokio::time::timeout(self.patience, found).await };
+        match self.runtime.block_on(limited) {
+            Ok(found) => found.map_err(|error| self.unread(kind, &Listed::Refused(error))),
+            Err(_) => Err(self.unread(kind, &Listed::Late)),
+        }
+    }
+
+    fn delete(&mut self, step: &Step) -> Result<(), Cause> {
+        let options = DeleteOptions::uid(&step.uid);
+        let namespace = step.namespace.as_deref();
+        let deleted = self.cluster.delete(&step.resource, namespace, &step.name, &options);
+        match self.runtime.block_on(deleted) {
+            // It is gone, or another one of its name is there, which stays.
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            Err(error) => {
+                let what = format!("{} {} cannot be deleted", step.resource.kind, step.name);
+                Err(Cause::new(what).because(chain(&error)))
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    fn gone(&mut self, step: &Step, patience: Duration) -> Result<Option<Object>, Cause> {
+        let (kind, namespace) = (&step.resource, step.namespace.as_deref());
+        let waiting = async {
+            let mut selection = Selection::all(kind.clone());
+            selection.namespace = step.namespace.clone();
+            selection.fields = format!("metadata.name={}", step.name);
+            loop {
+                let found = self.cluster.find(kind, namespace, &step.name).await?;
+                let Some(found) = found.filter(|it| it.uid() == step.uid) else {
+                    return Ok::<_, mainstay_client::Error>(());
+                };
+                let mut watch = self.cluster.watch(&selection, found.resource_version()).await?;
+                while let Some(Ok(event)) = watch.next().await {
+                    if let WatchEvent::Deleted(_) = event {
+                        break;
+                    }
+                }
+            }
+        };
+        let waited = self.runtime.block_on(async { tokio::time::timeout(patience, waiting).await });
+        match waited {
+            Ok(Ok(())) => Ok(None),
+            Ok(Err(error)) => Err(self.unread(kind, &Listed::Refused(error))),
+            Err(_) => {
+                let found = uninstall::Remote::find(self, kind, namespace, &step.name)?;
+                Ok(found.filter(|it| it.uid() == step.uid))
+            }
+        }
+    }
+
+    fn namespace(&self) -> String {
+        self.namespace.clone()
     }
 }
 

@@ -38,7 +38,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {
         // What goes wrong with the cluster is part of the answer.
-        (Command::Resolve(_) | Command::Why(_), "warn") => "warn,kube_client=off",
+        (Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_), "warn") => {
+            "warn,kube_client=off"
+        }
         (_, filter) => filter,
     };
     if let Err(cause) = start_log(filter) {
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
         Command::Why(arguments) => Ok(resolve::why(&arguments)),
+        Command::Uninstall(arguments) => Ok(resolve::uninstall(&arguments)),
         Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };

@@ -1,11 +1,16 @@
-//! `resolve` and `why`: hand this process's outside to the commands: files, a cluster, registries.
+//! `resolve`, `why` and `uninstall`: hand this process's outside to the commands: files, a cluster, registries.
 
 use crate::live::{Live, Reach};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
 use mainstay_cli::resolve::{self, Io, ResolveArguments};
+use mainstay_cli::uninstall::{self, UninstallArguments};
 use mainstay_cli::why::{self, WhyArguments};
 use std::io::{self, BufWriter};
+use std::time::Duration;
+
+/// How long a cluster may take to answer who removes something.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs `resolve`.
 pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
@@ -34,6 +39,22 @@ pub(crate) fn why(arguments: &WhyArguments) -> Exit {
                 patience: arguments.timeout(),
                 name: "mainstay-why",
                 otherwise: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
+            })?;
+            Ok(Box::new(live))
+        })
+    })
+}
+
+/// Runs `uninstall`.
+pub(crate) fn uninstall(arguments: &UninstallArguments) -> Exit {
+    with(|io| {
+        uninstall::run(arguments, io, &mut || {
+            let live = Live::connect(&Reach {
+                kubeconfig: arguments.kubeconfig(),
+                context: arguments.context(),
+                patience: PATIENCE,
+                name: "mainstay-uninstall",
+                otherwise: "name its kubeconfig with --kubeconfig FILE",
             })?;
             Ok(Box::new(live))
         })

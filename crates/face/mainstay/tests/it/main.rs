@@ -22,3 +22,4 @@ mod run;
 mod scripts;
 mod serve;
 mod start;
+mod uninstall;

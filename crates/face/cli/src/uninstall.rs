@@ -1,0 +1,326 @@
+//! `mainstay uninstall`: the way out.
+//!
+//! ```text
+//! cluster ─► World, Parts ── removal ─► Removal ─► preview ── --dry-run ends here ─► deletes, in order
+//! ```
+
+use crate::catalog::plain;
+use crate::exit::{Exit, Failure};
+use crate::outlet::Outlet;
+use crate::resolve::Io;
+use clap::{Args, ValueEnum};
+use mainstay_api::names;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
+use mainstay_cause::Cause;
+use mainstay_object::{Object, Resource, known};
+use mainstay_removal::{
+    Definition, Item, Parts, Removal, Step, Target, Wish, World, removal, target,
+};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Kinds of objects that carry the labels of the version that they belong to.
+const OWNED: [Resource; 8] = [
+    known::DEPLOYMENT,
+    known::ROLE,
+    known::ROLE_BINDING,
+    known::CLUSTER_ROLE,
+    known::CLUSTER_ROLE_BINDING,
+    known::VALIDATING_WEBHOOK_CONFIGURATION,
+    known::MUTATING_WEBHOOK_CONFIGURATION,
+    known::API_SERVICE,
+];
+
+/// Arguments of `uninstall`.
+///
+/// Ends with 0 if it is done, or with --dry-run if it could be; with 1 if it was begun and did not
+/// end, and with 2 if it was not begun.
+#[derive(Args, Debug)]
+pub struct UninstallArguments {
+    /// Its Subscription, its package or its version.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Its namespace [default: that of the kubeconfig's context].
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove objects of the kinds that it provides, too, before the operator.
+    #[arg(long)]
+    operands: bool,
+    /// Remove the definitions of these kinds, too, and with them all objects of them, everywhere.
+    #[arg(long)]
+    definitions: bool,
+    /// The kubeconfig [default: as kubectl finds it].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// How many seconds each part may take to go.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
+    timeout: u64,
+    /// How the preview is written.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+}
+
+impl UninstallArguments {
+    /// The kubeconfig that was named.
+    pub const fn kubeconfig(&self) -> Option<&PathBuf> {
+        self.kubeconfig.as_ref()
+    }
+
+    /// The context that was named.
+    pub fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
+
+    /// How long each part may take to go.
+    pub const fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+}
+
+/// Formats of previews.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+}
+
+/// A cluster from which things can be removed.
+pub trait Remote {
+    /// The objects of a kind, of one namespace or of all, with such labels if a selector is given. A
+    /// kind that the cluster does not know has none.
+    ///
+    /// # Errors
+    /// If the cluster cannot be asked.
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, Cause>;
+
+    /// An object, if it is there.
+    ///
+    /// # Errors
+    /// If the cluster cannot be asked.
+    fn find(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, Cause>;
+
+    /// Deletes an object, unless it is gone already.
+    ///
+    /// # Errors
+    /// If the cluster refuses.
+    fn delete(&mut self, step: &Step) -> Result<(), Cause>;
+
+    /// Waits until an object is gone; what is left of it if that takes too long.
+    ///
+    /// # Errors
+    /// If the cluster cannot be asked.
+    fn gone(&mut self, step: &Step, patience: Duration) -> Result<Option<Object>, Cause>;
+
+    /// The namespace that counts where none is named.
+    fn namespace(&self) -> String;
+}
+
+/// Runs the command.
+pub fn run(
+    arguments: &UninstallArguments,
+    io: &mut Io<'_>,
+    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
+) -> Exit {
+    let mut stdout = Outlet::new(&mut *io.stdout);
+    let done = connect()
+        .map_err(|failure| (failure.cause, Exit::Usage))
+        .and_then(|mut remote| uninstall(arguments, &mut *remote, &mut stdout));
+    // Whoever does not listen any more has nothing to be told.
+    let _ = stdout.flush();
+    match done {
+        Ok(()) => Exit::Done,
+        Err((cause, exit)) => {
+            let _ = write!(io.stderr, "error: {}", cause.render());
+            exit
+        }
+    }
+}
+
+fn uninstall(
+    arguments: &UninstallArguments,
+    remote: &mut dyn Remote,
+    out: &mut dyn Write,
+) -> Result<(), (Cause, Exit)> {
+    let unbegun = |cause| (cause, Exit::Usage);
+    let namespace = arguments.namespace.clone().unwrap_or_else(|| remote.namespace());
+    let wish = Wish {
+        namespace,
+        name: arguments.name.clone(),
+        operands: arguments.operands,
+        definitions: arguments.definitions,
+    };
+    let (target, removal) = plan(remote, &wish).map_err(unbegun)?;
+    let preview = match arguments.output {
+        Format::Text => text(&target, &removal, arguments.dry_run),
+        Format::Json => format!("{:#}\n", value(&target, &removal)),
+    };
+    // Nothing goes that nobody could read of.
+    out.write_all(preview.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
+        unbegun(Cause::new("the preview cannot be written").because(Cause::new(error.to_string())))
+    })?;
+    if arguments.dry_run {
+        return Ok(());
+    }
+    let says = arguments.output == Format::Text;
+    for steps in removal.steps.chunk_by(|one, next| one.resource == next.resource) {
+        carry_out(remote, steps, arguments.timeout(), says.then_some(&mut *out))
+            .map_err(|cause| (cause, Exit::Failed))?;
+    }
+    Ok(())
+}
+
+fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause> {
+    let own = Some(&*wish.namespace);
+    let originals = format!("!{}", names::COPIED_FROM);
+    let versions = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&originals))?;
+    let everywhere = versions.iter().map(|it| it.key().to_string()).collect();
+    let world = World {
+        subscriptions: remote.of_kind(&SUBSCRIPTION, own, None)?,
+        versions: versions.into_iter().filter(|it| it.namespace() == wish.namespace).collect(),
+        plans: remote.of_kind(&INSTALL_PLAN, own, None)?,
+    };
+    let target = target(&world, wish)?;
+    let mut parts = Parts { versions: everywhere, ..Parts::default() };
+    for version in &target.versions {
+        let labels =
+            format!("{}={version},{}={}", names::OWNER, names::OWNER_NAMESPACE, wish.namespace);
+        // A name that is no value of a label was never written as one.
+        if version.len() <= 63 {
+            for kind in &OWNED {
+                parts.owned.extend(remote.of_kind(kind, None, Some(&labels))?);
+            }
+        }
+    }
+    let copied = format!("{}={}", names::COPIED_FROM, wish.namespace);
+    let copies = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&copied))?;
+    let of_target = |it: &&Object| target.versions.iter().any(|version| version == it.name());
+    parts.copies = copies.iter().filter(of_target).count();
+    if let Some(package) = &target.package {
+        let name = names::operator_name(package, &wish.namespace);
+        parts.operator = remote.find(&OPERATOR, None, &name)?;
+    }
+    for name in &target.definitions {
+        let found = remote.find(&known::CUSTOM_RESOURCE_DEFINITION, None, name)?;
+        let Some(definition) = found else { continue };
+        let mut it = Definition { definition, objects: Vec::new() };
+        if let Some(kind) = it.resource() {
+            it.objects = remote.of_kind(&kind, None, None)?;
+        }
+        parts.definitions.push(it);
+    }
+    let removal = removal(&world, &parts, &target, wish)?;
+    Ok((target, removal))
+}
+
+/// Deletes objects of one kind, and waits until they are gone.
+fn carry_out(
+    remote: &mut dyn Remote,
+    steps: &[Step],
+    patience: Duration,
+    mut out: Option<&mut dyn Write>,
+) -> Result<(), Cause> {
+    for step in steps {
+        remote.delete(step)?;
+    }
+    let mut left = Vec::new();
+    for step in steps {
+        if let Some(object) = remote.gone(step, patience)? {
+            let finalizers: Vec<&str> = object.finalizers().collect();
+            let shown = shown(step);
+            left.push(match finalizers.as_slice() {
+                [] => Cause::new(format!("{shown} is still there")),
+                all => Cause::new(format!("{shown} waits for its finalizers: {}", all.join(", "))),
+            });
+        } else if let Some(out) = &mut out {
+            // What was begun goes on, whether or not somebody listens.
+            let _ = writeln!(out, "deleted  {}", plain(&shown(step)));
+        }
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(Cause::new(format!("after {} s it is not all gone; the rest is left as it is", patience.as_secs()))
+        .because_all(left)
+        .remedy("see what the operator says of it, and run the same again, or give it longer with --timeout SECONDS"))
+}
+
+fn shown(step: &Step) -> String {
+    match &step.namespace {
+        Some(namespace) => format!("{} {namespace}/{}", step.resource.kind, step.name),
+        None => format!("{} {}", step.resource.kind, step.name),
+    }
+}
+
+fn text(target: &Target, removal: &Removal, dry: bool) -> String {
+    let mut text = String::new();
+    let of = target.package.as_deref().map(|it| format!(" of the package {it}"));
+    // Writing into a String does not fail.
+    let _ = writeln!(
+        text,
+        "{}{} in {}",
+        target.versions.join(", "),
+        of.unwrap_or_default(),
+        target.namespace
+    );
+    let parts = [
+        (if dry { "would go" } else { "goes" }, &removal.goes),
+        (if dry { "would stay" } else { "stays" }, &removal.stays),
+        ("would hang", &removal.hangs),
+    ];
+    for (head, items) in parts {
+        if items.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "{head}:");
+        for item in items {
+            let why = if item.why.is_empty() { String::new() } else { format!(": {}", item.why) };
+            let _ = writeln!(text, "  {item}{why}");
+            if let Some(remedy) = &item.remedy {
+                let _ = writeln!(text, "    → {remedy}");
+            }
+        }
+    }
+    text.lines().map(|line| plain(line) + "\n").collect()
+}
+
+fn value(target: &Target, removal: &Removal) -> Value {
+    let items = |items: &[Item]| -> Vec<Value> {
+        let one = |it: &Item| {
+            json!({
+                "kind": it.kind, "namespace": it.namespace, "name": it.name,
+                "why": it.why, "remedy": it.remedy,
+            })
+        };
+        items.iter().map(one).collect()
+    };
+    json!({
+        "namespace": target.namespace,
+        "package": target.package,
+        "subscriptions": target.subscriptions,
+        "versions": target.versions,
+        "goes": items(&removal.goes),
+        "stays": items(&removal.stays),
+        "hangs": items(&removal.hangs),
+    })
+}

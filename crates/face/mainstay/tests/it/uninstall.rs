@@ -1,0 +1,99 @@
+//! The way out.
+
+use crate::harness::{Up, mainstay, tls_cluster, until};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_client::{Cluster, ListParams, Patch};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const TEAPOT: Resource = Resource::namespaced("brew.example.com", "v1", "Teapot", "teapots");
+
+/// Runs `uninstall` in the namespace `operators`: its exit code, and what it said.
+fn uninstall(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = mainstay();
+    command.args(["uninstall", "-n", "operators", "--kubeconfig"]).arg(kubeconfig).args(arguments);
+    let output = command.output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+async fn make(cluster: &Cluster, resource: &Resource, value: Value) -> Object {
+    let object = Object::from_value(value).expect("an object");
+    cluster.create(resource, &object).await.expect("it is made")
+}
+
+async fn install(cluster: &Cluster) {
+    let subscription = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "teapot", "namespace": "operators"},
+        "spec": {
+            "name": "teapot-operator", "channel": "stable",
+            "source": "mine", "sourceNamespace": "olm",
+        },
+    });
+    make(cluster, &SUBSCRIPTION, subscription).await;
+    let runs = |it: &Object| (it.str(&["status", "state"]) == Some("AtLatestKnown")).then_some(());
+    until(cluster, &SUBSCRIPTION, Some("operators"), runs).await;
+    let succeeded = |it: &Object| (it.str(&["status", "phase"]) == Some("Succeeded")).then_some(());
+    until(cluster, &CLUSTER_SERVICE_VERSION, Some("operators"), succeeded).await;
+}
+
+async fn listed(cluster: &Cluster, kind: &Resource) -> Vec<Object> {
+    cluster.list(kind, None, &ListParams::default()).await.expect("a list").items
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_goes_and_what_people_made_goes_only_if_they_say_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sample = concat!("mine=", env!("CARGO_MANIFEST_DIR"), "/sample");
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", sample]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    install(&cluster).await;
+    let pot = json!({
+        "apiVersion": "brew.example.com/v1", "kind": "Teapot",
+        "metadata": {"name": "green", "namespace": "default", "finalizers": ["brew.example.com/cool"]},
+        "spec": {},
+    });
+    make(&cluster, &TEAPOT, pot).await;
+
+    let (code, said, error) = uninstall(&up.kubeconfig, &["coffee"]);
+    assert_eq!((code, said), (Some(2), String::new()));
+    assert!(error.contains("there are: teapot-operator"), "{error}");
+
+    let (code, said, error) = uninstall(&up.kubeconfig, &["teapot", "--dry-run"]);
+    assert_eq!((code, &*error), (Some(0), ""), "{said}");
+    for line in [
+        "would go:",
+        "  Subscription operators/teapot",
+        "would stay:",
+        "  CustomResourceDefinition teapots.brew.example.com: one object of it: default/green",
+        "would hang:",
+    ] {
+        assert!(said.lines().any(|it| it == line), "{line}\n{said}");
+    }
+    assert!(said.contains("\n  Deployment operators/"), "{said}");
+    let there = cluster.find(&SUBSCRIPTION, Some("operators"), "teapot").await;
+    assert!(there.expect("an answer").is_some());
+
+    // Nobody takes the finalizer away: the operator stays, so that it still can.
+    let hasty = ["teapot", "--operands", "--timeout", "1"];
+    let (code, said, error) = uninstall(&up.kubeconfig, &hasty);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(error.contains("Teapot default/green waits for its finalizers"), "{error}");
+    let there = cluster.find(&SUBSCRIPTION, Some("operators"), "teapot").await;
+    assert!(there.expect("an answer").is_some());
+
+    let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    cluster.patch(&TEAPOT, Some("default"), "green", &freed).await.expect("it is freed");
+    let (code, said, error) = uninstall(&up.kubeconfig, &["teapot", "--definitions"]);
+    assert_eq!((code, &*error), (Some(0), ""), "{said}");
+    assert!(
+        said.ends_with("deleted  CustomResourceDefinition teapots.brew.example.com\n"),
+        "{said}"
+    );
+    assert!(listed(&cluster, &SUBSCRIPTION).await.is_empty());
+    assert!(listed(&cluster, &CLUSTER_SERVICE_VERSION).await.is_empty());
+    let left = listed(&cluster, &known::CUSTOM_RESOURCE_DEFINITION).await;
+    assert!(left.iter().all(|it| !it.name().ends_with(".brew.example.com")));
+}

@@ -1,0 +1,172 @@
+//! What belongs to an operator, and what becomes of it.
+
+use crate::{Definition, Item, Parts, Removal, Step, Target, Wish, World, item};
+use mainstay_api::{Operator, names};
+use mainstay_cause::Cause;
+use mainstay_object::{Object, Resource, Scope, known};
+use std::collections::BTreeSet;
+
+const DEFINITION: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+
+/// The kind of a definition, in the version that is stored.
+pub(crate) fn resource(definition: &Object) -> Option<Resource> {
+    let text = |path: &[&str]| definition.str(path).map(str::to_owned);
+    let versions = definition.array(&["spec", "versions"]);
+    let stored = versions.iter().find(|it| it["storage"] == true && it["served"] == true);
+    let version = stored.or_else(|| versions.iter().find(|it| it["served"] == true))?;
+    Some(Resource {
+        group: text(&["spec", "group"])?.into(),
+        version: version["name"].as_str()?.to_owned().into(),
+        kind: text(&["spec", "names", "kind"])?.into(),
+        plural: text(&["spec", "names", "plural"])?.into(),
+        scope: match definition.str(&["spec", "scope"])? {
+            "Namespaced" => Scope::Namespaced,
+            _ => Scope::Cluster,
+        },
+    })
+}
+
+/// Objects of the kinds that an operator provides, and the definitions.
+pub(crate) fn operands(
+    parts: &Parts,
+    target: &Target,
+    wish: &Wish,
+    removal: &mut Removal,
+) -> Result<(), Cause> {
+    let mut needed = Vec::new();
+    for Definition { definition, objects } in &parts.definitions {
+        let others = others(parts, target, definition);
+        if wish.definitions && !others.is_empty() {
+            let name = definition.name();
+            needed.push(Cause::new(format!(
+                "CustomResourceDefinition {name} is also of {}",
+                others.join(", ")
+            )));
+        }
+        let count = match objects.as_slice() {
+            [] => "no objects of it".to_owned(),
+            [one] => format!("one object of it: {}", one.key()),
+            many => format!("{} objects of it", many.len()),
+        };
+        if wish.definitions {
+            removal.goes.push(item(definition, count, None));
+        } else {
+            let remedy = match (objects.is_empty(), others.as_slice()) {
+                (true, []) => Some("--definitions removes it".to_owned()),
+                (false, []) => Some("--definitions removes it, with all of them".to_owned()),
+                _ => None,
+            };
+            let why = match others.as_slice() {
+                [] => count,
+                _ => format!("{count}; also of {}", others.join(", ")),
+            };
+            removal.stays.push(item(definition, why, remedy));
+        }
+        for object in objects {
+            operand(definition, object, wish, removal);
+        }
+    }
+    if needed.is_empty() {
+        return Ok(());
+    }
+    Err(Cause::new("definitions that other operators need cannot go")
+        .because_all(needed)
+        .remedy("leave --definitions away, or uninstall the others first"))
+}
+
+fn operand(definition: &Object, object: &Object, wish: &Wish, removal: &mut Removal) {
+    let finalizers: Vec<&str> = object.finalizers().collect();
+    if wish.operands || wish.definitions {
+        removal.goes.push(item(object, "before the operator, which may have to do with it", None));
+        if let Some(resource) = resource(definition) {
+            removal.steps.push(Step {
+                namespace: resource.is_namespaced().then(|| object.namespace().to_owned()),
+                resource,
+                name: object.name().to_owned(),
+                uid: object.uid().to_owned(),
+            });
+        }
+        return;
+    }
+    removal.stays.push(item(object, "", Some("--operands removes it first".to_owned())));
+    if !finalizers.is_empty() {
+        let why = format!(
+            "it has the finalizer {}, which nobody removes once the operator is gone: deleting it then, its namespace or its definition would wait for ever",
+            finalizers.join(", ")
+        );
+        removal.hangs.push(item(object, why, Some("--operands removes it first".to_owned())));
+    }
+}
+
+/// Other versions, which are there, that say that a definition is theirs.
+fn others(parts: &Parts, target: &Target, definition: &Object) -> Vec<String> {
+    let own: BTreeSet<String> =
+        target.versions.iter().map(|it| format!("{}/{it}", target.namespace)).collect();
+    let mut others: Vec<String> = definition
+        .annotations()
+        .filter(|(key, _)| key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX))
+        .map(|(_, value)| value.to_owned())
+        .filter(|it| !own.contains(it) && parts.versions.contains(it))
+        .collect();
+    others.sort_unstable();
+    others
+}
+
+/// What goes with the versions: their parts, as labels and the `Operator` tell.
+pub(crate) fn owned(parts: &Parts, target: &Target, removal: &mut Removal) {
+    let mut all: BTreeSet<Item> = parts.owned.iter().map(|it| item(it, "", None)).collect();
+    let operator = parts.operator.as_ref().and_then(|it| Operator::from_object(it).ok());
+    let refs = operator.and_then(|it| it.status.components).map(|it| it.refs).unwrap_or_default();
+    for it in refs {
+        let named = |names: &[String]| it.namespace == target.namespace && names.contains(&it.name);
+        let told = match &*it.kind {
+            "Subscription" => named(&target.subscriptions),
+            "ClusterServiceVersion" => named(&target.versions),
+            // Of these it is told by themselves; namespaces have only a label of it.
+            "CustomResourceDefinition" | "Namespace" => true,
+            _ => false,
+        };
+        if !told {
+            all.insert(Item {
+                kind: it.kind,
+                namespace: it.namespace,
+                name: it.name,
+                why: String::new(),
+                remedy: None,
+            });
+        }
+    }
+    removal.goes.extend(all);
+    if let Some(operator) = &parts.operator {
+        if removal.stays.iter().any(|it| it.kind == *DEFINITION.kind) {
+            let why = "it lists what is left of the operator, which is its definitions";
+            removal.stays.push(item(operator, why, None));
+        } else {
+            removal.goes.push(item(operator, "", None));
+        }
+    }
+}
+
+/// Subscriptions that came along, because the operator needs what they bring.
+pub(crate) fn dependencies(world: &World, target: &Target, removal: &mut Removal) {
+    let plans: BTreeSet<&str> = world
+        .plans
+        .iter()
+        .filter(|plan| {
+            let names = plan.array(&["spec", "clusterServiceVersionNames"]);
+            names.iter().any(|it| target.versions.iter().any(|own| it == own))
+        })
+        .map(Object::name)
+        .collect();
+    for it in &world.subscriptions {
+        let came = it.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
+        if came && !target.subscriptions.iter().any(|own| own == it.name()) {
+            let remedy = format!(
+                "if nobody else needs it: mainstay uninstall -n {} {}",
+                target.namespace,
+                it.name()
+            );
+            removal.stays.push(item(it, "it came along as a dependency", Some(remedy)));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which operator a name means.
+
+use crate::{Target, Wish, World};
+use mainstay_api::names;
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn package(subscription: &Object) -> &str {
+    subscription.str(&["spec", "name"]).unwrap_or_default()
+}
+
+/// The version of a Subscription: what it has installed, and what it is about to.
+fn versions(subscription: &Object) -> impl Iterator<Item = &str> {
+    let status = |field: &'static str| subscription.str(&["status", field]);
+    [status("installedCSV"), status("currentCSV")].into_iter().flatten()
+}
+
+/// The package that a version says it is of.
+fn stated(version: &Object) -> Option<String> {
+    let text = version.annotation(names::PROPERTIES)?;
+    let value: Value = serde_json::from_str(text).ok()?;
+    let properties = value.get("properties")?.as_array()?;
+    let own = properties.iter().find(|it| it["type"] == "olm.package")?;
+    Some(own["value"]["packageName"].as_str()?.to_owned())
+}
+
+pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
+    let Wish { namespace, name, .. } = wish;
+    let named: Vec<&Object> = match world.subscriptions.iter().find(|it| it.name() == name) {
+        Some(one) => vec![one],
+        None => world
+            .subscriptions
+            .iter()
+            .filter(|it| package(it) == name || versions(it).any(|version| version == name))
+            .collect(),
+    };
+    let packages: BTreeSet<&str> = named.iter().map(|it| package(it)).collect();
+    if packages.len() > 1 {
+        let causes = named.iter().map(|it| {
+            Cause::new(format!(
+                "Subscription {namespace}/{} is of the package {}",
+                it.name(),
+                package(it)
+            ))
+        });
+        return Err(Cause::new(format!("`{name}` means several operators of {namespace}"))
+            .because_all(causes)
+            .remedy("name one of these Subscriptions"));
+    }
+    let mut found: BTreeSet<&str> = named.iter().flat_map(|it| versions(it)).collect();
+    found.extend(world.versions.iter().map(Object::name).filter(|it| it == name));
+    // In the middle of an upgrade, the one that is being replaced belongs to it as well.
+    loop {
+        let before = found.len();
+        let replaced: Vec<&str> = world
+            .versions
+            .iter()
+            .filter(|it| found.contains(it.name()))
+            .filter_map(|it| it.str(&["spec", "replaces"]))
+            .filter(|old| world.versions.iter().any(|it| it.name() == *old))
+            .collect();
+        found.extend(replaced);
+        if found.len() == before {
+            break;
+        }
+    }
+    let present: Vec<&Object> =
+        world.versions.iter().filter(|it| found.contains(it.name())).collect();
+    if named.is_empty() && present.is_empty() {
+        return Err(none(world, wish));
+    }
+    let stated = present.iter().find_map(|it| stated(it));
+    let package = packages.first().map(|it| (*it).to_owned()).or(stated);
+    let mut definitions: BTreeSet<String> = BTreeSet::new();
+    for version in &present {
+        let owned = version.array(&["spec", "customresourcedefinitions", "owned"]);
+        definitions.extend(owned.iter().filter_map(|it| Some(it["name"].as_str()?.to_owned())));
+    }
+    Ok(Target {
+        namespace: namespace.clone(),
+        package,
+        subscriptions: named.iter().map(|it| it.name().to_owned()).collect(),
+        versions: present.iter().map(|it| it.name().to_owned()).collect(),
+        definitions: definitions.into_iter().collect(),
+    })
+}
+
+fn none(world: &World, wish: &Wish) -> Cause {
+    let Wish { namespace, name, .. } = wish;
+    let cause = Cause::new(format!("there is no operator `{name}` in the namespace {namespace}"));
+    let mut known: BTreeSet<&str> = world.subscriptions.iter().map(package).collect();
+    known.extend(world.versions.iter().map(Object::name));
+    let known: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
+    if known.is_empty() {
+        let nothing = "there are neither Subscriptions nor ClusterServiceVersions in it";
+        return cause
+            .because(Cause::new(nothing))
+            .remedy("name another namespace with --namespace NAME");
+    }
+    cause
+        .because(Cause::new(format!("there are: {}", known.join(", "))))
+        .remedy("name a Subscription, a package or a version of these")
+}

@@ -1,0 +1,229 @@
+//! What goes with an operator, what stays, and what would hang.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use mainstay_object::Object;
+use mainstay_removal::{Definition, Parts, Removal, Target, Wish, World, removal, target};
+use mainstay_yaml::{Options, documents};
+
+const TEAPOT: &str = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: tea, namespace: kitchen, uid: s1}
+spec: {name: teapot}
+status: {installedCSV: teapot.v1, currentCSV: teapot.v2}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: water-stable, namespace: kitchen, uid: s2, annotations: {olm.generated-by: install-a}}
+spec: {name: water}
+status: {installedCSV: water.v1, currentCSV: water.v1}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: teapot.v1, namespace: kitchen, uid: v1}
+spec: {customresourcedefinitions: {owned: [{name: teapots.brew.example.com}]}}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: teapot.v2, namespace: kitchen, uid: v2}
+spec: {replaces: teapot.v1, customresourcedefinitions: {owned: [{name: teapots.brew.example.com}]}}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: water.v1, namespace: kitchen, uid: v3}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: install-a, namespace: kitchen}
+spec: {clusterServiceVersionNames: [teapot.v1, water.v1]}
+";
+
+const PARTS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: teapots.brew.example.com
+  uid: d1
+  annotations: {operatorframework.io/installed-alongside-1: kitchen/teapot.v2}
+spec:
+  group: brew.example.com
+  scope: Namespaced
+  names: {kind: Teapot, plural: teapots}
+  versions: [{name: v1alpha1, served: true, storage: false}, {name: v1, served: true, storage: true}]
+---
+apiVersion: brew.example.com/v1
+kind: Teapot
+metadata: {name: green, namespace: garden, uid: t1, finalizers: [brew.example.com/cool]}
+---
+apiVersion: brew.example.com/v1
+kind: Teapot
+metadata: {name: black, namespace: kitchen, uid: t2}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kettle, namespace: kitchen}
+---
+apiVersion: operators.coreos.com/v1
+kind: Operator
+metadata: {name: teapot.kitchen}
+status:
+  components:
+    labelSelector: {}
+    refs:
+    - {apiVersion: v1, kind: ServiceAccount, namespace: kitchen, name: kettle}
+    - {apiVersion: apps/v1, kind: Deployment, namespace: kitchen, name: kettle}
+    - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: teapots.brew.example.com}
+    - {apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, namespace: kitchen, name: tea}
+";
+
+fn read(text: &str) -> Vec<Object> {
+    documents(text.as_bytes(), &Options::default())
+        .map(|it| Object::from_value(it.unwrap().value).unwrap())
+        .collect()
+}
+
+fn world(text: &str) -> World {
+    let mut world = World::default();
+    for object in read(text) {
+        match object.kind() {
+            "Subscription" => world.subscriptions.push(object),
+            "ClusterServiceVersion" => world.versions.push(object),
+            _ => world.plans.push(object),
+        }
+    }
+    world
+}
+
+fn parts() -> Parts {
+    let mut all = read(PARTS).into_iter();
+    let mut next = || all.next().unwrap();
+    let definition = next();
+    let objects = vec![next(), next()];
+    Parts {
+        definitions: vec![Definition { definition, objects }],
+        owned: vec![next()],
+        operator: Some(next()),
+        copies: 2,
+        versions: vec!["kitchen/teapot.v2".to_owned(), "lab/teapot.v2".to_owned()],
+    }
+}
+
+fn wish(name: &str) -> Wish {
+    Wish { namespace: "kitchen".to_owned(), name: name.to_owned(), ..Wish::default() }
+}
+
+fn found(name: &str) -> Target {
+    target(&world(TEAPOT), &wish(name)).unwrap()
+}
+
+fn removed(parts: &Parts, wish: &Wish) -> Removal {
+    let world = world(TEAPOT);
+    removal(&world, parts, &target(&world, wish).unwrap(), wish).unwrap()
+}
+
+fn names(items: &[mainstay_removal::Item]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
+}
+
+fn steps(removal: &Removal) -> Vec<&str> {
+    removal.steps.iter().map(|it| &*it.uid).collect()
+}
+
+#[test]
+fn an_operator_is_named_by_its_subscription_its_package_or_a_version() {
+    let target = found("tea");
+    assert_eq!(target.package.as_deref(), Some("teapot"));
+    assert_eq!(target.versions, ["teapot.v1", "teapot.v2"]);
+    assert_eq!(target.definitions, ["teapots.brew.example.com"]);
+    for name in ["teapot", "teapot.v2", "teapot.v1"] {
+        assert_eq!(found(name), target, "{name}");
+    }
+}
+
+#[test]
+fn a_name_that_means_nothing_is_told_what_there_is() {
+    let error = target(&world(TEAPOT), &wish("coffee")).unwrap_err().render();
+    assert!(error.contains("there is no operator `coffee` in the namespace kitchen"), "{error}");
+    assert!(error.contains("teapot, teapot.v1, teapot.v2, water, water.v1"), "{error}");
+    let empty = target(&World::default(), &wish("coffee")).unwrap_err().render();
+    assert!(empty.contains("--namespace NAME"), "{empty}");
+}
+
+#[test]
+fn a_version_that_several_subscriptions_of_other_packages_name_is_not_guessed() {
+    let other = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: spare, namespace: kitchen}
+spec: {name: other}
+status: {installedCSV: teapot.v1}
+";
+    let world = world(&format!("{TEAPOT}---{other}"));
+    let error = target(&world, &wish("teapot.v1")).unwrap_err().render();
+    assert!(error.contains("means several operators"), "{error}");
+    assert!(error.contains("kitchen/spare is of the package other"), "{error}");
+}
+
+#[test]
+fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
+    let removal = removed(&parts(), &wish("tea"));
+    assert_eq!(
+        names(&removal.goes),
+        [
+            "Subscription kitchen/tea",
+            "ClusterServiceVersion kitchen/teapot.v1",
+            "ClusterServiceVersion kitchen/teapot.v2",
+            "Deployment kitchen/kettle",
+            "ServiceAccount kitchen/kettle",
+        ]
+    );
+    assert_eq!(
+        names(&removal.stays),
+        [
+            "CustomResourceDefinition teapots.brew.example.com",
+            "Teapot garden/green",
+            "Teapot kitchen/black",
+            "Operator teapot.kitchen",
+            "Subscription kitchen/water-stable",
+        ]
+    );
+    assert_eq!(names(&removal.hangs), ["Teapot garden/green"]);
+    assert!(removal.hangs[0].why.contains("brew.example.com/cool"), "{:?}", removal.hangs);
+    assert_eq!(steps(&removal), ["s1", "v1", "v2"]);
+    let dependency = removal.stays.last().unwrap().remedy.clone().unwrap();
+    assert!(dependency.ends_with("mainstay uninstall -n kitchen water-stable"), "{dependency}");
+}
+
+#[test]
+fn objects_go_before_the_operator_and_definitions_after_it() {
+    let operands = Wish { operands: true, ..wish("tea") };
+    let removal = removed(&parts(), &operands);
+    assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2"]);
+    assert_eq!(&*removal.steps[0].resource.version, "v1");
+    assert_eq!(removal.steps[0].namespace.as_deref(), Some("garden"));
+    assert!(removal.hangs.is_empty());
+
+    let all = Wish { definitions: true, ..wish("tea") };
+    let removal = removed(&parts(), &all);
+    assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "d1"]);
+    assert_eq!(names(&removal.stays), ["Subscription kitchen/water-stable"]);
+    assert!(names(&removal.goes).contains(&"Operator teapot.kitchen".to_owned()));
+}
+
+#[test]
+fn a_definition_that_another_operator_needs_does_not_go() {
+    let mut parts = parts();
+    let key = ["metadata", "annotations", "operatorframework.io/installed-alongside-2"];
+    parts.definitions[0].definition.set(&key, "lab/teapot.v2".into());
+    let world = world(TEAPOT);
+    let all = Wish { definitions: true, ..wish("tea") };
+    let error = removal(&world, &parts, &found("tea"), &all).unwrap_err().render();
+    assert!(error.contains("is also of lab/teapot.v2"), "{error}");
+    let stays = removed(&parts, &wish("tea")).stays;
+    assert_eq!(stays[0].why, "2 objects of it; also of lab/teapot.v2");
+    assert_eq!(stays[0].remedy, None);
+    // One that is not there any more needs nothing.
+    parts.versions.pop();
+    assert!(removal(&world, &parts, &found("tea"), &all).is_ok());
+}
