@@ -59,6 +59,7 @@ fn shown(universe: &Value) -> String {
     lines.join("\n")
 }
 
+// ids: CL-RES-30
 #[test]
 fn the_order_of_lists_changes_nothing() {
     every_world(MIDDLE, 100, |seed, universe| {

@@ -127,6 +127,7 @@ impl CatalogStore {
         self.begin(&key, observed);
         drop(followers);
         let before = source.status.connection_state.as_ref().map(|it| it.address.clone());
+        let last = images::last_look(source);
         let store = self.clone();
         tokio::spawn(async move {
             let run = async {
@@ -135,7 +136,7 @@ impl CatalogStore {
                     Request::Image(request) => store.run_image(&key, request, before).await,
                     Request::ConfigMap(name) => store.run_config_map(&key, name, true).await,
                     Request::Pod(address, Served::Image(image)) => {
-                        let polling = store.run_poll(&key, image);
+                        let polling = store.run_poll(&key, image, last);
                         tokio::join!(polling, store.run_address(&key, address));
                     }
                     Request::Pod(address, Served::ConfigMap(name)) => {

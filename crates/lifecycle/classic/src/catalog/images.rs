@@ -7,10 +7,13 @@
 //! ```
 //!
 //! As with folders, a copy on disk is served after a restart as long as the image cannot be had.
+//! The image of a pod is due when its interval is over since the last look, whoever took that: a
+//! process that is started anew more often than it polls would never look otherwise.
 
 use super::store::{self, CatalogStore, State};
 use crate::image::{Asking, Puller};
-use mainstay_api::{CatalogSource, names};
+use jiff::Timestamp;
+use mainstay_api::{CatalogSource, Time, names};
 use mainstay_client::{Backoff, DeleteOptions, ListParams};
 use mainstay_formats::duration;
 use mainstay_object::{NamespacedName, known};
@@ -47,6 +50,22 @@ impl Request {
             poll: interval(source).0,
         }
     }
+}
+
+/// When the image of a CatalogSource was last looked at, as far as anybody wrote that down; one that
+/// never was counts from when its CatalogSource was made.
+pub(super) fn last_look(source: &CatalogSource) -> Option<Timestamp> {
+    let metadata = &source.metadata;
+    let last = source.status.latest_image_registry_poll.or(metadata.creation_timestamp);
+    last.map(Time::timestamp)
+}
+
+/// How long to wait until an image is looked at next.
+fn due(poll: Duration, last: Option<Timestamp>, now: Timestamp) -> Duration {
+    let Some(last) = last else { return poll };
+    // A clock that was set back makes nobody wait longer than the interval.
+    let since = Duration::try_from(now.duration_since(last)).unwrap_or_default();
+    poll.saturating_sub(since)
 }
 
 /// How often a CatalogSource wants to be looked at, and what is wrong with how it says so.
@@ -120,15 +139,23 @@ impl CatalogStore {
 
     /// Looks at the image of a pod as often as its catalog asks for, and ends the pod when its tag is
     /// another image: the next pod gets that one. There is no pod for the look itself.
-    pub(super) async fn run_poll(&self, key: &NamespacedName, request: &Request) {
+    /// The first look is due an interval after the last one, which may have been before a restart.
+    pub(super) async fn run_poll(
+        &self,
+        key: &NamespacedName,
+        request: &Request,
+        last: Option<Timestamp>,
+    ) {
         let (Some(puller), Some(poll), Some(cluster)) =
             (self.puller(), request.poll, self.cluster())
         else {
             return;
         };
         let mut known = None;
+        let mut wait = due(poll, last, self.now());
         loop {
-            tokio::time::sleep(poll).await;
+            tokio::time::sleep(wait).await;
+            wait = poll;
             let found = puller.find(&request.image, &request.asking).await;
             let digest = match found {
                 Ok(found) => found.digest,
@@ -244,5 +271,38 @@ mod tests {
             assert_eq!(interval(&source), (Some(wanted), why), "{text}");
         }
         assert_eq!(interval(&CatalogSource::new("ns", "cat")), (None, None));
+    }
+
+    // ids: K17 CAT-08
+    #[test]
+    fn an_image_is_due_an_interval_after_its_last_look_be_it_before_a_restart() {
+        const MINUTE: i64 = 60;
+        let at = |minute: i64| Timestamp::from_second(minute * MINUTE).unwrap();
+        let source = |made: Option<i64>, polled: Option<i64>| {
+            let mut source = CatalogSource::new("ns", "cat");
+            source.metadata.creation_timestamp = made.map(|it| Time::new(at(it)));
+            source.status.latest_image_registry_poll = polled.map(|it| Time::new(at(it)));
+            source
+        };
+        let now = 1000;
+        // Interval, made, last look, and the wait, in minutes.
+        for (poll, made, polled, wait) in [
+            // Never looked at: from when it was made.
+            (10, Some(1000), None, 10),
+            (10, Some(996), None, 6),
+            (10, Some(100), None, 0),
+            (10, None, None, 10),
+            // The last look counts, not when it was made.
+            (10, Some(100), Some(999), 9),
+            (10, Some(100), Some(990), 0),
+            (10, Some(100), Some(500), 0),
+            (1440, Some(100), Some(400), 840),
+            // Written by somebody whose clock is ahead.
+            (10, Some(100), Some(1200), 10),
+        ] {
+            let poll = Duration::from_mins(poll);
+            let wanted = Duration::from_mins(wait);
+            assert_eq!(due(poll, last_look(&source(made, polled)), at(now)), wanted);
+        }
     }
 }

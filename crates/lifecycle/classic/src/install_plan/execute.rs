@@ -6,6 +6,7 @@
 use super::decide::StepError;
 use super::definition;
 use crate::context::Context;
+use crate::facts;
 use crate::packed::{self, Unfilled};
 use crate::permissions;
 use crate::steps::BUNDLE_SECRET;
@@ -288,16 +289,8 @@ impl Runner<'_> {
             return Ok(());
         }
         let csv = manifest(step)?;
-        let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
-        let crds: BTreeSet<&str> =
-            owned.iter().filter_map(|it| it.get("name").and_then(Value::as_str)).collect();
-        let rival =
-            self.context.caches.csvs.list(Some(self.namespace)).into_iter().any(|(key, it)| {
-                *key.name != *name
-                    && !it.is_copy()
-                    && it.owned_crds.iter().any(|crd| crds.contains(crd.as_str()))
-            });
-        if rival {
+        let there = self.context.caches.csvs.list(Some(self.namespace));
+        if has_rival(&csv, there.iter().map(|(key, it)| (&*key.name, &**it))) {
             return Err(StepError::new(format!(
                 "pre-existing CRD owners found for owned CRD(s) of dependent CSV {name}"
             )));
@@ -464,6 +457,18 @@ impl Runner<'_> {
     }
 }
 
+/// Whether a definition that a version owns belongs to another version of its namespace.
+fn has_rival<'a>(csv: &Object, there: impl IntoIterator<Item = (&'a str, &'a facts::Csv)>) -> bool {
+    let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
+    let crds: BTreeSet<&str> =
+        owned.iter().filter_map(|it| it.get("name").and_then(Value::as_str)).collect();
+    there.into_iter().any(|(name, it)| {
+        name != csv.name()
+            && !it.is_copy()
+            && it.owned_crds.iter().any(|crd| crds.contains(crd.as_str()))
+    })
+}
+
 /// Kind of the versions that own what plans make.
 pub(super) const CSV: &str = "ClusterServiceVersion";
 
@@ -509,9 +514,13 @@ fn merged(live: &Object, object: &Object) -> Object {
         new.set(&["metadata", "ownerReferences"], Value::Array(owners));
     }
     if kind == "ServiceAccount" {
+        // What others gave it stays, and what the bundle gives it is had as well.
         for field in ["secrets", "imagePullSecrets"] {
-            if let Some(value) = live.get(&[field]) {
-                new.set(&[field], value.clone());
+            let mut all = live.array(&[field]).to_vec();
+            let more = object.array(&[field]).iter().filter(|it| !all.contains(it));
+            all.extend(more.cloned().collect::<Vec<_>>());
+            if !all.is_empty() {
+                new.set(&[field], Value::Array(all));
             }
         }
     }
@@ -535,51 +544,4 @@ fn same(live: &Object, new: &Object) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn object(value: Value) -> Object {
-        Object::from_value(value).unwrap()
-    }
-
-    #[test]
-    fn an_update_keeps_what_others_gave_and_moves_cluster_roles_to_the_newest_version() {
-        let live = object(json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {
-                "name": "r", "resourceVersion": "7", "labels": {"mine": "1", "olm.owner": "a.v1"},
-                "ownerReferences": [{"kind": "X", "uid": "x"}],
-            },
-            "rules": [{"verbs": ["get"]}],
-        }));
-        let wanted = object(json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {
-                "name": "r", "labels": {"olm.owner": "a.v2"},
-                "ownerReferences": [{"kind": "Y", "uid": "y"}],
-            },
-            "rules": [{"verbs": ["list"]}],
-        }));
-        let new = merged(&live, &wanted);
-        assert_eq!(new.label("mine"), Some("1"));
-        assert_eq!(new.label("olm.owner"), Some("a.v2"));
-        assert_eq!(new.array(&["metadata", "ownerReferences"]).len(), 2);
-        assert_eq!(new.resource_version(), "7");
-        assert!(!same(&live, &new));
-        assert!(same(&new, &merged(&new, &wanted)));
-    }
-
-    // ids: E061
-    #[test]
-    fn a_missing_api_is_told_with_its_group_and_version() {
-        let mut step = Step::default();
-        step.resource.kind = "PrometheusRule".into();
-        step.resource.group = "monitoring.coreos.com".into();
-        step.resource.version = "v1".into();
-        step.resource.name = "anvil-mon".into();
-        assert_eq!(
-            no_such_api(&step).message,
-            "api-server resource not found installing PrometheusRule anvil-mon: GroupVersionKind monitoring.coreos.com/v1, Kind=PrometheusRule not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
-        );
-    }
-}
+mod tests;

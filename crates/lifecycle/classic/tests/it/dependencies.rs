@@ -40,7 +40,7 @@ impl Release<'_> {
         json!({"name": format!("{plural}.forge.example.com"), "kind": kind, "version": "v1"})
     }
 
-    fn csv(&self) -> Value {
+    pub(crate) fn csv(&self) -> Value {
         let mut csv = csv(self.version, None);
         csv["metadata"]["name"] = self.name().into();
         let replaces = self.replaces.map(|it| format!("{}.v{it}", self.package));

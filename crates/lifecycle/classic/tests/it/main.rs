@@ -18,4 +18,6 @@ mod plans;
 mod prompt;
 mod registry;
 mod rows;
+mod rows_plans;
+mod rows_upgrades;
 mod world;

@@ -1,0 +1,133 @@
+//! What an update leaves, what is refused, and in which words.
+
+use super::*;
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+#[test]
+fn an_update_keeps_what_others_gave_and_moves_cluster_roles_to_the_newest_version() {
+    let live = object(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {
+            "name": "r", "resourceVersion": "7", "labels": {"mine": "1", "olm.owner": "a.v1"},
+            "ownerReferences": [{"kind": "X", "uid": "x"}],
+        },
+        "rules": [{"verbs": ["get"]}],
+    }));
+    let wanted = object(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {
+            "name": "r", "labels": {"olm.owner": "a.v2"},
+            "ownerReferences": [{"kind": "Y", "uid": "y"}],
+        },
+        "rules": [{"verbs": ["list"]}],
+    }));
+    let new = merged(&live, &wanted);
+    assert_eq!(new.label("mine"), Some("1"));
+    assert_eq!(new.label("olm.owner"), Some("a.v2"));
+    assert_eq!(new.array(&["metadata", "ownerReferences"]).len(), 2);
+    assert_eq!(new.resource_version(), "7");
+    assert!(!same(&live, &new));
+    assert!(same(&new, &merged(&new, &wanted)));
+}
+
+// ids: K13
+#[test]
+fn an_update_has_every_owner_once() {
+    let named = |uids: &[&str]| {
+        let owners: Vec<Value> =
+            uids.iter().map(|uid| json!({"kind": CSV, "name": uid, "uid": uid})).collect();
+        object(json!({"kind": "ConfigMap", "metadata": {"ownerReferences": owners}}))
+    };
+    for (there, brought, wanted) in [
+        (vec![], vec![], vec![]),
+        (vec![], vec!["a"], vec!["a"]),
+        (vec!["a"], vec![], vec!["a"]),
+        (vec!["a"], vec!["a"], vec!["a"]),
+        (vec!["a"], vec!["b"], vec!["a", "b"]),
+        (vec!["a", "b"], vec!["b", "c"], vec!["a", "b", "c"]),
+    ] {
+        let new = merged(&named(&there), &named(&brought));
+        let found: Vec<String> =
+            new.owner_references().into_iter().map(|it| it.uid).collect();
+        assert_eq!(found, wanted, "{there:?} {brought:?}");
+    }
+}
+
+// ids: K03 K13
+#[test]
+fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
+    let account = |fields: Value| {
+        let mut it = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
+        });
+        it.as_object_mut().unwrap().extend(fields.as_object().cloned().unwrap());
+        object(it)
+    };
+    let [one, two] = ["one", "two"].map(|it| json!([{"name": it}]));
+    let both = json!([{"name": "one"}, {"name": "two"}]);
+    for (there, brought, secrets, pull) in [
+        (json!({}), json!({}), None, None),
+        (json!({"secrets": one}), json!({}), Some(&one), None),
+        (json!({"imagePullSecrets": one}), json!({}), None, Some(&one)),
+        (json!({}), json!({"imagePullSecrets": two}), None, Some(&two)),
+        (json!({"secrets": one}), json!({"secrets": one}), Some(&one), None),
+        (
+            json!({"secrets": one, "imagePullSecrets": one}),
+            json!({"secrets": two, "imagePullSecrets": two}),
+            Some(&both),
+            Some(&both),
+        ),
+    ] {
+        let (live, wanted) = (account(there), account(brought));
+        let new = merged(&live, &wanted);
+        assert_eq!((new.get(&["secrets"]), new.get(&["imagePullSecrets"])), (secrets, pull));
+        assert!(same(&new, &merged(&new, &wanted)), "it settles");
+    }
+}
+
+// ids: K09
+#[test]
+fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one() {
+    let version = |crds: &[&str]| facts::Csv {
+        owned_crds: crds.iter().map(|it| (*it).to_owned()).collect(),
+        ..facts::Csv::default()
+    };
+    let copy = facts::Csv { copied_from: Some("far".to_owned()), ..version(&["xs.example.com"]) };
+    let (own, second, other) =
+        (version(&["xs.example.com"]), version(&["ys.example.com"]), version(&["zs.example.com"]));
+    let csv = object(json!({
+        "kind": CSV, "metadata": {"name": "a.v1"},
+        "spec": {"customresourcedefinitions": {"owned": [
+            {"name": "xs.example.com"}, {"name": "ys.example.com"},
+        ]}},
+    }));
+    for (there, rival) in [
+        (vec![], false),
+        (vec![("a.v1", &own)], false),
+        (vec![("b.v1", &other)], false),
+        (vec![("b.v1", &own)], true),
+        (vec![("a.v1", &own), ("b.v1", &second)], true),
+        (vec![("b.v1", &own), ("c.v1", &own)], true),
+        (vec![("b.v1", &copy)], false),
+    ] {
+        let names: Vec<&str> = there.iter().map(|it| it.0).collect();
+        assert_eq!(has_rival(&csv, there.iter().copied()), rival, "{names:?}");
+    }
+}
+
+// ids: E061
+#[test]
+fn a_missing_api_is_told_with_its_group_and_version() {
+    let mut step = Step::default();
+    step.resource.kind = "PrometheusRule".into();
+    step.resource.group = "monitoring.coreos.com".into();
+    step.resource.version = "v1".into();
+    step.resource.name = "anvil-mon".into();
+    assert_eq!(
+        no_such_api(&step).message,
+        "api-server resource not found installing PrometheusRule anvil-mon: GroupVersionKind monitoring.coreos.com/v1, Kind=PrometheusRule not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
+    );
+}

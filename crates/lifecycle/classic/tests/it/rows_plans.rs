@@ -1,0 +1,544 @@
+//! Rows of the specification about plans that no other scenario shows.
+
+use crate::dependencies::{ANVIL, CHISEL, NEEDY, Release, catalog, latest, settled, subscribe};
+use crate::world::{CATALOGS, World, condition};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
+use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const RULE: Resource =
+    Resource::namespaced("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules");
+const MONITOR: Resource =
+    Resource::namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors");
+const SCALER: Resource = Resource::namespaced(
+    "autoscaling.k8s.io",
+    "v1",
+    "VerticalPodAutoscaler",
+    "verticalpodautoscalers",
+);
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+/// An object of a bundle.
+fn carried(value: &Value) -> Value {
+    json!({"type": "olm.bundle.object", "value": {"data": BASE64.encode(value.to_string())}})
+}
+
+/// Has the API know kinds.
+async fn define(world: &World, kinds: &[Resource]) {
+    for it in kinds {
+        let name = format!("{}.{}", it.plural, it.group);
+        let approved = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": name, "annotations": approved},
+            "spec": {
+                "group": it.group, "scope": "Namespaced",
+                "names": {
+                    "kind": it.kind, "listKind": format!("{}List", it.kind), "plural": it.plural,
+                    "singular": it.kind.to_lowercase(),
+                },
+                "versions": [{"name": it.version, "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    },
+                }}],
+            },
+        });
+        world.cluster.apply(object(definition)).await;
+        let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+        world.cluster.wait_for_condition(crds, None, &name, "Established").await;
+    }
+}
+
+/// An OperatorGroup whose plans have the rights of the account `installer`, which has none.
+async fn scoped_group(world: &World) {
+    world
+        .cluster
+        .apply_yaml(
+            "
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: installer, namespace: team}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: og, namespace: team}
+spec: {targetNamespaces: [team], serviceAccountName: installer}
+",
+        )
+        .await;
+}
+
+/// Lets the account `installer` do something: in its namespace, or everywhere.
+async fn allow(world: &World, everywhere: bool, group: &str, resource: &str, verbs: &[&str]) {
+    let prefix = if everywhere { "Cluster" } else { "" };
+    let api = "rbac.authorization.k8s.io";
+    let name = format!("{resource}-{}", verbs.join("-").replace('*', "all"));
+    let role = json!({
+        "apiVersion": format!("{api}/v1"), "kind": format!("{prefix}Role"),
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": [group], "resources": [resource], "verbs": verbs}],
+    });
+    let binding = json!({
+        "apiVersion": format!("{api}/v1"), "kind": format!("{prefix}RoleBinding"),
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "installer", "namespace": "team"}],
+    });
+    for mut it in [role, binding] {
+        if !everywhere {
+            it["metadata"]["namespace"] = "team".into();
+        }
+        world.cluster.apply(object(it)).await;
+    }
+}
+
+/// What a plan says that it waits for.
+fn message(plan: &Object) -> &str {
+    plan.str(&["status", "message"]).unwrap_or_default()
+}
+
+fn is_over(plan: &Object) -> bool {
+    plan.str(&["status", "phase"]) == Some("Complete")
+}
+
+/// The text between two others.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    Some(text.split_once(before)?.1.split_once(after)?.0)
+}
+
+// ids: SCO-06 SCO-11
+#[tokio::test]
+async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_account() {
+    let world = World::start(&[]).await;
+    let api = "rbac.authorization.k8s.io";
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let with = |kind: &str, more: Value| {
+        let at = if kind.contains("Role") { format!("{api}/v1") } else { "v1".to_owned() };
+        let mut it = json!({"apiVersion": at, "kind": kind, "metadata": {"name": "anvil-own"}});
+        it.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        carried(&it)
+    };
+    let bound = |kind: &str| {
+        json!({
+            "roleRef": {"apiGroup": api, "kind": kind, "name": "anvil-own"},
+            "subjects": [{"kind": "ServiceAccount", "name": "anvil-own", "namespace": "team"}],
+        })
+    };
+    let text = catalog(&[NEEDY, CHISEL], &|_, _| (), &[]);
+    let documents = text.lines().map(|line| {
+        let mut it: Value = serde_json::from_str(line).unwrap();
+        if it["name"] == "anvil.v1.0.0" {
+            it["properties"].as_array_mut().unwrap().extend([
+                with("Secret", json!({"stringData": {"key": "value"}})),
+                with("Service", json!({"spec": {"ports": [{"port": 80}]}})),
+                with("ServiceAccount", json!({})),
+                with("Role", json!({"rules": rules})),
+                with("RoleBinding", bound("Role")),
+                with("ClusterRole", json!({"rules": rules})),
+                with("ClusterRoleBinding", bound("ClusterRole")),
+            ]);
+        }
+        it.to_string()
+    });
+    world.publish_text(&documents.collect::<Vec<_>>().join("\n"));
+    scoped_group(&world).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    // As people do who read what is missing, and grant it.
+    let (mut last, mut asked) = (String::new(), BTreeSet::new());
+    loop {
+        let before = last.clone();
+        let news = move |all: &[&Object]| {
+            all.iter().any(|it| is_over(it) || (!message(it).is_empty() && message(it) != before))
+        };
+        let plan = world.plans(news).await.remove(0);
+        if is_over(&plan) {
+            break;
+        }
+        last = message(&plan).to_owned();
+        let who = "User \"system:serviceaccount:team:installer\" cannot ";
+        assert!(last.contains(" is forbidden: ") && last.contains(who), "{last}");
+        let resource = between(&last, " resource \"", "\"").unwrap().to_owned();
+        let group = between(&last, " in API group \"", "\"").unwrap();
+        let everywhere = last.ends_with(" at the cluster scope");
+        allow(&world, everywhere, group, &resource, &["*"]).await;
+        assert!(asked.insert((resource, everywhere)), "granted already: {last}");
+    }
+    let wanted = [
+        ("clusterserviceversions", false),
+        ("subscriptions", false),
+        ("secrets", false),
+        ("serviceaccounts", false),
+        ("services", false),
+        ("clusterroles", true),
+        ("clusterrolebindings", true),
+        ("roles", false),
+        ("rolebindings", false),
+    ];
+    assert_eq!(asked, wanted.map(|(it, everywhere)| (it.to_owned(), everywhere)).into());
+    let cluster = world.cluster.cluster();
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    cluster.get(crds, None, "chisels.forge.example.com").await.expect("made all the same");
+}
+
+/// A step of a plan that was begun.
+fn step(api: (&str, &str), kind: &str, name: &str, manifest: &Value) -> Value {
+    let manifest = if manifest.is_null() { String::new() } else { manifest.to_string() };
+    json!({
+        "resolving": if kind == "Secret" { "" } else { "anvil.v1.0.0" },
+        "status": "Unknown",
+        "resource": {
+            "group": api.0, "version": api.1, "kind": kind, "name": name, "manifest": manifest,
+            "sourceName": "cat", "sourceNamespace": CATALOGS,
+        },
+    })
+}
+
+/// A plan with these steps, as somebody left it who was about to carry it out.
+async fn begun(world: &World, name: &str, steps: &[Value]) {
+    let plan = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"approval": "Automatic", "approved": true, "clusterServiceVersionNames": []},
+    });
+    world.cluster.apply(object(plan)).await;
+    let status = json!({"phase": "Installing", "catalogSources": ["cat"], "plan": steps});
+    let patch = Patch::Merge(json!({"status": status}));
+    let cluster = world.cluster.cluster();
+    cluster.patch_status(&INSTALL_PLAN, Some("team"), name, &patch).await.unwrap();
+}
+
+async fn plan_where(
+    world: &World,
+    name: &str,
+    good: impl FnMut(&Object) -> bool + Send + 'static,
+) -> Object {
+    world.cluster.wait_for(&INSTALL_PLAN, Some("team"), name, good).await
+}
+
+/// A pull secret of the namespace of the catalogs.
+async fn pull_secret(world: &World, word: &str) {
+    let text = json!({"auths": {"registry.invalid": {"auth": word}}}).to_string();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+        "metadata": {"name": "pull", "namespace": CATALOGS},
+        "data": {".dockerconfigjson": BASE64.encode(text)},
+    });
+    world.cluster.apply(object(secret)).await;
+}
+
+// ids: SCO-08 K03
+#[tokio::test]
+async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account() {
+    let world = World::start(&[]).await;
+    scoped_group(&world).await;
+    pull_secret(&world, "b25l").await;
+    let copy = || step(("", "v1"), "Secret", "pull", &Value::Null);
+    begun(&world, "first", &[copy()]).await;
+    let lacks = |plan: &'static str, verb: &'static str, place: &'static str| {
+        plan_where(&world, plan, move |it| {
+            let words = format!(
+                "User \"system:serviceaccount:team:installer\" cannot {verb} resource \"secrets\" in API group \"\" in the namespace \"{place}\""
+            );
+            message(it).contains(&words)
+        })
+    };
+    // It is read where catalogs are, and written where the operator is.
+    lacks("first", "get", CATALOGS).await;
+    allow(&world, true, "", "secrets", &["get"]).await;
+    lacks("first", "create", "team").await;
+    allow(&world, false, "", "secrets", &["create"]).await;
+    plan_where(&world, "first", is_over).await;
+    let cluster = world.cluster.cluster();
+    let (from, to) = (Some(CATALOGS), Some("team"));
+    let same = async || {
+        let original = cluster.get(&known::SECRET, from, "pull").await.unwrap();
+        let copy = cluster.get(&known::SECRET, to, "pull").await.unwrap();
+        assert_eq!(copy.label("olm.managed"), Some("true"));
+        [["data"], ["type"]].iter().all(|field| copy.get(field) == original.get(field))
+    };
+    assert!(same().await);
+    // Another plan brings it up to date, which is another right.
+    pull_secret(&world, "dHdv").await;
+    begun(&world, "second", &[copy()]).await;
+    lacks("second", "update", "team").await;
+    assert!(!same().await);
+    allow(&world, false, "", "secrets", &["update", "patch"]).await;
+    let plan = plan_where(&world, "second", is_over).await;
+    assert!(same().await);
+    assert_eq!(plan.array(&["status", "plan"])[0]["status"], "Present");
+    // One that is not there is missed by its name.
+    begun(&world, "third", &[step(("", "v1"), "Secret", "lost", &Value::Null)]).await;
+    let missed = "retrying execution due to error: secret lost does not exist in namespace olm: secrets \"lost\" not found";
+    plan_where(&world, "third", move |it| message(it) == missed).await;
+}
+
+// ids: K03 K13
+#[tokio::test]
+async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
+    let world = World::start(&["1.0.0"]).await;
+    define(&world, &[RULE]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let version = world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let of = |kind: &str, name: &str, more: Value| {
+        let mut it = json!({
+            "apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "team"},
+        });
+        for (key, value) in more.as_object().cloned().unwrap() {
+            match it.get_mut(&key).and_then(Value::as_object_mut) {
+                Some(fields) => fields.extend(value.as_object().cloned().unwrap()),
+                None => it[key] = value,
+            }
+        }
+        it
+    };
+    let annotated = |key: &str, value: &str| json!({"annotations": {key: value}});
+    for it in [
+        of("ServiceAccount", "same", json!({"imagePullSecrets": [{"name": "mine"}]})),
+        of(
+            "ServiceAccount",
+            "other",
+            json!({"metadata": annotated("mine", "1"), "imagePullSecrets": [{"name": "mine"}]}),
+        ),
+        of("ConfigMap", "old", json!({"data": {"a": "1", "b": "1"}})),
+        of("Secret", "old", json!({"stringData": {"a": "1"}})),
+    ] {
+        world.cluster.apply(object(it)).await;
+    }
+    let core = ("", "v1");
+    let put = |kind: &str, name: &str, more: Value| {
+        let real = if kind == "BundleSecret" { "Secret" } else { kind };
+        step(core, kind, name, &of(real, name, more))
+    };
+    let rule = json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+        "metadata": {"name": "anvil"}, "spec": {"groups": []},
+    });
+    let definition = CHISEL.crd();
+    begun(
+        &world,
+        "many",
+        &[
+            step(
+                ("apiextensions.k8s.io", "v1"),
+                "CustomResourceDefinition",
+                "chisels.forge.example.com",
+                &definition,
+            ),
+            put("ServiceAccount", "new", json!({})),
+            put("ServiceAccount", "same", json!({})),
+            put(
+                "ServiceAccount",
+                "other",
+                json!({"metadata": annotated("bundle", "1"), "imagePullSecrets": [{"name": "its"}]}),
+            ),
+            put("ConfigMap", "new", json!({"data": {"a": "2"}})),
+            put("ConfigMap", "old", json!({"data": {"a": "2"}})),
+            put("BundleSecret", "new", json!({"stringData": {"a": "2"}})),
+            put("BundleSecret", "old", json!({"stringData": {"a": "2"}})),
+            step(("monitoring.coreos.com", "v1"), "PrometheusRule", "anvil", &rule),
+        ],
+    )
+    .await;
+    let plan = plan_where(&world, "many", is_over).await;
+    let steps = plan.array(&["status", "plan"]).iter();
+    let states: Vec<&str> = steps.filter_map(|it| it["status"].as_str()).collect();
+    assert_eq!(
+        states,
+        [
+            "Created", "Created", "Present", "Present", "Created", "Present", "Created", "Present",
+            "Created"
+        ]
+    );
+    let cluster = world.cluster.cluster();
+    let get = async |kind: &Resource, name: &str| {
+        let found = cluster.get(kind, Some("team"), name).await.unwrap();
+        let owners = found.owner_references();
+        assert_eq!(owners.len(), 1, "{} {name}", kind.kind);
+        assert_eq!((&*owners[0].name, &*owners[0].uid), ("anvil.v1.0.0", version.uid()));
+        found
+    };
+    let accounts = &known::SERVICE_ACCOUNT;
+    get(accounts, "new").await;
+    let pull = |it: &Object| Value::from(it.array(&["imagePullSecrets"]).to_vec());
+    assert_eq!(pull(&get(accounts, "same").await), json!([{"name": "mine"}]));
+    let other = get(accounts, "other").await;
+    assert_eq!(pull(&other), json!([{"name": "mine"}, {"name": "its"}]));
+    assert_eq!([other.annotation("mine"), other.annotation("bundle")], [Some("1"); 2]);
+    for name in ["new", "old"] {
+        let map = get(&known::CONFIG_MAP, name).await;
+        assert_eq!(map.get(&["data"]), Some(&json!({"a": "2"})));
+        let secret = get(&known::SECRET, name).await;
+        assert_eq!(secret.get(&["data"]), Some(&json!({"a": BASE64.encode("2")})));
+    }
+    get(&RULE, "anvil").await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    world
+        .cluster
+        .wait_for_condition(crds, None, "chisels.forge.example.com", "Established")
+        .await;
+}
+
+// ids: K04
+#[tokio::test]
+async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.timeouts.plan = std::time::Duration::from_millis(300);
+    world.resume().await;
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "anvil-alone"},
+            "spec": {"containers": [{"name": "main", "image": "example.com/anvil"}]},
+        });
+        bundle["properties"].as_array_mut().unwrap().push(carried(&pod));
+    });
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let failed = |all: &[&Object]| {
+        all.first().is_some_and(|it| it.str(&["status", "phase"]) == Some("Failed"))
+    };
+    let plan = world.plans(failed).await.remove(0);
+    assert_eq!(message(&plan), "the InstallPlan contains invalid data");
+    let steps = plan.array(&["status", "plan"]);
+    let of_pod = steps.iter().find(|it| it["resource"]["kind"] == "Pod").unwrap();
+    assert_eq!(of_pod["status"], "UnsupportedResource");
+    let told = world.subscription(|it| condition(it, "InstallPlanFailed").is_some()).await;
+    assert_eq!(
+        condition(&told, "InstallPlanFailed").unwrap(),
+        ("InstallComponentFailed".to_owned(), "the InstallPlan contains invalid data".to_owned())
+    );
+    let pods = Selection::all(known::POD).namespace("team");
+    let none = |all: &[&Object]| !all.iter().any(|it| it.name() == "anvil-alone");
+    world.cluster.wait_for_all(pods, none).await;
+}
+
+// ids: E063 E094
+#[tokio::test]
+async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version() {
+    let world = World::start(&[]).await;
+    define(&world, &[RULE, MONITOR, SCALER]).await;
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        let selector = json!({"matchLabels": {"app": "anvil"}});
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "anvil"});
+        for (api, kind, spec) in [
+            ("monitoring.coreos.com/v1", "PrometheusRule", json!({"groups": []})),
+            ("monitoring.coreos.com/v1", "ServiceMonitor", json!({"selector": selector})),
+            ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", json!({"targetRef": target})),
+            ("policy/v1", "PodDisruptionBudget", json!({"minAvailable": 1, "selector": selector})),
+            ("scheduling.k8s.io/v1", "PriorityClass", Value::Null),
+        ] {
+            let mut it = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "anvil"}});
+            let (field, value) =
+                if spec.is_null() { ("value", json!(1000)) } else { ("spec", spec) };
+            it[field] = value;
+            bundle["properties"].as_array_mut().unwrap().push(carried(&it));
+        }
+    });
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let version = world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    for kind in [&RULE, &MONITOR, &SCALER, &known::POD_DISRUPTION_BUDGET] {
+        let found = cluster.get(kind, Some("team"), "anvil").await.unwrap();
+        assert_eq!(found.owner_references()[0].uid, version.uid(), "{}", kind.kind);
+        assert!(found.get(&["spec"]).is_some_and(|it| it.as_object().is_some()));
+    }
+    let class = cluster.get(&known::PRIORITY_CLASS, None, "anvil").await.unwrap();
+    assert_eq!(class.i64(&["value"]), Some(1000));
+    assert_eq!(class.label("olm.owner"), Some("anvil.v1.0.0"));
+}
+
+// ids: E071
+#[tokio::test]
+async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_is_left() {
+    let world = World::start(&[]).await;
+    let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
+    let shared = |_: &str, csv: &mut Value| {
+        let install = &mut csv["spec"]["install"]["spec"];
+        install["permissions"][0]["serviceAccountName"] = "shared".into();
+        let pod = &mut install["deployments"][0]["spec"]["template"]["spec"];
+        pod["serviceAccountName"] = "shared".into();
+    };
+    world.publish_text(&catalog(&[ANVIL, saw], &shared, &[]));
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    for name in ["anvil.v1.0.0", "saw.v1.0.0"] {
+        world.succeeded(name).await;
+    }
+    let owned_by = |wanted: &'static [&'static str]| {
+        let good = move |it: &Object| {
+            let owners = it.owner_references();
+            let names: BTreeSet<&str> = owners.iter().map(|it| &*it.name).collect();
+            owners.len() == wanted.len() && names == wanted.iter().copied().collect()
+        };
+        world.cluster.wait_for(&known::SERVICE_ACCOUNT, Some("team"), "shared", good)
+    };
+    let account = owned_by(&["anvil.v1.0.0", "saw.v1.0.0"]).await;
+    let cluster = world.cluster.cluster();
+    let params = DeleteOptions::default();
+    for (kind, name) in [(&SUBSCRIPTION, "anvil"), (&CLUSTER_SERVICE_VERSION, "anvil.v1.0.0")] {
+        cluster.delete(kind, Some("team"), name, &params).await.unwrap();
+        world.cluster.wait_gone(kind, Some("team"), name).await;
+    }
+    let left = owned_by(&["saw.v1.0.0"]).await;
+    assert_eq!(left.uid(), account.uid());
+    world.succeeded("saw.v1.0.0").await;
+}
+
+// ids: E074
+#[tokio::test]
+async fn a_version_that_is_there_is_the_dependency_of_who_needs_its_kind() {
+    let world = crate::dependencies::world(&[
+        NEEDY,
+        CHISEL,
+        Release { package: "saw", owns: "Saw", ..ANVIL },
+    ])
+    .await;
+    // Made by hand, with its definition, for no Subscription.
+    world.cluster.apply(object(CHISEL.crd())).await;
+    let mut mine = Release { package: "mine", ..CHISEL }.csv();
+    let install = &mut mine["spec"]["install"]["spec"];
+    install.as_object_mut().unwrap().remove("permissions");
+    let pod = &mut install["deployments"][0]["spec"]["template"]["spec"];
+    pod.as_object_mut().unwrap().remove("serviceAccountName");
+    mine["metadata"]["namespace"] = "team".into();
+    world.cluster.apply(object(mine)).await;
+    let mine = world.succeeded("mine.v1.0.0").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let plan = settled(&world).await.remove(0);
+    let steps = plan.array(&["status", "plan"]);
+    let mut seen = BTreeSet::new();
+    for step in steps {
+        assert_eq!(step["resolving"], "anvil.v1.0.0", "nothing comes of the dependency");
+        let resource = &step["resource"];
+        assert!(seen.insert((resource["kind"].to_string(), resource["name"].to_string())));
+    }
+    assert!(!seen.iter().any(|it| it.0.contains("Subscription")), "{seen:?}");
+    // Whatever makes the namespace be looked at again, the plan is as it was, and so is what it rests on.
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let again = cluster.get(&INSTALL_PLAN, Some("team"), plan.name()).await.unwrap();
+    assert_eq!(again.resource_version(), plan.resource_version());
+    let there = cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "mine.v1.0.0").await.unwrap();
+    assert_eq!((there.uid(), there.generation()), (mine.uid(), mine.generation()));
+    let all = cluster.list(&SUBSCRIPTION, Some("team"), &ListParams::default()).await.unwrap();
+    let names: BTreeSet<&str> = all.items.iter().map(Object::name).collect();
+    assert_eq!(names, BTreeSet::from(["anvil", "saw"]));
+}

@@ -1,0 +1,261 @@
+//! Rows of the specification about what is chosen and how it is replaced, that no other scenario
+//! shows.
+
+use crate::dependencies::{ANVIL, CHISEL, NEEDY, Release, catalog, latest, settled, subscribe};
+use crate::world::{World, condition};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_client::Patch;
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+// ids: E001
+#[tokio::test]
+async fn a_dependency_is_the_latest_entry_that_has_the_kind_whatever_is_between() {
+    let chisel = |version, replaces, owns| Release { version, replaces, owns, ..CHISEL };
+    let world = crate::dependencies::world(&[
+        NEEDY,
+        chisel("1.0.0", None, "Chisel"),
+        chisel("1.1.0", Some("1.0.0"), "Mallet"),
+        chisel("1.2.0", Some("1.1.0"), "Chisel"),
+        chisel("1.3.0", Some("1.2.0"), "Mallet"),
+    ])
+    .await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let made = latest(&world, "chisel-stable-cat-olm", "chisel.v1.2.0").await;
+    assert_eq!(made.str(&["spec", "startingCSV"]), Some("chisel.v1.2.0"));
+    // The head lacks what is needed, so nothing leads to it.
+    assert_eq!(settled(&world).await.len(), 1);
+}
+
+/// A version that somebody makes without a plan: it has neither accounts nor definitions.
+fn by_hand(release: &Release<'_>) -> Object {
+    let mut csv = release.csv();
+    let spec = &mut csv["spec"];
+    spec["customresourcedefinitions"] = json!({});
+    let install = &mut spec["install"]["spec"];
+    install.as_object_mut().unwrap().remove("permissions");
+    let pod = &mut install["deployments"][0]["spec"]["template"]["spec"];
+    pod.as_object_mut().unwrap().remove("serviceAccountName");
+    csv["metadata"]["namespace"] = "team".into();
+    object(csv)
+}
+
+// ids: E003
+#[tokio::test]
+async fn a_version_that_was_made_by_hand_is_upgraded_to_the_head_of_its_channel() {
+    let world = World::start(&[]).await;
+    world.group("og").await;
+    world.cluster.apply(by_hand(&ANVIL)).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let next = Release { version: "1.1.0", replaces: Some("1.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, next], &|_, _| (), &[]));
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.1.0").await;
+    let new = world.succeeded("anvil.v1.1.0").await;
+    assert_eq!(new.str(&["spec", "replaces"]), Some("anvil.v1.0.0"));
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+}
+
+// ids: E052
+#[tokio::test]
+async fn a_dependency_says_what_it_replaces_when_it_comes_and_when_it_is_upgraded() {
+    let chisel = |version, replaces| Release { version, replaces, ..CHISEL };
+    let (old, new) =
+        (|| chisel("1.0.0", None), || chisel("1.1.0", Some("1.0.0")));
+    let world = crate::dependencies::world(&[NEEDY, old(), new()]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.1.0").await;
+    let replaced = |it: &Object| it.str(&["spec", "replaces"]).map(str::to_owned);
+    let it = world.succeeded("chisel.v1.1.0").await;
+    assert_eq!(replaced(&it).as_deref(), Some("chisel.v1.0.0"), "as its channel has it");
+    let head = chisel("1.3.0", Some("1.2.0"));
+    let text = catalog(&[NEEDY, old(), new(), head], &|_, _| (), &[]);
+    let entry = r#"{"name":"chisel.v1.3.0","replaces":"chisel.v1.2.0"}"#;
+    assert!(text.contains(entry), "{text}");
+    let skips = r#"{"name":"chisel.v1.3.0","replaces":"chisel.v1.2.0","skips":["chisel.v1.1.0"]}"#;
+    world.publish_text(&text.replace(entry, skips));
+    let it = world.succeeded("chisel.v1.3.0").await;
+    assert_eq!(replaced(&it).as_deref(), Some("chisel.v1.1.0"), "what it finds here");
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.1.0").await;
+}
+
+/// Lets failed versions and plans be replaced.
+async fn fail_forward(world: &World) {
+    let forward = json!({"spec": {"upgradeStrategy": "TechPreviewUnsafeFailForward"}});
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(forward)).await.unwrap();
+}
+
+/// A catalog of `anvil`, whose versions between the first and the last the API refuses. The entry of
+/// the last one has these fields, and `saw` is there, too.
+fn refused_between(versions: &[&str], last: &Value) -> String {
+    let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
+    let mut releases = vec![saw];
+    for (at, version) in versions.iter().enumerate() {
+        let replaces = at.checked_sub(1).map(|it| versions[it]);
+        releases.push(Release { version, replaces, ..ANVIL });
+    }
+    let refuse = |name: &str, csv: &mut Value| {
+        let bad = versions[1..].iter().any(|it| name == format!("anvil.v{it}"));
+        if bad && !(name == "anvil.v3.0.0") {
+            csv["metadata"]["labels"] = json!({"what": "no label value!"});
+        }
+    };
+    let text = catalog(&releases, &refuse, &[]);
+    let documents = text.lines().map(|line| {
+        let mut it: Value = serde_json::from_str(line).unwrap();
+        for entry in it["entries"].as_array_mut().into_iter().flatten() {
+            if entry["name"] == "anvil.v3.0.0" {
+                entry.as_object_mut().unwrap().remove("replaces");
+                entry.as_object_mut().unwrap().extend(last.as_object().cloned().unwrap());
+            } else if entry["name"] == "anvil.v2.1.0" {
+                // What is wrong with the one before is wrong with this one, too.
+                entry["replaces"] = "anvil.v1.0.0".into();
+                entry["skips"] = json!(["anvil.v2.0.0"]);
+            }
+        }
+        it.to_string()
+    });
+    documents.collect::<Vec<_>>().join("\n")
+}
+
+// ids: E064
+#[tokio::test]
+async fn plans_that_failed_are_rolled_forward_by_what_leads_past_them() {
+    let range = json!({"skipRange": ">=1.0.0 <3.0.0"});
+    let skips = json!({"replaces": "anvil.v1.0.0", "skips": ["anvil.v2.0.0"]});
+    let both = json!({"replaces": "anvil.v1.0.0", "skips": ["anvil.v2.0.0", "anvil.v2.1.0"]});
+    let next = json!({"replaces": "anvil.v2.0.0"});
+    for (versions, last, good) in [
+        (&["1.0.0", "2.0.0", "2.1.0", "3.0.0"][..], both, true),
+        (&["1.0.0", "2.0.0", "3.0.0"], range, true),
+        (&["1.0.0", "2.0.0", "3.0.0"], skips, true),
+        (&["1.0.0", "2.0.0", "3.0.0"], next, false),
+    ] {
+        let mut world = World::start(&[]).await;
+        world.pause().await;
+        world.timeouts.plan = Duration::from_millis(300);
+        world.resume().await;
+        world.group("og").await;
+        fail_forward(&world).await;
+        for upto in 1..versions.len() {
+            world.publish_text(&refused_between(&versions[..upto], &last));
+            if upto == 1 {
+                subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+                latest(&world, "anvil", "anvil.v1.0.0").await;
+                continue;
+            }
+            let bad = format!("anvil.v{}", versions[upto - 1]);
+            let told = move |it: &Object| {
+                it.str(&["status", "state"]) == Some("UpgradeFailed")
+                    && it.str(&["status", "currentCSV"]) == Some(&bad)
+                    && condition(it, "InstallPlanFailed").is_some()
+            };
+            let it = world.subscription(told).await;
+            let (reason, why) = condition(&it, "InstallPlanFailed").unwrap();
+            assert_eq!(reason, "InstallComponentFailed");
+            assert!(why.contains("metadata.labels: Invalid value"), "{why}");
+        }
+        world.publish_text(&refused_between(versions, &last));
+        // Who has nothing to do with it is served, from the same content.
+        subscribe(&world, "saw", json!({"name": "saw"})).await;
+        latest(&world, "saw", "saw.v1.0.0").await;
+        if good {
+            latest(&world, "anvil", "anvil.v3.0.0").await;
+            let new = world.succeeded("anvil.v3.0.0").await;
+            assert_eq!(new.str(&["spec", "replaces"]), Some("anvil.v1.0.0"));
+            let old = "anvil.v1.0.0";
+            world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), old).await;
+        } else {
+            let it = world.subscription(|_| true).await;
+            assert_eq!(it.str(&["status", "state"]), Some("UpgradeFailed"));
+            assert_eq!(it.str(&["status", "installedCSV"]), Some("anvil.v1.0.0"));
+            assert!(condition(&it, "InstallPlanFailed").is_some());
+            world.succeeded("anvil.v1.0.0").await;
+        }
+    }
+}
+
+// ids: E076 CRU-05
+#[tokio::test]
+async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade() {
+    let world = World::start(&[]).await;
+    let version = |name: &str, served: bool, storage: bool| {
+        let mut it = json!({"name": name, "served": served, "storage": storage, "schema": {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }});
+        if name == "v1alpha1" {
+            it["deprecated"] = (!storage).into();
+        }
+        it
+    };
+    let definition = |release: &str| match release {
+        "1.0.0" => json!([version("v1alpha1", true, true)]),
+        "1.1.0" => json!([version("v1alpha1", true, false), version("v1", true, true)]),
+        "1.2.0" => json!([version("v1alpha1", false, false), version("v1", true, true)]),
+        _ => json!([version("v1", true, true)]),
+    };
+    let all = ["1.0.0", "1.1.0", "1.2.0", "1.3.0"];
+    let publish = |upto: usize| {
+        world.publish_edited(&all[..upto], |release, bundle| {
+            let mut crd = crate::world::crd();
+            crd["spec"]["versions"] = definition(release);
+            bundle["properties"][3]["value"]["data"] = BASE64.encode(crd.to_string()).into();
+            // What the operator says that it owns is served.
+            let owned = if release == "1.0.0" { "v1alpha1" } else { "v1" };
+            let replaces = all.iter().position(|it| *it == release).and_then(|it| it.checked_sub(1));
+            let mut csv = crate::world::csv(release, replaces.map(|it| all[it]));
+            csv["spec"]["customresourcedefinitions"]["owned"][0]["version"] = owned.into();
+            bundle["properties"][2]["value"]["data"] = BASE64.encode(csv.to_string()).into();
+            bundle["properties"][1]["value"]["version"] = owned.into();
+        });
+    };
+    publish(1);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let anvil = json!({
+        "apiVersion": "forge.example.com/v1alpha1", "kind": "Anvil",
+        "metadata": {"name": "first", "namespace": "team"}, "spec": {"size": 1},
+    });
+    world.cluster.apply(object(anvil)).await;
+    let (crds, name) = (&known::CUSTOM_RESOURCE_DEFINITION, "anvils.forge.example.com");
+    for (upto, csv, served) in
+        [(2, "anvil.v1.1.0", &["v1alpha1", "v1"][..]), (3, "anvil.v1.2.0", &["v1"])]
+    {
+        publish(upto);
+        latest(&world, "anvil", csv).await;
+        world.succeeded(csv).await;
+        let crd = world.cluster.cluster().get(crds, None, name).await.unwrap();
+        let versions = crd.array(&["spec", "versions"]).iter();
+        let found: Vec<&str> = versions
+            .filter(|it| it["served"] == true)
+            .filter_map(|it| it["name"].as_str())
+            .collect();
+        assert_eq!(found, served);
+        assert_eq!(crd.array(&["status", "storedVersions"]), ["v1alpha1", "v1"]);
+    }
+    // Objects may still be stored in the old version, until somebody who knows says that none is.
+    publish(4);
+    let lost = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1alpha1 that is listed as a stored version on the existing CRD";
+    let waits = move |all: &[&Object]| {
+        all.iter().any(|it| it.str(&["status", "message"]).is_some_and(|it| it.contains(lost)))
+    };
+    world.plans(waits).await;
+    let migrated = Patch::Merge(json!({"status": {"storedVersions": ["v1"]}}));
+    world.cluster.cluster().patch_status(crds, None, name, &migrated).await.unwrap();
+    latest(&world, "anvil", "anvil.v1.3.0").await;
+    world.succeeded("anvil.v1.3.0").await;
+    let gone = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", |it| {
+        condition(it, "InstallPlanFailed").is_none()
+    });
+    gone.await;
+}
