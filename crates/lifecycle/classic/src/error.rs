@@ -30,6 +30,13 @@ pub(crate) enum Error {
     /// The API refused a Deployment; the status says so, and it is tried again.
     #[error("installing {0}: {1}")]
     Refused(NamespacedName, String),
+    /// The API refused a plan for what it is; the Subscriptions say so, and it is tried again.
+    #[error("creating a plan")]
+    PlanRefused {
+        /// The name that it should have got, which is another one each time.
+        name: String,
+        source: mainstay_client::Error,
+    },
     /// Work off the async threads did not come back.
     #[error("waiting for work on another thread")]
     Join(#[from] tokio::task::JoinError),
@@ -49,12 +56,16 @@ impl Error {
     /// What the API said, if it was the API, else what is wrong.
     pub(crate) fn said(&self) -> String {
         match self {
-            Self::Api { source, .. } => {
-                source.status().map_or_else(|| source.to_string(), |it| it.message.clone())
-            }
+            Self::Api { source, .. } => said(source),
+            // The same refusal is told in the same words.
+            Self::PlanRefused { name, source } => said(source).replace(&format!(" \"{name}\""), ""),
             other => other.to_string(),
         }
     }
+}
+
+fn said(error: &mainstay_client::Error) -> String {
+    error.status().map_or_else(|| error.to_string(), |it| it.message.clone())
 }
 
 /// A conflict is no failure: the answer is to look again, soon.

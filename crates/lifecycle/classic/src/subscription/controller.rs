@@ -20,7 +20,7 @@ use crate::facts;
 use crate::patch;
 use mainstay_api::{
     CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
-    SubscriptionReason, SubscriptionStatus, Time, UpgradeStrategy, resources,
+    SubscriptionReason, SubscriptionState, SubscriptionStatus, Time, UpgradeStrategy, resources,
 };
 use mainstay_client::{Action, DeleteOptions, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
@@ -30,6 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
+/// The pauses after which a plan is tried again that the API refuses: they double.
+const REFUSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
@@ -120,8 +122,10 @@ impl Controller {
         }
         let undone =
             subscriptions.iter().filter(|it| standing::is_undone(&it.status, &world)).map(name_of);
+        let rests = self.rests(&subscriptions, &plans);
         let found = Found {
             undone: undone.collect(),
+            resting: rests.keys().cloned().collect(),
             in_flight,
             course: course::of(&csvs, &subscriptions, fail_forward),
             server_version: server_version(context).await,
@@ -138,24 +142,50 @@ impl Controller {
             }
         };
         let (hold, after) = (unpacking.hold, unpacking.after);
-        let news = News {
-            failures: &resolved.failures,
-            waiting: &unpacking.waiting,
-            held: &resolved.held,
-        };
+        let again = resolved.until.map(|it| it.saturating_sub(context.clock.elapsed()));
+        let after = after.into_iter().chain(again).chain(rests.into_values()).min();
+        // What was said of a plan that was refused stands until there is one.
+        let planless = subscriptions.iter().filter(|it| unpack::is_planless(&it.status));
+        let held: BTreeSet<String> = planless
+            .map(name_of)
+            .filter(|it| resolved.updates.contains_key(it))
+            .chain(resolved.held.iter().cloned())
+            .collect();
+        let news = News { failures: &resolved.failures, waiting: &unpacking.waiting, held: &held };
         self.tell(namespace, &mut subscriptions, &news).await?;
         self.tell_versions(namespace, &resolved.failures);
         self.join(&mut subscriptions, &resolved.joining).await?;
         if !hold && !resolved.steps.is_empty() && !self.is_behind(namespace, &resolved).await? {
             match self.plan(namespace, &mut subscriptions, &plans, &resolved).await {
                 Err(error) if error.is_too_large() => {
-                    return Ok(self.unplanned(key, &resolved, &error));
+                    return Ok(self.unplanned(key, &resolved, &error, None));
+                }
+                Err(error @ Error::PlanRefused { .. }) => {
+                    // Nothing tells when a policy or a quota changes.
+                    let pause = context.timeouts.retry.unwrap_or_else(|| {
+                        (REFUSED.0 * 2_u32.saturating_pow(resolved.refusals)).min(REFUSED.1)
+                    });
+                    return Ok(self.unplanned(key, &resolved, &error, Some(pause)));
                 }
                 planned => planned?,
             }
             context.bundles.keep(key, &unpack::resting(&resolved));
         }
         Ok(after.map_or(Action::Done, Action::After))
+    }
+
+    /// The versions that rest because their plans failed, and for how long. Without leave to go past
+    /// them nothing is planned for their Subscriptions anyway.
+    fn rests(&self, subscriptions: &[Subscription], plans: &Plans) -> BTreeMap<String, Duration> {
+        let (timeout, now) = (self.context.timeouts.plan, self.context.clock.now());
+        subscriptions
+            .iter()
+            .filter(|it| it.status.state == SubscriptionState::UpgradeFailed)
+            .filter_map(|it| {
+                let version = &it.status.current_csv;
+                Some((version.clone(), plan::rest(plans, version, timeout, now)?))
+            })
+            .collect()
     }
 
     /// The plans that made Subscriptions which do not refer to them yet.
@@ -322,6 +352,7 @@ impl Controller {
                 .filter(|it| !is_there(it))
                 .collect(),
             undone: found.undone.clone(),
+            resting: found.resting.clone(),
             subscriptions: subscriptions.to_vec(),
             server_version: found.server_version.clone(),
             unpacked: BTreeMap::new(),
@@ -332,12 +363,13 @@ impl Controller {
 
     async fn resolve(&self, key: &NamespacedName, input: Input) -> Result<Arc<Resolved>, Error> {
         let print = input.fingerprint();
-        if let Some((last, resolved)) = self.last.lock().get(key)
-            && *last == print
+        let begun = self.context.clock.elapsed();
+        let last = self.last.lock().get(key).filter(|(last, _)| *last == print).cloned();
+        if let Some((_, resolved)) = &last
+            && resolved.until.is_none_or(|until| begun < until)
         {
             return Ok(Arc::clone(resolved));
         }
-        let begun = self.context.clock.elapsed();
         let resolved = tokio::task::spawn_blocking(move || resolution::run(&input)).await?;
         let took = self.context.clock.elapsed().saturating_sub(begun);
         self.context.tallies.resolved(resolved.failures.is_empty(), took);
@@ -348,18 +380,29 @@ impl Controller {
             "resolved"
         );
         // Steps hold whole manifests and are used once: only outcomes without are remembered.
-        let resolved = Arc::new(Resolved { print: print.clone(), ..resolved });
+        let mut resolved = Resolved { print: print.clone(), ..resolved };
+        resolved.refusals = last.map_or(0, |(_, last)| last.refusals);
+        let resolved = Arc::new(resolved);
         if resolved.steps.is_empty() {
             self.last.lock().insert(key.clone(), (print, Arc::clone(&resolved)));
         }
         Ok(resolved)
     }
 
-    /// Remembers that the steps of a resolution are more than a plan can hold, which the next look
-    /// says: trying again would not help before something else comes of a resolution.
-    fn unplanned(&self, key: &NamespacedName, resolved: &Resolved, error: &Error) -> Action {
+    /// Remembers that there is no plan for a resolution, which the next look says. It is tried again
+    /// after a pause; where there is none, because the steps are more than a plan can hold, that would
+    /// not help before something else comes of a resolution.
+    fn unplanned(
+        &self,
+        key: &NamespacedName,
+        resolved: &Resolved,
+        error: &Error,
+        pause: Option<Duration>,
+    ) -> Action {
         let message = format!("error ensuring InstallPlan: {}", error.said());
-        let without = resolved.without_plan(&message);
+        let mut without = resolved.without_plan(&message);
+        without.refusals = resolved.refusals.saturating_add(1);
+        without.until = pause.map(|it| self.context.clock.elapsed().saturating_add(it));
         self.last.lock().insert(key.clone(), (resolved.print.clone(), Arc::new(without)));
         Action::After(Duration::ZERO)
     }
@@ -433,6 +476,7 @@ struct Arrived {
 /// What was found before a resolution.
 struct Found {
     undone: BTreeSet<String>,
+    resting: BTreeSet<String>,
     in_flight: BTreeSet<String>,
     course: Course,
     server_version: Option<String>,

@@ -35,6 +35,8 @@ pub(crate) struct Input {
     pub(crate) in_flight: BTreeSet<String>,
     /// Those of them whose plan has failed.
     pub(crate) failed: BTreeSet<String>,
+    /// Versions that no plan is made for yet, because the last ones failed.
+    pub(crate) resting: BTreeSet<String>,
     /// Subscriptions that plans are going to make.
     pub(crate) planned: Vec<facts::Planned>,
     /// Subscriptions whose version is there without what else its plan, which is gone, should have
@@ -64,10 +66,11 @@ impl Input {
             format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
         }));
         parts.push(format!(
-            "{:?}{:?}{:?}{:?}{:?}{:?}",
+            "{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
             self.pinned,
             self.in_flight,
             self.failed,
+            self.resting,
             self.planned,
             self.undone,
             self.server_version

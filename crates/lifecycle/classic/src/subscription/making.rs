@@ -19,6 +19,12 @@ const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 /// How many names are tried for a plan when others have them.
 const ATTEMPTS: u8 = 8;
 
+/// Whether the API has looked at a plan and does not want it: a policy, a webhook or a quota.
+fn is_refusal(error: &mainstay_client::Error) -> bool {
+    let decided = error.status().is_some_and(|it| matches!(it.code, 400 | 403 | 422 | 500));
+    decided && !error.is_passing() && !error.is_namespace_terminating()
+}
+
 impl Controller {
     /// Whether a dependency that steps would bring is there and was only not seen yet.
     pub(super) async fn is_behind(
@@ -171,6 +177,9 @@ impl Controller {
             object.set(&["metadata", "name"], name.as_str().into());
             let made = match cluster.create(PLAN, &object).await {
                 Err(error) if error.is_already_exists() && attempt < ATTEMPTS => error,
+                Err(source) if is_refusal(&source) => {
+                    return Err(Error::PlanRefused { name, source });
+                }
                 made => return made.doing("creating a plan"),
             };
             let found = cluster.find(PLAN, Some(namespace), &name).await;

@@ -3,6 +3,7 @@
 use crate::facts;
 use crate::hash;
 use crate::packed;
+use jiff::Timestamp;
 use mainstay_api::{
     Approval, BundleLookup, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
     InstallPlanStatus, ObjectReference, Step, Subscription, SubscriptionState, SubscriptionStatus,
@@ -12,11 +13,14 @@ use mainstay_object::{Object, OwnerReference};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How names of plans begin.
 const PREFIX: &str = "install-";
 /// How many plans a namespace keeps.
 const KEPT: usize = 5;
+/// The longest time for which a version rests whose plans fail.
+const LONGEST_REST: Duration = Duration::from_mins(15);
 /// How many are deleted at a time.
 const SWEEP: usize = 5;
 
@@ -30,6 +34,28 @@ pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
     all.sort_by_key(|(name, it)| (it.generation, &it.created, *name));
     let too_many = all.len().saturating_sub(KEPT).min(SWEEP);
     all.into_iter().take(too_many).map(|(name, _)| name.as_str()).collect()
+}
+
+/// How long a version rests before another plan is made for it, because the last ones failed: twice as
+/// long after each, and at most [`LONGEST_REST`]. What leads past it is not held up by that.
+///
+/// Told from the plans alone, so a restart changes nothing. `timeout` is how long a plan is tried.
+pub(crate) fn rest(
+    plans: &Plans,
+    version: &str,
+    timeout: Duration,
+    now: Timestamp,
+) -> Option<Duration> {
+    let of_version = |it: &&Arc<facts::Plan>| {
+        it.phase == InstallPlanPhase::Failed && it.csvs.iter().any(|csv| csv == version)
+    };
+    let failed: Vec<_> = plans.values().filter(of_version).collect();
+    let made = failed.iter().filter_map(|it| it.created.parse::<Timestamp>().ok()).max()?;
+    let doublings = u32::try_from(failed.len()).unwrap_or(u32::MAX).saturating_sub(1).min(16);
+    let rest = timeout.saturating_mul(1 << doublings).min(LONGEST_REST);
+    let since = Duration::try_from(now.duration_since(made)).unwrap_or_default();
+    // It was tried for that long before it failed.
+    Some(timeout.saturating_add(rest).saturating_sub(since)).filter(|it| !it.is_zero())
 }
 
 /// The highest generation that a Subscription has a plan of.
@@ -327,6 +353,29 @@ mod tests {
         assert!(surplus(&plans(5)).is_empty());
         assert_eq!(surplus(&plans(7)), ["install-6", "install-5"]);
         assert_eq!(surplus(&plans(20)).len(), SWEEP);
+    }
+
+    // ids: E064
+    #[test]
+    fn a_version_whose_plans_fail_rests_twice_as_long_after_each() {
+        const MINUTE: Duration = Duration::from_mins(1);
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let failed = |made: i64| {
+            let plan = facts::Plan::clone(&plan(1, "x", true));
+            let phase = InstallPlanPhase::Failed;
+            Arc::new(facts::Plan { created: at(made).to_string(), phase, ..plan })
+        };
+        let left = |plans: &Plans, version: &str, now: i64| {
+            rest(plans, version, MINUTE, at(now)).map_or(0, |it| it.as_secs())
+        };
+        let one = named(vec![failed(1000)]);
+        assert_eq!((left(&one, "a.v1", 1060), left(&one, "a.v1", 1120)), (60, 0));
+        assert_eq!(left(&one, "a.v2", 1060), 0, "another version");
+        let three = named(vec![failed(1000), failed(2000), failed(3000)]);
+        assert_eq!((left(&three, "a.v1", 3060), left(&three, "a.v1", 3300)), (240, 0));
+        let many = named((0..20).map(failed).collect());
+        assert_eq!(left(&many, "a.v1", 79), 15 * 60);
+        assert_eq!(left(&named(vec![plan(1, "x", true)]), "a.v1", 0), 0, "none has failed");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use mainstay_api::{
 use mainstay_object::NamespacedName;
 use mainstay_resolver as resolver;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// A bundle that was chosen and must be unpacked before there can be steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,11 @@ pub(crate) struct Resolved {
     pub(crate) print: String,
     /// Why no plan can be made for the steps that there were, by Subscription.
     pub(crate) unplanned: BTreeMap<String, String>,
+    /// How often in a row a plan for this was refused.
+    pub(crate) refusals: u32,
+    /// When a plan is tried again that was refused, by the clock's elapsed time; none if only
+    /// something else that comes of a resolution can help.
+    pub(crate) until: Option<Duration>,
     /// Subscriptions that wait for something under way before more can be said of them.
     pub(crate) held: BTreeSet<String>,
     /// Subscriptions that get the plan of another one, which brings what they ask for.
@@ -295,7 +301,8 @@ fn way(input: &Input, asking: &[String], version: &str) -> Way {
         return Way::Coming(joining.collect());
     }
     let busy = |it: &String| {
-        input.planned.iter().any(|planned| planned.name == *it)
+        (input.failed.contains(it) && input.resting.contains(version))
+            || input.planned.iter().any(|planned| planned.name == *it)
             || (input.in_flight.contains(it) && !input.failed.contains(it))
     };
     if asking.iter().any(busy) { Way::Wait } else { Way::Go }

@@ -152,6 +152,15 @@ pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, 
     set(status, kind, true, reason, message, now);
 }
 
+/// Whether a Subscription says that its plan is refused.
+pub(super) fn is_planless(status: &SubscriptionStatus) -> bool {
+    let refused = SubscriptionReason::EnsureInstallPlanFailed;
+    status
+        .conditions
+        .iter()
+        .any(|it| it.kind == Condition::BundleUnpackFailed && it.reason == refused)
+}
+
 /// The bundles that a resolution rests on when its plan is made, or if there is none.
 pub(super) fn resting(resolved: &Resolved) -> BTreeSet<Key> {
     let needed = resolved.needed.iter().map(|it| it.key.clone());

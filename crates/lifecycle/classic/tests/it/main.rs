@@ -18,6 +18,8 @@ mod plans;
 mod prompt;
 mod registry;
 mod rows;
+mod rows_definitions;
 mod rows_plans;
+mod rows_subscriptions;
 mod rows_upgrades;
 mod world;

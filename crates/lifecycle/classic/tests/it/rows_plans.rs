@@ -382,10 +382,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     }
     get(&RULE, "anvil").await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
-    world
-        .cluster
-        .wait_for_condition(crds, None, "chisels.forge.example.com", "Established")
-        .await;
+    world.cluster.wait_for_condition(crds, None, "chisels.forge.example.com", "Established").await;
 }
 
 // ids: K04

@@ -37,8 +37,10 @@ fn an_update_keeps_what_others_gave_and_moves_cluster_roles_to_the_newest_versio
 #[test]
 fn an_update_has_every_owner_once() {
     let named = |uids: &[&str]| {
-        let owners: Vec<Value> =
-            uids.iter().map(|uid| json!({"kind": CSV, "name": uid, "uid": uid})).collect();
+        let owners: Vec<Value> = uids
+            .iter()
+            .map(|uid| json!({"apiVersion": "v1", "kind": CSV, "name": uid, "uid": uid}))
+            .collect();
         object(json!({"kind": "ConfigMap", "metadata": {"ownerReferences": owners}}))
     };
     for (there, brought, wanted) in [
@@ -50,8 +52,7 @@ fn an_update_has_every_owner_once() {
         (vec!["a", "b"], vec!["b", "c"], vec!["a", "b", "c"]),
     ] {
         let new = merged(&named(&there), &named(&brought));
-        let found: Vec<String> =
-            new.owner_references().into_iter().map(|it| it.uid).collect();
+        let found: Vec<String> = new.owner_references().into_iter().map(|it| it.uid).collect();
         assert_eq!(found, wanted, "{there:?} {brought:?}");
     }
 }

@@ -1,0 +1,284 @@
+//! Rows of the specification about definitions of custom resources that no other scenario shows.
+
+use crate::dependencies::latest;
+use crate::world::{World, crd};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
+use mainstay_client::DeleteOptions;
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
+const NAME: &str = "anvils.forge.example.com";
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+/// A version of a definition: its name, whether it is served, and what its objects look like.
+fn version(name: &str, served: bool, schema: &Value) -> Value {
+    json!({
+        "name": name, "served": served, "storage": name == "v1",
+        "schema": {"openAPIV3Schema": schema},
+    })
+}
+
+fn definition(versions: &[Value]) -> Value {
+    let mut it = crd();
+    it["spec"]["versions"] = versions.into();
+    it
+}
+
+/// A catalog with one version of `anvil` that brings a definition.
+fn bring(world: &World, definition: &Value) {
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        bundle["properties"][3]["value"]["data"] = BASE64.encode(definition.to_string()).into();
+    });
+}
+
+/// A definition that is there with an object, and one that comes with a bundle: why that does not take
+/// its place, if it does not.
+async fn replaced(old: &Value, anvil: &Value, new: &Value) -> Option<String> {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.timeouts.plan = Duration::from_millis(300);
+    world.resume().await;
+    world.cluster.apply(object(old.clone())).await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    world.cluster.wait_for_condition(crds, None, NAME, "Established").await;
+    let mut it = anvil.clone();
+    it["apiVersion"] = "forge.example.com/v1".into();
+    it["kind"] = "Anvil".into();
+    it["metadata"]["name"] = "first".into();
+    it["metadata"]["namespace"] = "team".into();
+    world.cluster.apply(object(it)).await;
+    bring(&world, new);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let phase = |it: &Object| it.str(&["status", "phase"]).unwrap_or_default().to_owned();
+    let over = move |all: &[&Object]| {
+        all.first().is_some_and(|it| matches!(&*phase(it), "Complete" | "Failed"))
+    };
+    let plan = world.plans(over).await.remove(0);
+    (phase(&plan) == "Failed").then(|| plan.str(&["status", "message"]).unwrap().to_owned())
+}
+
+/// Objects whose spec has these fields.
+fn of_spec(fields: Value) -> Value {
+    json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}})
+}
+
+// ids: K08
+#[tokio::test]
+async fn a_definition_takes_the_place_of_another_if_all_objects_fit_what_is_served_of_both() {
+    let size = |more: Value| {
+        let mut it = json!({"type": "integer"});
+        it.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        of_spec(json!({"size": it}))
+    };
+    let (wide, narrow) = (size(json!({})), size(json!({"maximum": 5})));
+    let labels = of_spec(json!({"labels": {
+        "type": "object", "additionalProperties": {"type": "string", "maxLength": 9},
+    }}));
+    let numbers = of_spec(json!({"labels": {
+        "type": "object", "additionalProperties": {"type": "integer"},
+    }}));
+    let big = json!({"spec": {"size": 30}});
+    let labelled = json!({
+        "metadata": {"labels": {"forge.example.com/hive": "a", "plain": ""}},
+        "spec": {"labels": {"forge.example.com/hive": "yes"}},
+    });
+    let one = |schema: &Value| definition(&[version("v1", true, schema)]);
+    let two = |schema: &Value, served: bool, other: &Value| {
+        definition(&[version("v1", true, schema), version("v2", served, other)])
+    };
+    let strict = "updated validation is too restrictive: [].spec.size: Invalid value: 30";
+    let cases = [
+        // What fits, and what does not.
+        (one(&wide), &big, one(&wide), None),
+        (one(&wide), &big, one(&narrow), Some(strict)),
+        // Of several versions, those that are served before and after count.
+        (two(&wide, true, &wide), &big, two(&wide, true, &narrow), Some(strict)),
+        (two(&wide, true, &wide), &big, two(&wide, false, &narrow), None),
+        (two(&wide, false, &wide), &big, two(&wide, true, &narrow), None),
+        (one(&wide), &big, two(&wide, true, &narrow), None),
+        // Maps of any keys, in the object and among its labels.
+        (one(&labels), &labelled, one(&labels), None),
+        (
+            one(&labels),
+            &labelled,
+            one(&numbers),
+            Some("[].spec.labels.forge.example.com/hive: Invalid value: \"string\""),
+        ),
+    ];
+    let outcomes = cases.iter().map(|(old, anvil, new, _)| replaced(old, anvil, new));
+    let outcomes = futures::future::join_all(outcomes).await;
+    for (at, (said, (_, _, _, wanted))) in outcomes.iter().zip(&cases).enumerate() {
+        match (said, wanted) {
+            (None, None) => {}
+            (Some(said), Some(wanted)) => {
+                assert!(said.contains("Kind=Anvil \"team/first\": "), "case {at}: {said}");
+                assert!(said.contains(wanted), "case {at}: {said}");
+            }
+            other => panic!("case {at}: {other:?}"),
+        }
+    }
+}
+
+/// A schema as large as those that operators ship: pods in it, many times over.
+fn large(strict: bool) -> Value {
+    let text = || json!({"type": "string", "description": "What it is for. ".repeat(12)});
+    let toleration = json!({
+        "type": "object", "properties": {
+            "key": text(), "value": text(), "effect": text(),
+            "operator": {"type": "string", "enum": ["Exists", "Equal"]},
+            "tolerationSeconds": {
+                "type": "integer", "format": "int64", "maximum": if strict { 10 } else { 1000 },
+            },
+        },
+    });
+    let term = json!({"type": "object", "properties": {
+        "weight": {"type": "integer", "format": "int32"},
+        "match": {"type": "array", "items": {"type": "object", "properties": {
+            "key": text(), "operator": text(),
+            "values": {"type": "array", "items": {"type": "string"}},
+        }}},
+    }});
+    let quantity = json!({
+        "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+        "pattern": "^[0-9]+(Mi|Gi|m)?$",
+    });
+    let part = json!({"type": "object", "properties": {
+        "tolerations": {"type": "array", "items": toleration},
+        "affinity": {"type": "array", "items": term},
+        "limits": {"type": "object", "additionalProperties": quantity},
+        "image": text(), "name": text(), "metadata": {"type": "object"}, "note": text(),
+    }});
+    let parts = (0..50).map(|at| (format!("part{at}"), part.clone()));
+    of_spec(Value::Object(parts.collect()))
+}
+
+// ids: K08
+#[tokio::test]
+async fn an_object_of_a_very_large_definition_is_judged_like_any_other() {
+    let size = large(false).to_string().len();
+    assert!(size > 123_000, "{size}");
+    let part = json!({
+        "tolerations": [
+            {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "gone", "operator": "Equal", "value": "yes", "tolerationSeconds": 300},
+        ],
+        "affinity": [{"weight": 1, "match": [{"key": "a", "operator": "In", "values": ["b"]}]}],
+        "limits": {"cpu": 2, "memory": "4Gi"},
+    });
+    let anvil = json!({"spec": {"part0": part, "part49": part}});
+    let of = |schema: &Value| definition(&[version("v1", true, schema)]);
+    let (loose, strict) = (of(&large(false)), of(&large(true)));
+    let (good, bad) =
+        tokio::join!(replaced(&loose, &anvil, &loose), replaced(&loose, &anvil, &strict));
+    assert_eq!(good, None);
+    let bad = bad.unwrap();
+    assert!(bad.contains("[].spec.part0.tolerations[1].tolerationSeconds: Invalid value: 300"));
+    assert!(bad.contains("[].spec.part49.tolerations[1].tolerationSeconds: Invalid value: 300"));
+}
+
+// ids: K08
+#[tokio::test]
+async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.timeouts.plan = Duration::from_millis(300);
+    world.resume().await;
+    let mut old = crd();
+    old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
+    old["spec"]["version"] = "v1".into();
+    bring(&world, &old);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let failed = |all: &[&Object]| {
+        all.first().is_some_and(|it| it.str(&["status", "phase"]) == Some("Failed"))
+    };
+    let plan = world.plans(failed).await.remove(0);
+    assert_eq!(
+        plan.str(&["status", "message"]),
+        Some(
+            "api-server resource not found installing CustomResourceDefinition anvils.forge.example.com: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
+        )
+    );
+}
+
+/// A version that is there, be it as a copy.
+async fn put(world: &World, namespace: &str, name: &str, copy: bool) {
+    let mut it = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"displayName": "Other", "install": {
+            "strategy": "deployment", "spec": {"deployments": []},
+        }},
+    });
+    if copy {
+        it["metadata"]["labels"] = json!({"olm.copiedFrom": "elsewhere"});
+    }
+    world.cluster.apply(object(it)).await;
+}
+
+// ids: K13 E069
+#[tokio::test]
+async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_there() {
+    const PREFIX: &str = "operatorframework.io/installed-alongside-";
+    let world = World::start(&[]).await;
+    let mut old = crd();
+    let named = |end: &str| format!("{PREFIX}{end}");
+    old["metadata"]["annotations"] = json!({
+        "mine": "stays",
+        named("1"): "default/there.v1",
+        named("2"): "default/gone.v1",
+        named("3"): "default/copy.v1",
+        named("4"): "no-version",
+    });
+    put(&world, "default", "there.v1", false).await;
+    put(&world, "default", "copy.v1", true).await;
+    world.cluster.apply(object(old)).await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    world.cluster.wait_for_condition(crds, None, NAME, "Established").await;
+    let mut new = crd();
+    // As a bundle that was made of what was on a cluster.
+    new["metadata"]["annotations"] =
+        json!({"bundle": "has", named("5"): "default/gone.v2", named("6"): "default/there.v1"});
+    let publish = |versions: &[&str]| {
+        world.publish_edited(versions, |_, bundle| {
+            bundle["properties"][3]["value"]["data"] = BASE64.encode(new.to_string()).into();
+        });
+    };
+    publish(&["1.0.0"]);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let found = async || {
+        let it = cluster.get(crds, None, NAME).await.unwrap();
+        assert_eq!([it.annotation("mine"), it.annotation("bundle")], [Some("stays"), Some("has")]);
+        let mut all: Vec<String> = it
+            .annotations()
+            .filter(|(key, _)| key.starts_with(PREFIX))
+            .map(|(_, value)| value.to_owned())
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(found().await, ["default/there.v1", "team/anvil.v1.0.0"]);
+    // Those of an upgrade are both there while the plan runs; what goes is forgotten by the next one.
+    publish(&["1.0.0", "1.1.0"]);
+    latest(&world, "anvil", "anvil.v1.1.0").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let params = DeleteOptions::default();
+    let csvs = &CLUSTER_SERVICE_VERSION;
+    cluster.delete(csvs, Some("default"), "there.v1", &params).await.unwrap();
+    publish(&["1.0.0", "1.1.0", "1.2.0"]);
+    latest(&world, "anvil", "anvil.v1.2.0").await;
+    assert_eq!(found().await, ["team/anvil.v1.1.0", "team/anvil.v1.2.0"]);
+    let all = cluster.list(&ANVIL, None, &mainstay_client::ListParams::default()).await;
+    assert!(all.unwrap().items.is_empty());
+}

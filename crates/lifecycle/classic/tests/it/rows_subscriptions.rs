@@ -1,0 +1,147 @@
+//! Rows of the specification about what becomes of a Subscription that no other scenario shows.
+
+use crate::dependencies::{latest, subscribe, unsatisfiable};
+use crate::world::{CATALOGS, World, condition, namespace};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::{Asked, Fate};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::watch;
+
+const POLICY: Resource = Resource::cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+);
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+// ids: K11
+#[tokio::test]
+async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_another() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    subscribe(&world, "lost", json!({"name": "hammer"})).await;
+    let why = unsatisfiable(&world, "lost").await;
+    assert!(why.contains("no operators found in package hammer"), "{why}");
+    let cluster = world.cluster.cluster();
+    let plans = async || {
+        let all = cluster.list(&INSTALL_PLAN, Some("team"), &ListParams::default()).await;
+        all.unwrap().items.len()
+    };
+    assert_eq!(plans().await, 0);
+    let lost = cluster.get(&SUBSCRIPTION, Some("team"), "lost").await.unwrap();
+    assert_eq!(lost.get(&["status", "currentCSV"]), None);
+    cluster.delete(&SUBSCRIPTION, Some("team"), "lost", &DeleteOptions::default()).await.unwrap();
+    world.subscribe(json!({})).await;
+    let first = latest(&world, "anvil", "anvil.v1.0.0").await;
+    assert_eq!(first.i64(&["status", "installPlanGeneration"]), Some(1));
+    world.publish(&["1.0.0", "1.1.0"]);
+    let second = latest(&world, "anvil", "anvil.v1.1.0").await;
+    assert_eq!(second.i64(&["status", "installPlanGeneration"]), Some(2));
+    let plan = |it: &Object| it.str(&["status", "installPlanRef", "name"]).unwrap().to_owned();
+    assert_ne!(plan(&first), plan(&second));
+    assert_eq!(plans().await, 2);
+}
+
+// ids: K11
+#[tokio::test]
+async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.pause().await;
+    world.timeouts.retry = Some(Duration::from_millis(20));
+    let tries = watch::Sender::new(0);
+    let (count, mut counted) = (tries.clone(), tries.subscribe());
+    let cluster = world.cluster.troubled(move |asked: &Asked| {
+        if asked.method.as_str() == "POST" && asked.target.contains("/installplans") {
+            count.send_modify(|it| *it += 1);
+        }
+        Fate::Pass
+    });
+    world.resume_over(&cluster).await;
+    world.group("og").await;
+    let kind = "admissionregistration.k8s.io/v1";
+    for it in [
+        json!({
+            "apiVersion": kind, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "calm"},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": ["operators.coreos.com"], "apiVersions": ["*"],
+                    "resources": ["installplans"], "operations": ["CREATE"],
+                }]},
+                "validations": [{"expression": "false", "message": "not before Monday"}],
+            },
+        }),
+        json!({
+            "apiVersion": kind, "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "calm"},
+            "spec": {"policyName": "calm", "validationActions": ["Deny"]},
+        }),
+    ] {
+        world.cluster.apply(object(it)).await;
+    }
+    world.subscribe(json!({})).await;
+    let told = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    let (reason, message) = condition(&told, "BundleUnpackFailed").unwrap();
+    assert_eq!(reason, "EnsureInstallPlanFailed");
+    assert_eq!(
+        message,
+        "error ensuring InstallPlan: installplans.operators.coreos.com is forbidden: ValidatingAdmissionPolicy 'calm' with binding 'calm' denied request: not before Monday"
+    );
+    // It is tried again and again, and nothing is written while nothing changes.
+    let so_far = *counted.borrow();
+    counted.wait_for(|it| *it > so_far + 2).await.unwrap();
+    let cluster = world.cluster.cluster();
+    let still = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
+    assert_eq!(still.resource_version(), told.resource_version());
+    cluster.delete(&POLICY, None, "calm", &DeleteOptions::default()).await.unwrap();
+    let done = latest(&world, "anvil", "anvil.v1.0.0").await;
+    assert_eq!(condition(&done, "BundleUnpackFailed"), None);
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+// ids: K11
+#[tokio::test]
+async fn nothing_is_planned_in_a_namespace_on_its_way_out() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    namespace(&world.cluster, "other", "").await;
+    let cluster = world.cluster.cluster();
+    // Somebody still has something to do with it.
+    let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &held).await.unwrap();
+    cluster.delete(&known::NAMESPACE, None, "team", &DeleteOptions::default()).await.unwrap();
+    world.cluster.wait_gone(&OPERATOR_GROUP, Some("team"), "og").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    for it in [
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "og", "namespace": "other"}, "spec": {"targetNamespaces": ["other"]},
+        }),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "anvil", "namespace": "other"},
+            "spec": {"name": "anvil", "source": "cat", "sourceNamespace": CATALOGS},
+        }),
+    ] {
+        world.cluster.apply(object(it)).await;
+    }
+    let newer = |it: &Object| it.str(&["status", "installedCSV"]) == Some("anvil.v1.1.0");
+    world.cluster.wait_for(&SUBSCRIPTION, Some("other"), "anvil", newer).await;
+    let left = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
+    assert_eq!(left.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
+    for kind in [&INSTALL_PLAN, &CLUSTER_SERVICE_VERSION] {
+        let all = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
+        assert!(all.items.is_empty(), "{}", kind.kind);
+    }
+}
