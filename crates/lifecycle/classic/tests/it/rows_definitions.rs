@@ -66,7 +66,7 @@ async fn replaced(old: &Value, anvil: &Value, new: &Value) -> Option<String> {
 }
 
 /// Objects whose spec has these fields.
-fn of_spec(fields: Value) -> Value {
+fn of_spec(fields: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}})
 }
 
@@ -76,13 +76,13 @@ async fn a_definition_takes_the_place_of_another_if_all_objects_fit_what_is_serv
     let size = |more: Value| {
         let mut it = json!({"type": "integer"});
         it.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
-        of_spec(json!({"size": it}))
+        of_spec(&json!({"size": it}))
     };
     let (wide, narrow) = (size(json!({})), size(json!({"maximum": 5})));
-    let labels = of_spec(json!({"labels": {
+    let labels = of_spec(&json!({"labels": {
         "type": "object", "additionalProperties": {"type": "string", "maxLength": 9},
     }}));
-    let numbers = of_spec(json!({"labels": {
+    let numbers = of_spec(&json!({"labels": {
         "type": "object", "additionalProperties": {"type": "integer"},
     }}));
     let big = json!({"spec": {"size": 30}});
@@ -157,7 +157,7 @@ fn large(strict: bool) -> Value {
         "image": text(), "name": text(), "metadata": {"type": "object"}, "note": text(),
     }});
     let parts = (0..50).map(|at| (format!("part{at}"), part.clone()));
-    of_spec(Value::Object(parts.collect()))
+    of_spec(&Value::Object(parts.collect()))
 }
 
 // ids: K08

@@ -104,7 +104,7 @@ fn refused_between(versions: &[&str], last: &Value) -> String {
     }
     let refuse = |name: &str, csv: &mut Value| {
         let bad = versions[1..].iter().any(|it| name == format!("anvil.v{it}"));
-        if bad && !(name == "anvil.v3.0.0") {
+        if bad && name != "anvil.v3.0.0" {
             csv["metadata"]["labels"] = json!({"what": "no label value!"});
         }
     };
