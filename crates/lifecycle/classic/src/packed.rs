@@ -118,9 +118,7 @@ pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, String> {
             }
             let object = Object::from_value(document.value);
             let object = object.map_err(|error| format!("{file}: {error}"))?;
-            if object.kind().is_empty() || object.name().is_empty() {
-                return Err(format!("{file}: an object has no kind, or no name"));
-            }
+            steps::complete(&object).map_err(|why| format!("{file}: {why}"))?;
             found.push(object);
         }
     }

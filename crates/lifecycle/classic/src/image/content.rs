@@ -3,6 +3,7 @@
 use super::find::Found;
 use super::index::Place;
 use super::{Puller, line};
+use crate::steps;
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_image::unpack;
@@ -96,8 +97,11 @@ impl Puller {
             format!("/{}{line}: {}", problem.file, problem.message)
         })?;
         let object = |manifest: &mainstay_bundle::Manifest| {
-            Object::from_value(manifest.value().clone())
-                .map_err(|error| format!("/{}: {}", manifest.file(), line(&error)))
+            let told = |why: String| format!("/{}: {why}", manifest.file());
+            let object = Object::from_value(manifest.value().clone());
+            let object = object.map_err(|error| told(line(&error)))?;
+            steps::complete(&object).map_err(told)?;
+            Ok(object)
         };
         bundle.manifests().iter().map(object).collect()
     }

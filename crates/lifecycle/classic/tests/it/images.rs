@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-fn put(store: &Store, name: &str, files: &[(&str, String)], labels: &[(&str, &str)]) {
+pub(crate) fn put(store: &Store, name: &str, files: &[(&str, String)], labels: &[(&str, &str)]) {
     let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
     let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
     put_run(store, name, &files, Run { labels, ..Run::default() });
@@ -44,7 +44,8 @@ fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
     put(store, name, &[("configs/anvil/catalog.json", catalog(versions, only_image))], &[label]);
 }
 
-pub(crate) fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
+/// The files of a bundle, its version first.
+pub(crate) fn bundle_files(version: &str, replaces: Option<&str>) -> [(&'static str, String); 4] {
     let prefix = "operators.operatorframework.io.bundle";
     let annotations = json!({"annotations": {
         format!("{prefix}.mediatype.v1"): "registry+v1",
@@ -56,17 +57,17 @@ pub(crate) fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
     let settings = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anvil-settings"},
     });
-    put(
-        store,
-        &format!("localhost/anvil-bundle:v{version}"),
-        &[
-            ("manifests/csv.json", csv(version, replaces).to_string()),
-            ("manifests/crd.json", crd().to_string()),
-            ("manifests/settings.json", settings.to_string()),
-            ("metadata/annotations.yaml", annotations.to_string()),
-        ],
-        &[],
-    );
+    [
+        ("manifests/csv.json", csv(version, replaces).to_string()),
+        ("manifests/crd.json", crd().to_string()),
+        ("manifests/settings.json", settings.to_string()),
+        ("metadata/annotations.yaml", annotations.to_string()),
+    ]
+}
+
+pub(crate) fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
+    let name = format!("localhost/anvil-bundle:v{version}");
+    put(store, &name, &bundle_files(version, replaces), &[]);
 }
 
 async fn source(world: &World, image: &str, more: &str) {

@@ -18,6 +18,7 @@ mod plans;
 mod prompt;
 mod registry;
 mod rows;
+mod rows_catalogs;
 mod rows_definitions;
 mod rows_plans;
 mod rows_subscriptions;

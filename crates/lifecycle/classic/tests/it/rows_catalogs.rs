@@ -1,0 +1,126 @@
+//! Rows of the specification about catalogs and bundles that no other scenario shows.
+
+use crate::images::{bundle_files, put, put_bundle};
+use crate::registry::Registry;
+use crate::world::{World, condition, csv};
+use mainstay_api::resources::CATALOG_SOURCE;
+use mainstay_classic::CatalogMode;
+use mainstay_client::Selection;
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+// ids: E055
+#[tokio::test]
+async fn a_bundle_whose_version_lacks_a_field_is_told_with_file_and_field_and_mended_by_a_good_one()
+{
+    let world = World::start(&[]).await;
+    let store = world.store();
+    let mut files = bundle_files("1.0.0", None);
+    let mut version = csv("1.0.0", None);
+    version.as_object_mut().unwrap().remove("apiVersion");
+    files[0].1 = version.to_string();
+    put(&store, "localhost/anvil-bundle:v1.0.0", &files, &[]);
+    world.publish_edited(&["1.0.0"], |version, bundle| {
+        bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
+        let properties = bundle["properties"].as_array_mut().unwrap();
+        properties.retain(|it| it["type"] != "olm.bundle.object");
+    });
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let told = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    let (reason, message) = condition(&told, "BundleUnpackFailed").unwrap();
+    assert_eq!(reason, "BundleUnpackFailed");
+    assert!(message.contains("manifests/csv.json"), "{message}");
+    assert!(message.contains("apiVersion"), "{message}");
+    put_bundle(&store, "1.0.0", None);
+    world.succeeded("anvil.v1.0.0").await;
+    world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
+}
+
+/// The CatalogSource `far` of the namespace `team` with this spec and nothing else.
+async fn far(world: &World, spec: Value) {
+    let it = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "far", "namespace": "team"}, "spec": spec,
+    });
+    world.cluster.apply(Object::from_value(it).unwrap()).await;
+}
+
+// ids: K05
+#[tokio::test]
+async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.pods.mode = CatalogMode::Pods;
+    world.resume().await;
+    let status = |good: fn(&Object) -> bool| {
+        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", good)
+    };
+    far(&world, json!({"sourceType": "nothing"})).await;
+    status(|it| {
+        it.str(&["status", "reason"]) == Some("SpecInvalidError")
+            && it.str(&["status", "message"]) == Some("unknown sourcetype: nothing")
+    })
+    .await;
+    far(&world, json!({"sourceType": "grpc"})).await;
+    status(|it| {
+        it.str(&["status", "message"])
+            == Some("image and address unset: at least one must be set for sourcetype: grpc")
+    })
+    .await;
+    far(&world, json!({"sourceType": "configmap"})).await;
+    status(|it| {
+        it.str(&["status", "message"])
+            == Some("configmap name unset: must be set for sourcetype: configmap")
+    })
+    .await;
+    far(&world, json!({"sourceType": "configmap", "configMap": "content"})).await;
+    status(|it| {
+        it.str(&["status", "reason"]) == Some("ConfigMapError")
+            && it.str(&["status", "message"])
+                == Some(
+                    "failed to get catalog config map content: configmaps \"content\" not found",
+                )
+    })
+    .await;
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "content", "namespace": "team"},
+        "data": {"packages": "[]", "clusterServiceVersions": "[]", "customResourceDefinitions": "[]"},
+    });
+    let map = world.cluster.apply(Object::from_value(map).unwrap()).await;
+    let it = status(|it| {
+        it.get(&["status", "configMapReference"]).is_some()
+            && it.str(&["status", "registryService", "serviceName"]) == Some("far")
+            && it.str(&["status", "reason"]).is_none()
+    })
+    .await;
+    assert_eq!(it.str(&["status", "configMapReference", "uid"]), Some(map.uid()));
+    let image_of = |all: &[&Object]| -> Vec<String> {
+        let pods = all.iter().filter(|it| !it.is_terminating());
+        pods.map(|it| it.array(&["spec", "containers"])[0]["image"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let pods = || Selection::all(known::POD).namespace("team");
+    // An image, a wrong one at first: one pod serves, and it is the one that is asked for.
+    for image in ["registry.invalid/c:wrong", "registry.invalid/c:right"] {
+        far(&world, json!({"sourceType": "grpc", "image": image})).await;
+        world.cluster.wait_for_all(pods(), move |all| image_of(all) == [image]).await;
+    }
+    let cluster = world.cluster.cluster();
+    for policy in ["far-grpc-server", "far-unpack-bundles"] {
+        let found = cluster.get(&known::NETWORK_POLICY, Some("team"), policy).await.unwrap();
+        let owner = &found.owner_references()[0];
+        assert_eq!((&*owner.kind, &*owner.name), ("CatalogSource", "far"));
+    }
+    // Addresses are connected to, one after the other.
+    for registry in [Registry::start(&["1.0.0"]).await, Registry::start(&["1.1.0"]).await] {
+        let address = registry.address.to_string();
+        far(&world, json!({"sourceType": "grpc", "address": address})).await;
+        let connected = move |it: &Object| {
+            it.str(&["status", "connectionState", "address"]) == Some(&address)
+                && it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+        };
+        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", connected).await;
+    }
+}
