@@ -282,3 +282,12 @@ async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_t
     let all = cluster.list(&ANVIL, None, &mainstay_client::ListParams::default()).await;
     assert!(all.unwrap().items.is_empty());
 }
+
+// ids: K08
+#[tokio::test]
+async fn a_definition_that_is_there_as_it_comes_is_no_reason_to_judge_its_objects() {
+    let size = |most: u32| of_spec(&json!({"size": {"type": "integer", "maximum": most}}));
+    let now = definition(&[version("v1", true, &size(99)), version("v2", true, &size(5))]);
+    // As the step finds it that has made it so, and is run again.
+    assert_eq!(replaced(&now, &json!({"spec": {"size": 30}}), &now).await, None);
+}
