@@ -421,7 +421,7 @@ mod tests {
     fn up(words: &[&str]) -> Result<Up, String> {
         let words = ["mainstay", "up"].iter().chain(words);
         match Arguments::try_parse_from(words).unwrap().command {
-            Command::Up(arguments) => Up::check(arguments).map_err(|cause| cause.to_string()),
+            Command::Up(arguments) => Up::check(*arguments).map_err(|cause| cause.to_string()),
             Command::Demo(_)
             | Command::Catalog(_)
             | Command::Bundle(_)
