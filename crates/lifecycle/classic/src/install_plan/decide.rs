@@ -261,6 +261,14 @@ mod tests {
     fn a_plan_waits_for_approval_runs_and_rests() {
         use InstallPlanPhase as Phase;
         let ok = Ok(None);
+        let automatic = |mut plan: InstallPlan| {
+            plan.spec.approval = Approval::Automatic;
+            plan
+        };
+        let empty = |mut plan: InstallPlan| {
+            plan.status.plan.clear();
+            plan
+        };
         for (plan, wanted) in [
             (plan(Phase::RequiresApproval, false), "rest"),
             (plan(Phase::RequiresApproval, true), "Installing"),
@@ -268,6 +276,11 @@ mod tests {
             (plan(Phase::Installing, false), "RequiresApproval"),
             (plan(Phase::Complete, false), "rest"),
             (plan(Phase::Failed, true), "rest"),
+            (plan(Phase::None, true), "rest"),
+            (plan(Phase::Planning, true), "rest"),
+            (automatic(plan(Phase::Installing, false)), "run"),
+            (automatic(plan(Phase::RequiresApproval, true)), "Installing"),
+            (empty(plan(Phase::Installing, true)), "rest"),
             (InstallPlan::new("ns", "by-hand"), "rest"),
         ] {
             let told = match next(&plan, &ok, time(1)) {

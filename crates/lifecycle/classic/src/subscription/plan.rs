@@ -355,6 +355,43 @@ mod tests {
         assert_eq!(surplus(&plans(20)).len(), SWEEP);
     }
 
+    // ids: K10
+    #[test]
+    fn sweeps_leave_the_five_highest_generations_however_many_there_are_and_in_which_order() {
+        for count in 0..30_i64 {
+            // A step that has no divisor with 31 in common goes through all numbers once.
+            let generations: Vec<i64> = (0..count).map(|it| it * 12 % 31).collect();
+            let mut plans = named(generations.iter().map(|it| plan(*it, "x", true)).collect());
+            let mut sweeps = 0;
+            loop {
+                let gone: Vec<String> = surplus(&plans).into_iter().map(str::to_owned).collect();
+                if gone.is_empty() {
+                    break;
+                }
+                assert!(gone.len() <= SWEEP);
+                plans.retain(|name, _| !gone.contains(name));
+                sweeps += 1;
+            }
+            let mut left: Vec<i64> = plans.values().map(|it| it.generation).collect();
+            left.sort_unstable();
+            let mut highest = generations;
+            highest.sort_unstable();
+            let many = highest.len().saturating_sub(KEPT);
+            assert_eq!(left, highest.split_off(many), "{count}");
+            assert_eq!(sweeps, many.div_ceil(SWEEP));
+        }
+        // What goes already does not count, and among equals the oldest goes.
+        let of = |created: &str, deleting: bool| {
+            let plan = facts::Plan::clone(&plan(1, "x", true));
+            Arc::new(facts::Plan { created: created.to_owned(), deleting, ..plan })
+        };
+        let mut all: Vec<_> =
+            (1..=6).rev().map(|it| of(&format!("2026-01-0{it}"), false)).collect();
+        assert_eq!(surplus(&named(all.clone())), ["install-5"]);
+        all[0] = of("2026-01-06", true);
+        assert!(surplus(&named(all)).is_empty());
+    }
+
     // ids: E064
     #[test]
     fn a_version_whose_plans_fail_rests_twice_as_long_after_each() {

@@ -307,6 +307,14 @@ mod tests {
                 vec![catalog("cat", false)],
                 "CatalogSourcesUnhealthy=True UnhealthyCatalogSourceFound targeted catalogsource ns/cat unhealthy",
             ),
+            (
+                vec![catalog("cat", false), catalog("other", true)],
+                "CatalogSourcesUnhealthy=True UnhealthyCatalogSourceFound targeted catalogsource ns/cat unhealthy",
+            ),
+            (
+                vec![catalog("cat", true), catalog("other", false)],
+                "CatalogSourcesUnhealthy=True UnhealthyCatalogSourceFound catalogsource ns/other unhealthy",
+            ),
         ] {
             let mut it = subscription();
             it.status = look(&it, &catalogs, None, &[], 1);
@@ -412,6 +420,11 @@ mod tests {
                 Some(plan(InstallPlanPhase::None)),
                 Some("InstallPlanPending=True InstallPlanNotYetReconciled"),
             ),
+            (Some(plan(InstallPlanPhase::Planning)), Some("InstallPlanPending=True Planning")),
+            (
+                Some(plan(InstallPlanPhase::Failed)),
+                Some("InstallPlanFailed=True InstallPlanFailed"),
+            ),
             (Some(failed), Some("InstallPlanFailed=True InstallComponentFailed no")),
             (Some(plan(InstallPlanPhase::Complete)), None),
             (None, Some("InstallPlanMissing=True ReferencedInstallPlanNotFound")),
@@ -422,6 +435,47 @@ mod tests {
                 Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
             let status = look(&it, &catalogs, plan, &[], 1);
             assert_eq!(told(&status).get(1).map(String::as_str), wanted);
+        }
+    }
+
+    // ids: K12
+    #[test]
+    fn every_way_from_what_was_said_of_a_plan_to_what_is_said_of_it() {
+        let catalogs = [catalog("cat", true)];
+        let phases = || {
+            use InstallPlanPhase::{
+                Complete, Failed, Installing, None, Planning, RequiresApproval,
+            };
+            [None, Planning, RequiresApproval, Installing, Complete, Failed].map(Some).into_iter()
+        };
+        let said = |phase: Option<&InstallPlanPhase>| match phase {
+            Some(InstallPlanPhase::None) => "InstallPlanPending=True InstallPlanNotYetReconciled",
+            Some(InstallPlanPhase::Planning) => "InstallPlanPending=True Planning",
+            Some(InstallPlanPhase::RequiresApproval) => "InstallPlanPending=True RequiresApproval",
+            Some(InstallPlanPhase::Installing) => "InstallPlanPending=True Installing",
+            Some(InstallPlanPhase::Failed) => "InstallPlanFailed=True InstallPlanFailed",
+            Some(_) => "",
+            Option::None => "InstallPlanMissing=True ReferencedInstallPlanNotFound",
+        };
+        let plan = |phase: Option<InstallPlanPhase>| {
+            phase.map(|phase| facts::Plan { phase, ..facts::Plan::default() })
+        };
+        // From each to each, a plan that is gone among them: one condition at most, and no trace of
+        // the one before.
+        for before in phases().chain([Option::None]) {
+            for after in phases().chain([Option::None]) {
+                let mut it = subscription();
+                it.status.state = SubscriptionState::AtLatestKnown;
+                it.status.install_plan_ref = Some(ObjectReference {
+                    name: "install-1".into(),
+                    ..ObjectReference::default()
+                });
+                it.status = look(&it, &catalogs, plan(before.clone()), &[], 1);
+                it.status = look(&it, &catalogs, plan(after.clone()), &[], 2);
+                let found = told(&it.status).split_off(1).join(", ");
+                assert_eq!(found, said(after.as_ref()), "{before:?} to {after:?}");
+                assert_eq!(look(&it, &catalogs, plan(after), &[], 3), it.status, "it settles");
+            }
         }
     }
 

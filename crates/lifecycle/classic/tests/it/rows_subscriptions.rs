@@ -23,7 +23,7 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-// ids: K11
+// ids: K11 E002
 #[tokio::test]
 async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_another() {
     let world = World::start(&["1.0.0"]).await;
@@ -43,6 +43,17 @@ async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_anothe
     world.subscribe(json!({})).await;
     let first = latest(&world, "anvil", "anvil.v1.0.0").await;
     assert_eq!(first.i64(&["status", "installPlanGeneration"]), Some(1));
+    let version = world.succeeded("anvil.v1.0.0").await;
+    let properties = version.annotation("operatorframework.io/properties").unwrap();
+    let properties: Value = serde_json::from_str(properties).unwrap();
+    assert_eq!(
+        properties,
+        json!({"properties": [
+            {"type": "olm.package", "value": {"packageName": "anvil", "version": "1.0.0"}},
+            {"type": "olm.gvk",
+             "value": {"group": "forge.example.com", "kind": "Anvil", "version": "v1"}},
+        ]})
+    );
     world.publish(&["1.0.0", "1.1.0"]);
     let second = latest(&world, "anvil", "anvil.v1.1.0").await;
     assert_eq!(second.i64(&["status", "installPlanGeneration"]), Some(2));

@@ -123,6 +123,69 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     assert_eq!(it.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
 }
 
+// ids: K16
+#[test]
+fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
+    for (cache, level) in
+        [("", ""), ("", "legacy"), ("", "restricted"), ("/cache", ""), ("/cache", "restricted")]
+    {
+        let source = config(|it| {
+            it.security_context_config = level.to_owned();
+            it.extract_content = Some(ExtractContent {
+                catalog_dir: "/configs".to_owned(),
+                cache_dir: cache.to_owned(),
+            });
+        });
+        let spec = of(&source).pod.to_value()["spec"].clone();
+        let main = &spec["containers"][0];
+        let mounts = |it: &Value| -> Vec<String> {
+            let all = it["volumeMounts"].as_array().unwrap().iter();
+            all.map(|it| it["mountPath"].as_str().unwrap().to_owned()).collect()
+        };
+        let inits = spec["initContainers"].as_array().unwrap();
+        assert_eq!(
+            [&inits[0]["name"], &inits[1]["name"]],
+            ["extract-utilities", "extract-content"]
+        );
+        assert_eq!(inits[1]["image"], source.spec.image, "what is copied is the catalog's");
+        assert_ne!(main["image"], source.spec.image, "who serves it is not");
+        let copied = inits[1]["args"].as_array().unwrap();
+        assert_eq!(copied.len(), if cache.is_empty() { 2 } else { 4 });
+        assert_eq!(copied[0], "--catalog.from=/configs");
+        let wanted: &[&str] = if cache.is_empty() {
+            &["/tmp/", "/extracted-catalog"]
+        } else {
+            &["/extracted-catalog"]
+        };
+        assert_eq!(mounts(main), wanted);
+        assert_eq!(mounts(&inits[1]), ["/utilities", "/extracted-catalog"]);
+        for it in inits.iter().chain([main]) {
+            assert_eq!(it["securityContext"]["readOnlyRootFilesystem"], true);
+            let locked = it["securityContext"]["allowPrivilegeEscalation"] == false;
+            assert_eq!(locked, level == "restricted", "{level} {}", it["name"]);
+        }
+    }
+}
+
+// ids: K16
+#[test]
+fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empty() {
+    for (field, annotation, wanted) in [
+        (None, None, None),
+        (Some("field"), None, Some("field")),
+        (None, Some("annotation"), Some("annotation")),
+        (Some("field"), Some("annotation"), Some("annotation")),
+        (Some("field"), Some(""), Some("field")),
+        (None, Some(""), None),
+    ] {
+        let mut source = config(|it| it.priority_class_name = field.map(str::to_owned));
+        let annotation = annotation.map(|it| (names::PRIORITY_CLASS.to_owned(), it.to_owned()));
+        source.metadata.annotations.extend(annotation);
+        let spec = of(&source).pod.to_value()["spec"].clone();
+        assert_eq!(spec.get("priorityClassName").and_then(Value::as_str), wanted);
+    }
+}
+
 // ids: K15
 #[test]
 fn one_pod_serves_and_what_does_not_goes() {
