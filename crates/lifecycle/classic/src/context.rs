@@ -3,6 +3,8 @@
 use crate::catalog::CatalogStore;
 use crate::catalog::pods::SeenPod;
 use crate::copies::model::Copied;
+use crate::csv::serving::certificate::Certified;
+use crate::csv::serving::seen::{ApiService, Configuration, Service};
 use crate::facts;
 use crate::image::bundles::Bundles;
 use crate::metrics::Tallies;
@@ -56,6 +58,13 @@ pub(crate) struct Caches {
     pub(crate) cluster_roles: Cache<facts::Role>,
     pub(crate) cluster_bindings: Cache<facts::Binding>,
     pub(crate) deployments: Cache<facts::Deployment>,
+    /// Secrets with certificates of servers that versions run, and Services in front of them.
+    pub(crate) certificates: Cache<Certified>,
+    pub(crate) services: Cache<Service>,
+    pub(crate) api_services: Cache<ApiService>,
+    /// Webhook configurations of versions.
+    pub(crate) validating: Cache<Configuration>,
+    pub(crate) mutating: Cache<Configuration>,
     /// Pods and Services of catalogs; none if no catalog runs as a pod.
     pub(crate) catalog_pods: Option<Cache<SeenPod>>,
     pub(crate) catalog_services: Option<Cache<Vec<OwnerReference>>>,
@@ -77,6 +86,7 @@ impl Caches {
     pub(crate) fn start(cluster: &Cluster, runs: bool, stop: &CancellationToken) -> Self {
         let stop = || stop.clone();
         let all = Selection::all;
+        let managed = |it| all(it).labels(format!("{}={}", names::MANAGED, names::MANAGED_VALUE));
         Self {
             sources: Cache::start(
                 cluster,
@@ -97,7 +107,7 @@ impl Caches {
                 all(resources::CLUSTER_SERVICE_VERSION).labels(format!("!{}", names::COPIED_FROM)),
                 |it| Some(facts::Csv::of(it)),
             )
-            .index(|it| it.all_crds.clone())
+            .index(|it| it.all_crds.iter().chain(&it.api_services).cloned().collect())
             .start(cluster, stop()),
             copies: Cache::builder(
                 all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
@@ -159,12 +169,28 @@ impl Caches {
             operators: Cache::start(cluster, all(resources::OPERATOR), |_| Some(()), stop()),
             deployments: Cache::start(
                 cluster,
-                all(known::DEPLOYMENT).labels(format!(
-                    "{}={}",
-                    names::MANAGED,
-                    names::MANAGED_VALUE
-                )),
+                managed(known::DEPLOYMENT),
                 |it| Some(facts::Deployment::of(it)),
+                stop(),
+            ),
+            certificates: Cache::start(cluster, managed(known::SECRET), Certified::of, stop()),
+            services: Cache::start(cluster, managed(known::SERVICE), Service::of, stop()),
+            api_services: Cache::start(
+                cluster,
+                all(known::API_SERVICE),
+                |it| Some(ApiService::of(it)),
+                stop(),
+            ),
+            validating: Cache::start(
+                cluster,
+                all(known::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
+                Configuration::of,
+                stop(),
+            ),
+            mutating: Cache::start(
+                cluster,
+                all(known::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
+                Configuration::of,
                 stop(),
             ),
             catalog_pods: runs.then(|| {
@@ -199,6 +225,11 @@ impl Caches {
         self.cluster_roles.synced().await;
         self.cluster_bindings.synced().await;
         self.deployments.synced().await;
+        self.certificates.synced().await;
+        self.services.synced().await;
+        self.api_services.synced().await;
+        self.validating.synced().await;
+        self.mutating.synced().await;
         if let Some(pods) = &self.catalog_pods {
             pods.synced().await;
         }

@@ -4,6 +4,8 @@
 //! A change that leaves the fact equal wakes nobody.
 
 use crate::copies::model::{self, Content};
+use crate::csv::serving::asked::api_service;
+use crate::csv::serving::seen::Conversion;
 use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
 use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
 use serde::Deserialize;
@@ -56,6 +58,8 @@ pub(crate) struct Csv {
     pub(crate) owned_crds: Vec<String>,
     /// Names of the definitions that it owns or requires.
     pub(crate) all_crds: Vec<Arc<str>>,
+    /// Names of the APIServices that it owns or requires.
+    pub(crate) api_services: Vec<Arc<str>>,
     /// What it provides.
     pub(crate) provides: Vec<Api>,
     /// What it requires.
@@ -108,6 +112,11 @@ impl Csv {
         let (owned, required) = (crds("owned"), crds("required"));
         let owned_crds = names_of(&owned);
         let all_crds = owned.iter().chain(&required).map(|it| text(it, "name").into()).collect();
+        let api_services = services("owned")
+            .iter()
+            .chain(&services("required"))
+            .map(|it| api_service(text(it, "group"), text(it, "version")).into())
+            .collect();
         let provides = apis(&owned, &services("owned"));
         let requires = apis(&required, &services("required"));
         let annotation = |key: &str| object.annotation(key).map(str::to_owned);
@@ -129,6 +138,7 @@ impl Csv {
             ],
             owned_crds,
             all_crds,
+            api_services,
             provides,
             requires,
             deployments: names_of(object.array(&["spec", "install", "spec", "deployments"])),
@@ -330,6 +340,10 @@ pub(crate) struct Crd {
     /// Versions with whether they are served.
     pub(crate) versions: Vec<(String, bool)>,
     pub(crate) established: bool,
+    /// Whether it keeps fields that it does not know, for the whole object.
+    pub(crate) preserves: bool,
+    /// How its objects are converted, if a Service does it.
+    pub(crate) conversion: Option<Conversion>,
     /// The versions of operators that it was installed with.
     pub(crate) alongside: Vec<NamespacedName>,
 }
@@ -348,6 +362,8 @@ impl Crd {
                 })
                 .collect(),
             established: holds("Established") && holds("NamesAccepted"),
+            preserves: object.bool(&["spec", "preserveUnknownFields"]).unwrap_or_default(),
+            conversion: Conversion::of(object),
             alongside: alongside(object),
         }
     }

@@ -95,6 +95,11 @@ pub(crate) fn service_spec(spec: &Value) -> String {
     base62_sha224((gojson::encode(Shape::ServiceSpec, spec) + "\n").as_bytes())
 }
 
+/// Label `olm.webhook-description-hash`.
+pub(crate) fn webhook(description: &Value) -> String {
+    base62_sha224((gojson::encode(Shape::WebhookDescription, description) + "\n").as_bytes())
+}
+
 /// `"name":"value",`, or nothing for an empty value.
 fn member(name: &str, value: &str) -> String {
     if value.is_empty() {
@@ -176,6 +181,24 @@ mod tests {
             },
         });
         assert_eq!(deployment_spec(&spec), "1LyW2c2CcxlZGsfOF8inqYh69UxAqXnXCWOXge");
+    }
+
+    #[test]
+    fn the_hash_of_a_recorded_webhook_comes_out_the_same() {
+        let description = json!({
+            "admissionReviewVersions": ["v1"], "containerPort": 443,
+            "deploymentName": "nodeployment-c237-controller", "failurePolicy": "Ignore",
+            "generateName": "g.c237.example.com", "sideEffects": "None", "targetPort": 4343,
+            "type": "ValidatingAdmissionWebhook", "webhookPath": "/hook",
+            "rules": [{
+                "apiGroups": ["c237.example.com"], "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"], "resources": ["anvils"], "scope": "*",
+            }],
+        });
+        assert_eq!(webhook(&description), "aE9lPnPPj9jKRA7vLyBrqXPOP1lgOoROnPglGI");
+        let read: mainstay_api::WebhookDescription = serde_json::from_value(description).unwrap();
+        let written = serde_json::to_value(&read).unwrap();
+        assert_eq!(webhook(&written), "aE9lPnPPj9jKRA7vLyBrqXPOP1lgOoROnPglGI");
     }
 
     #[test]

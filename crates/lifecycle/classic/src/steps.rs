@@ -1,6 +1,5 @@
 //! From a bundle to the steps of an InstallPlan.
 
-use crate::csv::phase::refusals;
 use crate::gojson::{self, Shape};
 use crate::image::bundles::Key;
 use crate::permissions;
@@ -104,11 +103,8 @@ pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, St
     if lookup.is_some() && csv.name() != name {
         return Err(refused(format!("has the ClusterServiceVersion {} in it", csv.name())));
     }
-    let view = ClusterServiceVersion::from_object(csv)
+    ClusterServiceVersion::from_object(csv)
         .map_err(|error| refused(format!("cannot be read: {error}")))?;
-    if let Some(why) = refusals(&view) {
-        return Err(refused(format!("cannot be installed: {why}")));
-    }
     let chosen = Chosen { csv, objects: &others, properties: &properties, replaces, catalog };
     Ok((of_bundle(namespace, &chosen), lookup))
 }

@@ -68,6 +68,7 @@ pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     requirements(context, wires(), wires(), wires());
     rights(context, &wires);
     copies::triggers::connect(context, &queues.copies, &queues.config);
+    served(context, &wires);
     let proxied = wires();
     context.proxies.subscribe(move || proxied.with(all_versions));
 }
@@ -395,6 +396,57 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
             }
             waiting_versions(context, queues);
             refused_plans(context, queues, None);
+        });
+    });
+}
+
+/// What versions serve: objects of their own namespace name them as their owner, others by labels.
+fn served(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
+    let caches = &context.caches;
+    let of_owners = |queues: &Queues, key: &NamespacedName, owners: &[OwnerReference]| {
+        for it in owners.iter().filter(|it| it.kind == *resources::CLUSTER_SERVICE_VERSION.kind) {
+            let at = Arc::clone(&key.namespace);
+            queues.csvs.add(NamespacedName::new(at, it.name.as_str()));
+        }
+    };
+    let it = wires();
+    caches.certificates.subscribe(move |change| {
+        it.with(|_, queues| {
+            sides(change).for_each(|it| of_owners(queues, change.key, &it.owners));
+        });
+    });
+    let it = wires();
+    caches.services.subscribe(move |change| {
+        it.with(|_, queues| {
+            sides(change).for_each(|it| of_owners(queues, change.key, &it.owners));
+        });
+    });
+    let it = wires();
+    caches.api_services.subscribe(move |change| {
+        it.with(|context, queues| {
+            sides(change).for_each(|it| owners(queues, &it.labels));
+            for (key, it) in context.caches.csvs.indexed(&change.key.name) {
+                if !it.is_copy() {
+                    queues.csvs.add_after(key, TOGETHER);
+                }
+            }
+        });
+    });
+    for cache in [&caches.validating, &caches.mutating] {
+        let it = wires();
+        cache.subscribe(move |change| {
+            it.with(|_, queues| sides(change).for_each(|it| owners(queues, &it.labels)));
+        });
+    }
+    let it = wires();
+    caches.bindings.subscribe(move |change| {
+        // Servers of several namespaces may share it.
+        it.with(|context, queues| {
+            if change.key.name.ends_with("-auth-reader") {
+                for subject in sides(change).flat_map(|it| &it.subjects) {
+                    versions_soon(context, queues, &subject.namespace);
+                }
+            }
         });
     });
 }

@@ -175,18 +175,6 @@ impl Item {
 fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
     let key = |it: &mainstay_catalog::Bundle| (it.package.to_string(), it.name.to_string());
     let mut barred = Barred::new();
-    for bundle in bundles {
-        let csv = bundle.csv().ok().flatten();
-        let has = |path: &[&str]| csv.as_ref().is_some_and(|it| !it.array(path).is_empty());
-        for (path, what) in [
-            (&["spec", "webhookdefinitions"] as &[&str], WEBHOOKS),
-            (&["spec", "apiservicedefinitions", "owned"], SERVICES),
-        ] {
-            if has(path) {
-                barred.entry(key(bundle)).or_default().insert(what.to_owned());
-            }
-        }
-    }
     // Who needs what is barred is barred as well, until nothing more is.
     loop {
         let good: Vec<_> = bundles.iter().filter(|it| !barred.contains_key(&key(it))).collect();
@@ -221,11 +209,6 @@ fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
         }
     }
 }
-
-/// Asked for by versions with webhooks.
-pub(super) const WEBHOOKS: &str = "webhooks";
-/// Asked for by versions with API services.
-pub(super) const SERVICES: &str = "API services";
 
 /// The folders below a folder, in order.
 fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {

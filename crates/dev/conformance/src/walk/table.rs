@@ -1,6 +1,5 @@
 //! What became of packages, as a page for people.
 
-use super::stock::{SERVICES, WEBHOOKS};
 use super::{End, Item, Walk};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -193,29 +192,11 @@ fn reason(item: &Item, walk: &Walk, why: &str) -> String {
     if let Some(needs) = waiting(item, walk) {
         return needs;
     }
-    for (said, told) in [
-        ("webhook definitions are not supported: ", "its webhooks are not installed yet"),
-        ("owned APIServices are not supported: ", "its API services are not installed yet"),
-    ] {
-        if let Some((before, names)) = why.split_once(said) {
-            let names: Vec<String> = names
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .split(", ")
-                .map(str::to_owned)
-                .collect();
-            let next = next(item, walk, before);
-            return format!("{next}{told}: {}", some(&names));
-        }
-    }
     if why.contains("constraints not satisfiable") {
         let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
         let named = found.filter(|it| why.contains(&format!("bundle {} requires ", it.name)));
         let needs: BTreeSet<&String> =
             named.filter_map(|it| item.barred(&it.name)).flatten().collect();
-        let needs: BTreeSet<&String> =
-            needs.into_iter().filter(|it| ![WEBHOOKS, SERVICES].contains(&it.as_str())).collect();
         let needs: Vec<String> = needs.into_iter().cloned().collect();
         if !needs.is_empty() {
             let next = next(item, walk, why);

@@ -1,7 +1,11 @@
 //! Carries out what was decided about versions.
 
+use super::deployment::Wish;
 use super::hold::Held;
 use super::phase::{self, Decision, World};
+use super::requirements::Observed;
+use super::serving::apply::{Extent, Refusal, Work};
+use super::serving::{asked, check};
 use super::status::Move;
 use super::{deployment, observe, reach};
 use crate::context::Context;
@@ -64,7 +68,8 @@ impl Controller {
         let seen = observe::requirements(context, &csv).await?;
         let config = observe::config(&context.caches, key);
         let proxy = context.proxies.settings(&context.caches).await;
-        let wanted = deployment::wanted(&csv, config.as_ref(), &proxy);
+        let wish = Wish { csv: &csv, config: config.as_ref(), proxy: &proxy };
+        let wanted = wish.deployments(&seen.serving.authorities());
         let deployments = observe::deployments(&context.caches, key);
         let targets = match groups.as_slice() {
             [one] => select(context, one)?,
@@ -86,8 +91,17 @@ impl Controller {
         if let Some(left) = self.held.hold(key, &csv.status, &decision, context.clock.elapsed()) {
             return Ok(Action::After(left));
         }
-        self.carry_out(decision, &live, &csv, groups.first(), &wanted, &deployments).await
+        let place = Place { live: &live, wish: &wish, seen: &seen, group: groups.first() };
+        self.carry_out(decision, &place, &deployments).await
     }
+}
+
+/// A version with what was seen of it.
+struct Place<'a> {
+    live: &'a Object,
+    wish: &'a Wish<'a>,
+    seen: &'a Observed,
+    group: Option<&'a Arc<OperatorGroup>>,
 }
 
 /// What the groups of other namespaces provide counts against a version.
@@ -117,13 +131,12 @@ impl Controller {
     async fn carry_out(
         &self,
         decision: Decision,
-        live: &Object,
-        csv: &ClusterServiceVersion,
-        group: Option<&Arc<OperatorGroup>>,
-        wanted: &[Object],
+        place: &Place<'_>,
         deployments: &BTreeMap<String, Arc<facts::Deployment>>,
     ) -> Result<Action, Error> {
         let context = &*self.context;
+        let Place { live, group, .. } = *place;
+        let csv = place.wish.csv;
         match decision {
             Decision::Rest => {}
             Decision::Wait(while_) => return Ok(Action::After(while_)),
@@ -154,16 +167,21 @@ impl Controller {
                     .doing("writing the provided APIs of a group")?;
             }
             Decision::Install(step) => {
-                self.install(live, csv, wanted, deployments, step).await?;
+                self.install(place, deployments, step).await?;
                 if let Some(group) = group {
                     reach::ensure(context, live, csv, group).await?;
                 }
             }
+            Decision::Serve => self.serve(place, Extent::Serve).await?,
             Decision::Running => {
                 if let Some(group) = group {
                     reach::ensure(context, live, csv, group).await?;
                 }
                 reach::ensure_usable(context, csv).await?;
+                self.serve(place, Extent::Settle).await?;
+                let now = context.clock.now();
+                let next = check::next_look(csv, &place.seen.serving, now);
+                return Ok(next.map_or(Action::Done, Action::After));
             }
             Decision::Delete => {
                 context
@@ -214,15 +232,32 @@ impl Controller {
         Ok(())
     }
 
-    /// Creates or updates the Deployments of a version and removes those it no longer lists.
+    /// Sees that the API server calls what a version serves; writes only what is not so.
+    async fn serve(&self, place: &Place<'_>, extent: Extent) -> Result<(), Error> {
+        let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
+        let cluster = match self.installing(live) {
+            Ok(cluster) => cluster.doing("acting for a service account")?,
+            Err(why) => return Err(Error::Refused(live.key(), why)),
+        };
+        let csv = wish.csv;
+        let work = Work { context: &self.context, cluster: &cluster, csv, group, observed: seen };
+        if extent == Extent::Settle && work.is_kept() {
+            return Ok(());
+        }
+        let served = async { work.publish(&work.prepare().await?, extent).await };
+        served.await.map_err(|refusal| refusal.into_error(csv))
+    }
+
+    /// Creates or updates the Deployments of a version with all that is around them, and removes
+    /// Deployments it no longer lists.
     async fn install(
         &self,
-        live: &Object,
-        csv: &ClusterServiceVersion,
-        wanted: &[Object],
+        place: &Place<'_>,
         deployments: &BTreeMap<String, Arc<facts::Deployment>>,
-        step: Move,
+        mut step: Move,
     ) -> Result<(), Error> {
+        let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
+        let csv = wish.csv;
         let cluster = match self.installing(live) {
             Ok(cluster) => cluster.doing("acting for a service account")?,
             Err(why) => {
@@ -230,27 +265,23 @@ impl Controller {
                 return self.refuse(live, csv, CsvReason::ComponentFailedNoRetry, message).await;
             }
         };
-        for deployment in wanted {
-            let Err(error) = put(&cluster, deployment).await else { continue };
-            let Some(status) = error.status() else {
-                return Err(error).doing("installing a Deployment");
-            };
-            let reason = match status.reason {
-                Reason::Forbidden => CsvReason::ComponentFailedNoRetry,
-                Reason::Invalid
-                | Reason::BadRequest
-                | Reason::NotFound
-                | Reason::RequestEntityTooLarge => CsvReason::ComponentFailed,
-                // Overtaken or overloaded: nothing to tell people yet.
-                _ => return Err(error).doing("installing a Deployment"),
-            };
-            // The original says it twice where rights are missing.
-            let again = match reason {
-                CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
-                _ => "",
-            };
-            let message = format!("install strategy failed: {again}{}", status.message);
-            return self.refuse(live, csv, reason, message).await;
+        let work = Work { context: &self.context, cluster: &cluster, csv, group, observed: seen };
+        let certificates = match work.prepare().await {
+            Ok(certificates) => certificates,
+            Err(refusal) => return self.refused(live, csv, refusal).await,
+        };
+        let wanted = wish.deployments(&certificates.hashes());
+        for deployment in &wanted {
+            if let Err(error) = put(&cluster, deployment).await {
+                return self.refused(live, csv, Refusal::Api(error)).await;
+            }
+        }
+        if let Some(why) = asked::no_conversion(csv, &seen.crds) {
+            let message = format!("install strategy failed: {why}");
+            return self.write(live, csv, failed(CsvReason::ComponentFailed, message)).await;
+        }
+        if let Err(refusal) = work.publish(&certificates, Extent::Install).await {
+            return self.refused(live, csv, refusal).await;
         }
         for (name, found) in deployments {
             let listed = wanted.iter().any(|it| it.name() == name);
@@ -258,7 +289,46 @@ impl Controller {
                 self.delete_deployment(live, name).await?;
             }
         }
+        if let Some(rotate) = certificates.rotate {
+            let made = csv.status.certs_last_updated.filter(|_| !certificates.renewed);
+            let made = made.unwrap_or_else(|| Time::new(self.context.clock.now()));
+            step.certificates = Some((made, Time::new(rotate)));
+        }
         self.write(live, csv, step).await
+    }
+
+    /// Tells people that something of a version is not taken, and tries again later.
+    async fn refused(
+        &self,
+        live: &Object,
+        csv: &ClusterServiceVersion,
+        refusal: Refusal,
+    ) -> Result<(), Error> {
+        const DOING: &str = "installing a version";
+        let error = match refusal {
+            Refusal::Text(why) => {
+                let message = format!("install strategy failed: {why}");
+                return self.refuse(live, csv, CsvReason::ComponentFailed, message).await;
+            }
+            Refusal::Api(error) => error,
+        };
+        let Some(status) = error.status() else { return Err(error).doing(DOING) };
+        let reason = match status.reason {
+            Reason::Forbidden => CsvReason::ComponentFailedNoRetry,
+            Reason::Invalid
+            | Reason::BadRequest
+            | Reason::NotFound
+            | Reason::RequestEntityTooLarge => CsvReason::ComponentFailed,
+            // Overtaken or overloaded: nothing to tell people yet.
+            _ => return Err(error).doing(DOING),
+        };
+        // The original says it twice where rights are missing.
+        let again = match reason {
+            CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
+            _ => "",
+        };
+        let message = format!("install strategy failed: {again}{}", status.message);
+        self.refuse(live, csv, reason, message).await
     }
 
     /// The cluster with the rights that Deployments of a version are installed with; or why there is
@@ -280,7 +350,7 @@ impl Controller {
         reason: CsvReason,
         message: String,
     ) -> Result<(), Error> {
-        self.write(live, csv, Move::to(CsvPhase::Failed, reason, message.clone())).await?;
+        self.write(live, csv, failed(reason, message.clone())).await?;
         Err(Error::Refused(live.key(), message))
     }
 
@@ -318,6 +388,10 @@ impl Controller {
             _ => Ok(Action::Done),
         }
     }
+}
+
+fn failed(reason: CsvReason, message: String) -> Move {
+    Move::to(CsvPhase::Failed, reason, message)
 }
 
 /// Our spec replaces the one that is there; labels and owners of others stay.

@@ -1,6 +1,7 @@
 //! A Deployment as a version and its Subscription want it.
 
 use super::health::Expected;
+use super::serving::pods;
 use crate::gojson::{self, Shape};
 use crate::hash;
 use crate::permissions;
@@ -10,20 +11,22 @@ use mainstay_api::{ClusterServiceVersion, SubscriptionConfig, names};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
-/// The Deployments of a version, in the order of its list.
-pub(crate) fn wanted(
-    csv: &ClusterServiceVersion,
-    config: Option<&SubscriptionConfig>,
-    proxy: &ProxySettings,
-) -> Vec<Object> {
-    csv.spec
-        .install
-        .spec
-        .deployments
-        .iter()
-        .map(|deployment| one(csv, deployment, config, proxy))
-        .collect()
+/// What the Deployments of a version are made from.
+pub(crate) struct Wish<'a> {
+    pub(crate) csv: &'a ClusterServiceVersion,
+    pub(crate) config: Option<&'a SubscriptionConfig>,
+    pub(crate) proxy: &'a ProxySettings,
+}
+
+impl Wish<'_> {
+    /// The Deployments of a version, in the order of its list. Those with a server have the
+    /// certificate of the authority with this hash.
+    pub(crate) fn deployments(&self, authorities: &BTreeMap<String, String>) -> Vec<Object> {
+        let deployments = &self.csv.spec.install.spec.deployments;
+        deployments.iter().map(|it| one(self, it, authorities.get(&it.name))).collect()
+    }
 }
 
 /// What the health check compares with.
@@ -49,11 +52,11 @@ pub(crate) fn must_be_replaced(old: &Object, wanted: &Object) -> bool {
 }
 
 fn one(
-    csv: &ClusterServiceVersion,
+    wish: &Wish<'_>,
     deployment: &mainstay_api::DeploymentSpec,
-    config: Option<&SubscriptionConfig>,
-    proxy: &ProxySettings,
+    authority: Option<&String>,
 ) -> Object {
+    let Wish { csv, config, proxy } = *wish;
     let metadata = &csv.metadata;
     let mut object = Object::new(&known::DEPLOYMENT.gvk(), &deployment.name);
     object.set(&["metadata", "namespace"], metadata.namespace.as_str().into());
@@ -75,6 +78,9 @@ fn one(
         json!([permissions::csv_owner(&metadata.name, &metadata.uid)]),
     );
     object.set(&["spec"], deployment.spec.clone());
+    if let Some(authority) = authority {
+        pods::mount(&mut object, authority);
+    }
     // The annotations of the version win over those of the template.
     let template: &[&str] = &["spec", "template", "metadata", "annotations"];
     let mut annotations = take(&mut object, template);
@@ -219,6 +225,14 @@ fn override_affinity(spec: &mut Map<String, Value>, affinity: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn wanted(
+        csv: &ClusterServiceVersion,
+        config: Option<&SubscriptionConfig>,
+        proxy: &ProxySettings,
+    ) -> Vec<Object> {
+        Wish { csv, config, proxy }.deployments(&BTreeMap::new())
+    }
 
     fn csv(spec: &Value) -> ClusterServiceVersion {
         let object = Object::from_value(json!({

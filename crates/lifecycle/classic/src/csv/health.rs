@@ -23,6 +23,8 @@ pub(crate) enum Unhealthy {
     Outdated(String),
     /// It gave up, and only a change of its spec helps.
     Stuck(String),
+    /// The Deployments are all right, but what they serve is not available.
+    Away(String),
 }
 
 impl Unhealthy {
@@ -32,7 +34,16 @@ impl Unhealthy {
             | Self::Progressing(text)
             | Self::Waiting(text)
             | Self::Outdated(text)
-            | Self::Stuck(text) => text,
+            | Self::Stuck(text)
+            | Self::Away(text) => text,
+        }
+    }
+
+    /// What people are told of it.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Away(text) => text.clone(),
+            other => format!("installing: {}", other.message()),
         }
     }
 }

@@ -8,4 +8,5 @@ pub(crate) mod observe;
 pub(crate) mod phase;
 pub(crate) mod reach;
 pub(crate) mod requirements;
+pub(crate) mod serving;
 pub(crate) mod status;

@@ -1,6 +1,7 @@
 //! Gathers what a decision about a version is made from.
 
 use super::requirements::{Grants, Observed, foreign};
+use super::serving;
 use crate::context::{Caches, Context};
 use crate::error::{Doing, Error};
 use crate::facts::{self, Api, Role, Rule};
@@ -63,6 +64,7 @@ pub(crate) async fn requirements(
     if !csv.spec.min_kube_version.is_empty() {
         seen.server_version = server_version(context).await;
     }
+    seen.serving = serving::seen::observe(caches, csv, &seen.peers);
     served(context, csv, &mut seen).await?;
     Ok(seen)
 }

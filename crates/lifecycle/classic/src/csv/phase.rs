@@ -6,14 +6,15 @@
 
 use super::health::{self, Expected, Unhealthy};
 use super::requirements::{self, Observed};
+use super::serving::{asked, check};
 use super::status::Move;
 use crate::facts;
 use crate::operator_group::apis::{self, ApiSet, Outcome};
 use crate::operator_group::modes::Modes;
 use crate::operator_group::targets;
 use mainstay_api::{
-    ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, RequirementState, RequirementStatus,
-    Time, UpgradeStrategy, names,
+    ClusterServiceVersion, ClusterServiceVersionStatus, CsvPhase, CsvReason, OperatorGroup,
+    RequirementState, RequirementStatus, Time, UpgradeStrategy, names,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub(crate) enum Decision {
     Provide(String),
     /// Create or update its Deployments; the step is that of success.
     Install(Move),
+    /// Its Deployments run: have the API server call them.
+    Serve,
     /// It runs: see that others may use what it provides.
     Running,
     /// Delete it.
@@ -181,13 +184,9 @@ fn phase(world: &World<'_>, group: &OperatorGroup) -> Decision {
         CsvPhase::Pending => pending(world),
         CsvPhase::InstallReady => match unsupported(csv) {
             Some(step) => Decision::Move(step),
-            None => Decision::Install(Move::to(
-                CsvPhase::Installing,
-                CsvReason::InstallSuccessful,
-                "waiting for install components to report healthy",
-            )),
+            None => Decision::Install(installed()),
         },
-        CsvPhase::Installing => installing(world),
+        CsvPhase::Installing => installing(world, group),
         CsvPhase::Succeeded => succeeded(world),
         CsvPhase::Failed => failed(world, group),
         CsvPhase::Replacing => replacing(world, group),
@@ -200,40 +199,23 @@ fn phase(world: &World<'_>, group: &OperatorGroup) -> Decision {
     }
 }
 
-/// A strategy that is not known, or parts that this version of Mainstay does not install.
+/// A strategy that is not known.
 fn unsupported(csv: &ClusterServiceVersion) -> Option<Move> {
-    let spec = &csv.spec;
-    let what = if spec.install.strategy == STRATEGY {
-        refusals(csv)?
-    } else {
-        "unrecognized install strategy".to_owned()
-    };
-    Some(Move::to(
-        CsvPhase::Failed,
-        CsvReason::InvalidStrategy,
-        format!("install strategy invalid: {what}"),
-    ))
+    (csv.spec.install.strategy != STRATEGY).then(|| {
+        let message = "install strategy invalid: unrecognized install strategy";
+        Move::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message)
+    })
 }
 
-/// What a version asks for that is not installed yet, by name.
-pub(crate) fn refusals(csv: &ClusterServiceVersion) -> Option<String> {
-    let mut parts = Vec::new();
-    let webhooks: Vec<&str> =
-        csv.spec.webhook_definitions.iter().map(|it| it.generate_name.as_str()).collect();
-    if !webhooks.is_empty() {
-        parts.push(format!("webhook definitions are not supported: {}", webhooks.join(", ")));
+/// Webhooks that are not installed, and conversions that are not made.
+fn refused_webhooks(world: &World<'_>) -> Option<Move> {
+    let csv = world.csv;
+    if let Some(why) = asked::refusal(csv) {
+        return Some(Move::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why));
     }
-    let services: Vec<String> = csv
-        .spec
-        .api_service_definitions
-        .owned
-        .iter()
-        .map(|it| format!("{}.{}", it.version, it.group))
-        .collect();
-    if !services.is_empty() {
-        parts.push(format!("owned APIServices are not supported: {}", services.join(", ")));
-    }
-    (!parts.is_empty()).then(|| parts.join("; "))
+    let why = asked::no_conversion(csv, &world.seen.crds)?;
+    let message = format!("install strategy failed: {why}");
+    Some(Move::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
 }
 
 /// The name of a version that replaces this one; the first by name if there are several.
@@ -274,6 +256,10 @@ fn pending(world: &World<'_>) -> Decision {
         )
         .with(found);
         return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
+    }
+    if let Some(why) = asked::refusal(csv) {
+        let step = Move::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why);
+        return Decision::Move(step.with(found));
     }
     if let Some(step) = owner_conflict(world) {
         return Decision::Move(step.with(found));
@@ -319,9 +305,14 @@ fn owner_conflict(world: &World<'_>) -> Option<Move> {
         .iter()
         .filter(|(name, _)| !chain.contains(name.as_str()))
         .any(|(_, peer)| owned.iter().any(|crd| peer.owned_crds.contains(&crd.name)));
-    conflict.then(|| {
-        Move::to(CsvPhase::Failed, CsvReason::OwnerConflict, "conflicting CRD owner in namespace")
-    })
+    let message = if conflict {
+        "conflicting CRD owner in namespace"
+    } else if check::conflict(&world.seen.serving) {
+        "unable to adopt APIService"
+    } else {
+        return None;
+    };
+    Some(Move::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
 }
 
 /// Every version that replaces this one or is replaced by it, directly or not.
@@ -348,7 +339,11 @@ fn chain<'a>(world: &'a World<'_>) -> BTreeSet<&'a str> {
 fn check_deployments(world: &World<'_>) -> Result<(), Unhealthy> {
     health::check(world.expected, &world.csv.metadata.annotations, |name| {
         world.deployments.get(name).map(Arc::as_ref)
-    })
+    })?;
+    if check::available(world.csv, &world.seen.serving) {
+        return Ok(());
+    }
+    Err(Unhealthy::Away("apiServices not installed".to_owned()))
 }
 
 fn running() -> Move {
@@ -359,22 +354,44 @@ fn running() -> Move {
     )
 }
 
+/// The step to a version that runs, once the API server knows of what it serves.
+fn serving(world: &World<'_>, group: &OperatorGroup) -> Decision {
+    if check::in_place(world.csv, group, world.seen, false) {
+        Decision::Move(running())
+    } else {
+        Decision::Serve
+    }
+}
+
+/// A certificate has to be made anew.
+fn rotation(message: &str) -> Decision {
+    Decision::Move(Move::to(CsvPhase::Pending, CsvReason::NeedsCertRotation, message))
+}
+
 /// A Deployment that has run into its progress deadline.
 fn stuck(message: &str) -> Move {
     Move::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, format!("install failed: {message}"))
 }
 
-fn installing(world: &World<'_>) -> Decision {
+fn installing(world: &World<'_>, group: &OperatorGroup) -> Decision {
     let status = &world.csv.status;
+    if check::due(world.csv, &world.seen.serving, world.now) {
+        // Without a certificate nobody knows how the Deployments are to be.
+        let message = "calculated deployment install is bad";
+        return Decision::Move(Move::to(CsvPhase::Pending, CsvReason::NeedsReinstall, message));
+    }
     let unhealthy = match check_deployments(world) {
-        Ok(()) => return Decision::Move(running()),
+        Ok(()) => return serving(world, group),
         Err(unhealthy) => unhealthy,
     };
-    let message = format!("installing: {}", unhealthy.message());
+    let message = unhealthy.told();
     let step = match &unhealthy {
         Unhealthy::Stuck(message) => stuck(message),
         Unhealthy::Outdated(_) => Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message),
-        Unhealthy::Missing(_) | Unhealthy::Waiting(_) | Unhealthy::Progressing(_) => {
+        Unhealthy::Missing(_)
+        | Unhealthy::Waiting(_)
+        | Unhealthy::Progressing(_)
+        | Unhealthy::Away(_) => {
             let since = status.last_transition_time.unwrap_or(world.now);
             let waited = world.now.timestamp().duration_since(since.timestamp());
             let waited = Duration::try_from(waited).unwrap_or_default();
@@ -396,8 +413,16 @@ fn succeeded(world: &World<'_>) -> Decision {
     if let Some((name, _)) = replaced_by(world) {
         return Decision::Move(being_replaced(name));
     }
-    if let Some(step) = unsupported(world.csv) {
+    if let Some(step) = unsupported(world.csv).or_else(|| refused_webhooks(world)) {
         return Decision::Move(step);
+    }
+    let serving = &world.seen.serving;
+    if let Some(issue) = check::issue(world.csv, serving, world.deployments) {
+        let reason = CsvReason::ApiServiceResourceIssue;
+        return Decision::Move(Move::to(CsvPhase::Failed, reason, issue.message));
+    }
+    if check::due(world.csv, serving, world.now) {
+        return rotation("CSV owns resources that require a cert refresh");
     }
     let (met, found) = requirements::check(world.csv, world.seen);
     if !met {
@@ -414,6 +439,13 @@ fn succeeded(world: &World<'_>) -> Decision {
         }
         Err(Unhealthy::Progressing(_)) => Decision::Rest,
         Err(Unhealthy::Stuck(message)) => Decision::Move(stuck(&message)),
+        Err(Unhealthy::Away(message)) => {
+            // Pods that are replaced are away for a moment, and nobody needs to know.
+            if let Some(left) = check::patience(world.csv, serving, world.now.timestamp()) {
+                return Decision::Wait(left);
+            }
+            Decision::Move(Move::to(CsvPhase::Failed, CsvReason::ComponentUnhealthy, message))
+        }
         Err(Unhealthy::Outdated(message)) => Decision::Move(Move::to(
             CsvPhase::InstallReady,
             CsvReason::ComponentUnhealthy,
@@ -468,12 +500,32 @@ fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
         );
     }
     // The original leaves this phase at once and comes back several times a second; a conflict that
-    // lasts is told once here.
+    // lasts is told once here, and so is a webhook that is refused.
     if status.reason == CsvReason::OwnerConflict && owner_conflict(world).is_some() {
         return Decision::Rest;
     }
+    if let Some(step) = refused_webhooks(world) {
+        let step = step.with(found);
+        return if step.is_done(status) { Decision::Rest } else { Decision::Move(step) };
+    }
+    let serving = &world.seen.serving;
+    if let Some(issue) = check::issue(csv, serving, world.deployments) {
+        let reason = CsvReason::ApiServiceResourcesNeedReinstall;
+        if issue.mendable && !is_refused(status) {
+            return Decision::Move(Move::to(CsvPhase::Pending, reason, issue.message));
+        }
+        if !issue.mendable {
+            return Decision::Rest;
+        }
+    }
+    if check::due(csv, serving, world.now) && !is_refused(status) {
+        return rotation("owned APIServices need cert refresh");
+    }
     let unhealthy = match check_deployments(world) {
-        Ok(()) => return Decision::Move(running()),
+        Ok(()) if is_refused(status) && !check::in_place(csv, group, world.seen, false) => {
+            return Decision::Install(installed());
+        }
+        Ok(()) => return self::serving(world, group),
         Err(unhealthy) => unhealthy,
     };
     match &unhealthy {
@@ -483,31 +535,43 @@ fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
         }
         Unhealthy::Progressing(_) => Decision::Rest,
         // After the timeout only the Deployment itself can help; a new try would be the same one.
-        Unhealthy::Waiting(_) if status.reason == CsvReason::InstallCheckFailed => Decision::Rest,
-        // What the API refused is tried again with growing pauses, not in a circle of phases.
-        Unhealthy::Missing(_) | Unhealthy::Outdated(_)
-            if matches!(
-                status.reason,
-                CsvReason::ComponentFailed | CsvReason::ComponentFailedNoRetry
-            ) =>
+        Unhealthy::Waiting(_) | Unhealthy::Away(_)
+            if status.reason == CsvReason::InstallCheckFailed =>
         {
-            Decision::Install(Move::to(
-                CsvPhase::Installing,
-                CsvReason::InstallSuccessful,
-                "waiting for install components to report healthy",
-            ))
+            Decision::Rest
+        }
+        // So it is where a server that ran is away.
+        Unhealthy::Away(_) if status.reason == CsvReason::ComponentUnhealthy => Decision::Rest,
+        // What the API refused is tried again with growing pauses, not in a circle of phases.
+        Unhealthy::Missing(_) | Unhealthy::Outdated(_) | Unhealthy::Away(_)
+            if is_refused(status) =>
+        {
+            Decision::Install(installed())
         }
         Unhealthy::Outdated(message) => Decision::Move(Move::to(
             CsvPhase::InstallReady,
             CsvReason::NeedsReinstall,
             format!("installing: {message}"),
         )),
-        Unhealthy::Missing(message) | Unhealthy::Waiting(message) => Decision::Move(Move::to(
-            CsvPhase::Pending,
-            CsvReason::NeedsReinstall,
-            format!("installing: {message}"),
-        )),
+        Unhealthy::Missing(_) | Unhealthy::Waiting(_) | Unhealthy::Away(_) => {
+            let message = unhealthy.told();
+            Decision::Move(Move::to(CsvPhase::Pending, CsvReason::NeedsReinstall, message))
+        }
     }
+}
+
+/// Whether the API did not take what a version installs. That is tried again with growing pauses.
+fn is_refused(status: &ClusterServiceVersionStatus) -> bool {
+    matches!(status.reason, CsvReason::ComponentFailed | CsvReason::ComponentFailedNoRetry)
+}
+
+/// The step after a successful installation.
+fn installed() -> Move {
+    Move::to(
+        CsvPhase::Installing,
+        CsvReason::InstallSuccessful,
+        "waiting for install components to report healthy",
+    )
 }
 
 fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {

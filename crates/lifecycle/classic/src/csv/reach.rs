@@ -10,6 +10,7 @@
 //! their namespace is no target any more.
 
 use super::observe::is_owner;
+use super::serving;
 use crate::context::{Caches, Context};
 use crate::copies;
 use crate::error::{Doing, Error};
@@ -78,10 +79,11 @@ pub(crate) async fn clean_up(
     for (resource, key) in &left {
         remove(context, resource, key).await?;
     }
-    if left.is_empty() {
+    let served = !serving::apply::clean_up(context, csv).await?;
+    if left.is_empty() && !served {
         remove_bundled(context, namespace, name).await?;
     }
-    Ok(left.is_empty())
+    Ok(left.is_empty() && !served)
 }
 
 /// Removes the cluster-scoped objects of other kinds that came with a version. They have no cache, as

@@ -1,5 +1,6 @@
 //! What a version needs before it can be installed, and whether that is there.
 
+use super::serving::seen::Seen;
 use crate::facts::{Account, Api, Crd, Csv, Rule};
 use crate::gojson::{self, Shape};
 use crate::hash;
@@ -28,6 +29,8 @@ pub(crate) struct Observed {
     pub(crate) peers: BTreeMap<String, Arc<Csv>>,
     /// Why the version that is replaced must stay for now, if its operator says so.
     pub(crate) gate: Option<String>,
+    /// What is there of what the version serves.
+    pub(crate) serving: Seen,
 }
 
 /// What an account may do.
@@ -396,6 +399,7 @@ mod tests {
             versions: vec![("v1".into(), true), ("v0".into(), false)],
             established: true,
             alongside: alongside.iter().map(|name| NamespacedName::new("ns", *name)).collect(),
+            ..Crd::default()
         })
     }
 

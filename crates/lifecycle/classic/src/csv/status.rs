@@ -16,11 +16,13 @@ pub(crate) struct Move {
     pub(crate) message: String,
     /// What was found of the requirements; none leaves the list as it is.
     pub(crate) requirements: Option<Vec<RequirementStatus>>,
+    /// When certificates were made last, and when they are to be made again.
+    pub(crate) certificates: Option<(Time, Time)>,
 }
 
 impl Move {
     pub(crate) fn to(phase: CsvPhase, reason: CsvReason, message: impl Into<String>) -> Self {
-        Self { phase, reason, message: message.into(), requirements: None }
+        Self { phase, reason, message: message.into(), requirements: None, certificates: None }
     }
 
     pub(crate) fn with(mut self, requirements: Vec<RequirementStatus>) -> Self {
@@ -48,6 +50,10 @@ impl Move {
         let told = !self.says(status);
         if let Some(requirements) = self.requirements {
             new.requirement_status = requirements;
+        }
+        if let Some((updated, rotate)) = self.certificates {
+            new.certs_last_updated = Some(updated);
+            new.certs_rotate_at = Some(rotate);
         }
         if told {
             new.last_update_time = Some(now);

@@ -49,6 +49,8 @@ pub(crate) enum Shape {
     Subjects,
     /// One entry of a strategy's permissions.
     Permission,
+    /// `operators.v1alpha1.WebhookDescription`.
+    WebhookDescription,
 }
 
 impl Shape {
@@ -66,13 +68,14 @@ impl Shape {
             Self::Permission => 9,
             Self::PodSpec => 10,
             Self::ServiceSpec => 11,
+            Self::WebhookDescription => 12,
         };
         &table.roots[at]
     }
 }
 
 /// In the order that [`Shape::of`] counts in.
-const ROOTS: [&str; 12] = [
+const ROOTS: [&str; 13] = [
     "operators.v1alpha1.ClusterServiceVersion",
     "apps.v1.DeploymentSpec",
     "core.v1.ServiceAccount",
@@ -85,6 +88,7 @@ const ROOTS: [&str; 12] = [
     "operators.v1alpha1.StrategyDeploymentPermissions",
     "core.v1.PodSpec",
     "core.v1.ServiceSpec",
+    "operators.v1alpha1.WebhookDescription",
 ];
 
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
+mod apiservices;
 mod catalogs;
 mod chaos;
 mod copies;
@@ -23,4 +24,5 @@ mod rows_definitions;
 mod rows_plans;
 mod rows_subscriptions;
 mod rows_upgrades;
+mod webhooks;
 mod world;

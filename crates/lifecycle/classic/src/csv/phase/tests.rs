@@ -68,7 +68,7 @@ impl Stage {
             uid: "crd".into(),
             versions: vec![("v1".into(), true)],
             established: true,
-            alongside: Vec::new(),
+            ..Crd::default()
         };
         let seen =
             Observed { crds: [("as.g".to_owned(), Arc::new(crd))].into(), ..Observed::default() };
@@ -413,14 +413,88 @@ fn a_version_whose_accounts_its_successor_has_taken_steps_aside() {
     assert_eq!(told(&stage.decide_at(1)), wanted);
 }
 
+// ids: WHK-05
 #[test]
-fn parts_that_are_not_installed_yet_are_named() {
+fn webhooks_that_nobody_may_have_are_refused_once_in_the_words_of_the_original() {
+    let hook = |name: &str, deployment: &str, group: &str, resource: &str| {
+        json!({
+            "generateName": name, "type": "ValidatingAdmissionWebhook", "deploymentName": deployment,
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "rules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [resource]}],
+        })
+    };
+    let admission = "admissionregistration.k8s.io";
+    let own = "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources";
+    for (hooks, message) in [
+        (
+            vec![hook("v", "d", "g", "as"), hook("v", "d", "g", "as")],
+            "CSV contains repeated WebhookDescription name",
+        ),
+        (vec![hook("v", "d", "*", "as")], "webhook rules cannot include all groups"),
+        (
+            vec![hook("v", "d", "operators.coreos.com", "as")],
+            "webhook rules cannot include the OLM group",
+        ),
+        (vec![hook("v", "d", admission, "*")], own),
+        (vec![hook("v", "d", admission, "ValidatingWebhookConfiguration")], own),
+        (
+            vec![hook("v", "e", "g", "as")],
+            "strategyDetailsDeployment is missing deployment e for WebhookDescription v",
+        ),
+    ] {
+        let mut stage = pending();
+        stage.csv.spec.webhook_definitions = serde_json::from_value(hooks.into()).unwrap();
+        let wanted = format!("Failed/InvalidWebhookDescription {message}");
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+        stage.csv.status.phase = CsvPhase::Succeeded;
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+        stage.csv.status.phase = CsvPhase::Failed;
+        stage.csv.status.reason = CsvReason::InvalidWebhookDescription;
+        message.clone_into(&mut stage.csv.status.message);
+        assert_eq!(stage.decide_at(1), Decision::Rest);
+    }
     let mut stage = pending();
-    let spec: Value =
-        json!([{"generateName": "v.example.com", "type": "ValidatingAdmissionWebhook"}]);
-    stage.csv.spec.webhook_definitions = serde_json::from_value(spec).unwrap();
-    assert_eq!(
-        told(&stage.decide_at(1)),
-        "Failed/InvalidInstallStrategy install strategy invalid: webhook definitions are not supported: v.example.com"
-    );
+    let other = hook("v", "d", admission, "validatingadmissionpolicies");
+    stage.csv.spec.webhook_definitions = serde_json::from_value(json!([other])).unwrap();
+    let wanted = "InstallReady/AllRequirementsMet all requirements found, attempting install";
+    assert_eq!(told(&stage.decide_at(1)), wanted);
+}
+
+// ids: WHK-06
+#[test]
+fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
+    let mut stage = Stage::at(CsvPhase::Failed, CsvReason::ComponentFailed, "");
+    let modes = stage.csv.spec.install_modes.clone();
+    let hook = |crds: Value| {
+        json!([{
+            "generateName": "c", "type": "ConversionWebhook", "deploymentName": "d",
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "conversionCRDs": crds,
+        }])
+    };
+    let all = vec![InstallMode { kind: InstallModeType::AllNamespaces, supported: true }];
+    for (modes, crds, message) in [
+        (
+            &modes,
+            json!(["as.g"]),
+            "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces",
+        ),
+        (
+            &all,
+            json!([]),
+            "unable to manager conversion webhook: conversion webhook must have at least one CRD specified",
+        ),
+        (&all, json!(["bs.g"]), "csv a.v2 does not own CRD bs.g"),
+    ] {
+        stage.csv.spec.webhook_definitions = serde_json::from_value(hook(crds)).unwrap();
+        let why = {
+            stage.csv.spec.install_modes.clone_from(modes);
+            asked::no_conversion(&stage.csv, &stage.seen.crds)
+        };
+        assert_eq!(why.as_deref(), Some(message));
+    }
+    let crd = Crd { preserves: true, ..(*stage.seen.crds["as.g"]).clone() };
+    stage.seen.crds.insert("as.g".to_owned(), Arc::new(crd));
+    stage.csv.spec.webhook_definitions = serde_json::from_value(hook(json!(["as.g"]))).unwrap();
+    let why = asked::no_conversion(&stage.csv, &stage.seen.crds).unwrap();
+    assert!(why.starts_with("crd.Spec.PreserveUnknownFields must be false"), "{why}");
 }

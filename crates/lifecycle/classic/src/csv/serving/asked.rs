@@ -1,0 +1,219 @@
+//! What a version asks for.
+
+use crate::facts::Crd;
+use crate::hash;
+use mainstay_api::{
+    ClusterServiceVersion, InstallModeType, WebhookDescription, WebhookKind, resources,
+};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The port of a server that does not say.
+const PORT: i64 = 443;
+/// The account of pods that name none.
+const DEFAULT_ACCOUNT: &str = "default";
+const ADMISSION: &str = "admissionregistration.k8s.io";
+/// Kinds that no webhook may be asked about: with them it could hold itself in place.
+const PROTECTED: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+/// A Deployment that serves something.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Server {
+    pub(crate) deployment: String,
+    /// The account that its pods run as.
+    pub(crate) account: String,
+    /// Labels of its pods.
+    pub(crate) selector: Value,
+    /// Ports of its Service.
+    pub(crate) ports: Vec<Value>,
+}
+
+impl Server {
+    /// The Service in front of it.
+    pub(crate) fn service(&self) -> String {
+        service(&self.deployment)
+    }
+
+    /// The Secret with its certificate.
+    pub(crate) fn secret(&self) -> String {
+        secret(&self.deployment)
+    }
+}
+
+/// The Service in front of a Deployment.
+pub(crate) fn service(deployment: &str) -> String {
+    // Names of Services have no dots.
+    format!("{}-service", deployment.replace('.', "-"))
+}
+
+/// The Secret with the certificate of a Deployment.
+pub(crate) fn secret(deployment: &str) -> String {
+    format!("{}{}", service(deployment), super::CERTIFICATE_SUFFIX)
+}
+
+/// A group and version that a server of the operator serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnedApi {
+    /// The APIService.
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) deployment: String,
+    pub(crate) port: i64,
+}
+
+/// The name of an APIService.
+pub(crate) fn api_service(group: &str, version: &str) -> String {
+    format!("{version}.{group}")
+}
+
+/// The APIs that a version serves, each group and version once.
+pub(crate) fn apis(csv: &ClusterServiceVersion) -> Vec<OwnedApi> {
+    let mut apis: Vec<OwnedApi> = Vec::new();
+    for it in &csv.spec.api_service_definitions.owned {
+        let name = api_service(&it.group, &it.version);
+        if !apis.iter().any(|known| known.name == name) {
+            apis.push(OwnedApi {
+                name,
+                group: it.group.clone(),
+                version: it.version.clone(),
+                deployment: it.deployment_name.clone(),
+                port: port(it.container_port),
+            });
+        }
+    }
+    apis
+}
+
+fn port(given: i64) -> i64 {
+    if given > 0 { given } else { PORT }
+}
+
+/// The Deployments of a version that serve something, in the order of its list.
+pub(crate) fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
+    let mut ports: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    let mut add = |deployment, number: i64, target: &Value| {
+        let port = json!({
+            "name": number.to_string(), "port": number, "protocol": "TCP", "targetPort": target,
+        });
+        let all: &mut Vec<Value> = ports.entry(deployment).or_default();
+        if !all.contains(&port) {
+            all.push(port);
+        }
+    };
+    for it in &csv.spec.api_service_definitions.owned {
+        let number = port(it.container_port);
+        add(it.deployment_name.as_str(), number, &number.into());
+    }
+    for it in &csv.spec.webhook_definitions {
+        let number = port(it.container_port);
+        let target = it.target_port.clone().filter(|it| !it.is_null());
+        add(it.deployment_name.as_str(), number, &target.unwrap_or_else(|| number.into()));
+    }
+    let deployments = &csv.spec.install.spec.deployments;
+    let server = |it: &mainstay_api::DeploymentSpec| {
+        let ports = ports.get(it.name.as_str())?.clone();
+        let account = it.spec.pointer("/template/spec/serviceAccountName").and_then(Value::as_str);
+        Some(Server {
+            deployment: it.name.clone(),
+            account: account.filter(|it| !it.is_empty()).unwrap_or(DEFAULT_ACCOUNT).to_owned(),
+            selector: it.spec.pointer("/selector/matchLabels").cloned().unwrap_or_default(),
+            ports,
+        })
+    };
+    deployments.iter().filter_map(server).collect()
+}
+
+/// The webhooks of a version that are asked about requests: those that do not convert.
+pub(crate) fn admission(csv: &ClusterServiceVersion) -> impl Iterator<Item = &WebhookDescription> {
+    csv.spec.webhook_definitions.iter().filter(|it| it.kind != WebhookKind::Conversion)
+}
+
+/// The webhooks of a version that convert.
+pub(crate) fn converters(csv: &ClusterServiceVersion) -> impl Iterator<Item = &WebhookDescription> {
+    csv.spec.webhook_definitions.iter().filter(|it| it.kind == WebhookKind::Conversion)
+}
+
+/// The label that tells a description from another one of the same name.
+pub(crate) fn fingerprint(description: &WebhookDescription) -> String {
+    // A description that was read can be written.
+    hash::webhook(&serde_json::to_value(description).unwrap_or_default())
+}
+
+/// Why the webhooks of a version are not installed, in the words of the original where it has some.
+pub(crate) fn refusal(csv: &ClusterServiceVersion) -> Option<String> {
+    let mut names = BTreeSet::new();
+    let deployments = &csv.spec.install.spec.deployments;
+    for it in &csv.spec.webhook_definitions {
+        if !names.insert(it.generate_name.as_str()) {
+            return Some("CSV contains repeated WebhookDescription name".to_owned());
+        }
+        if let Some(why) = it.rules.iter().find_map(forbidden) {
+            return Some(why.to_owned());
+        }
+        if let WebhookKind::Other(kind) = &it.kind {
+            return Some(format!(
+                "the type {kind} of WebhookDescription {} is unknown",
+                it.generate_name
+            ));
+        }
+        if !deployments.iter().any(|deployment| deployment.name == it.deployment_name) {
+            return Some(format!(
+                "strategyDetailsDeployment is missing deployment {} for WebhookDescription {}",
+                it.deployment_name, it.generate_name
+            ));
+        }
+    }
+    None
+}
+
+/// Why no webhook may have this rule.
+fn forbidden(rule: &Value) -> Option<&'static str> {
+    let has = |list: &str, wanted: &str| {
+        let items = rule.get(list).and_then(Value::as_array);
+        items.is_some_and(|items| items.iter().any(|it| it == wanted))
+    };
+    if has("apiGroups", "*") {
+        return Some("webhook rules cannot include all groups");
+    }
+    if has("apiGroups", &resources::CLUSTER_SERVICE_VERSION.group) {
+        return Some("webhook rules cannot include the OLM group");
+    }
+    let own = has("resources", "*") || PROTECTED.iter().any(|it| has("resources", it));
+    (has("apiGroups", ADMISSION) && own).then_some(
+        "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources",
+    )
+}
+
+/// Why the webhooks of a version do not convert what they are to, in the words of the original.
+pub(crate) fn no_conversion(
+    csv: &ClusterServiceVersion,
+    crds: &BTreeMap<String, Arc<Crd>>,
+) -> Option<String> {
+    let all = &InstallModeType::AllNamespaces;
+    let only_all = csv.spec.install_modes.iter().all(|mode| (mode.kind == *all) == mode.supported);
+    for it in converters(csv) {
+        if !only_all {
+            return Some("unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces".to_owned());
+        }
+        if it.conversion_crds.is_empty() {
+            return Some("unable to manager conversion webhook: conversion webhook must have at least one CRD specified".to_owned());
+        }
+        for name in &it.conversion_crds {
+            let owned = &csv.spec.custom_resource_definitions.owned;
+            if !owned.iter().any(|crd| crd.name == *name) {
+                return Some(format!("csv {} does not own CRD {name}", csv.metadata.name));
+            }
+            let Some(crd) = crds.get(name) else {
+                return Some(format!(
+                    "unable to get CRD {name} specified in Conversion Webhook: customresourcedefinitions.apiextensions.k8s.io \"{name}\" not found"
+                ));
+            };
+            if crd.preserves {
+                return Some("crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion".to_owned());
+            }
+        }
+    }
+    None
+}

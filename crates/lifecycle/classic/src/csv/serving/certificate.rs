@@ -1,0 +1,293 @@
+//! Certificates of the servers that versions run: made, and judged.
+//!
+//! Each Deployment with a server has an authority of its own, which signs one certificate and whose key is
+//! forgotten then: what is to be made anew gets a new authority. A Secret holds the certificate, its key, and
+//! the certificate of the authority.
+//!
+//! Caches keep of such a Secret whether it is of use and until when, never what is in it.
+
+use jiff::{SignedDuration, Timestamp};
+use mainstay_api::names;
+use mainstay_object::{Object, OwnerReference};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber, date_time_ymd,
+};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// How long a certificate lives: two years.
+const LIFE: SignedDuration = SignedDuration::from_hours(730 * 24);
+/// How long before its end it is replaced: a day.
+const RENEWED: SignedDuration = SignedDuration::from_hours(24);
+/// It begins this long ago, for servers whose clocks are behind.
+const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
+/// Whose certificates these are; other software looks for it.
+const ORGANIZATION: &str = "Red Hat, Inc.";
+
+/// The field of the Secret with the certificate of the authority.
+pub(crate) const AUTHORITY: &str = "olmCAKey";
+/// The field with the server's certificate.
+pub(crate) const CERTIFICATE: &str = "tls.crt";
+/// The field with the server's key.
+pub(crate) const KEY: &str = "tls.key";
+
+/// Why no certificate can be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MakeError {
+    /// The cryptographic library refuses.
+    #[error("cannot make a key or certificate for {0}")]
+    Generate(String, #[source] rcgen::Error),
+    /// The system has no randomness to give.
+    #[error("cannot make a serial number: the system gives no random bytes")]
+    Random,
+}
+
+/// A new certificate with all that belongs to it, in PEM.
+pub(crate) struct Made {
+    pub(crate) authority: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl std::fmt::Debug for Made {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Made")
+            .field("authority", &hash(self.authority.as_bytes()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// When a certificate that lives until then is replaced.
+pub(crate) fn rotation(until: Timestamp) -> Timestamp {
+    until.checked_sub(RENEWED).unwrap_or(Timestamp::MIN)
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The names by which the API server and pods call a Service.
+pub(crate) fn hosts(service: &str, namespace: &str) -> [String; 2] {
+    [format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]
+}
+
+/// A new authority, and a certificate by it for the server behind a Service.
+///
+/// # Errors
+/// If there is no randomness, or a name cannot be one of a certificate.
+pub(crate) fn make(service: &str, namespace: &str, now: Timestamp) -> Result<Made, MakeError> {
+    let hosts = hosts(service, namespace);
+    let wrong = |error| MakeError::Generate(hosts[1].clone(), error);
+    let serial = serial()?;
+    let digits = hash(&serial);
+    let mut authority = parameters(&format!("olm-selfsigned-{}", &digits[..16]), serial, now);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+        KeyUsagePurpose::KeyCertSign,
+    ];
+    authority.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+    let authority_key = generate().map_err(wrong)?;
+    let signed = authority.self_signed(&authority_key).map_err(wrong)?;
+    let issuer = Issuer::new(authority, authority_key);
+
+    let mut server = parameters(&hosts[0], self::serial()?, now);
+    for host in &hosts {
+        let name = host.as_str().try_into().map_err(wrong)?;
+        server.subject_alt_names.push(SanType::DnsName(name));
+    }
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    server.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+    server.use_authority_key_identifier_extension = true;
+    let key = generate().map_err(wrong)?;
+    let certificate = server.signed_by(&key, &issuer).map_err(wrong)?;
+    Ok(Made { authority: signed.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn generate() -> Result<KeyPair, rcgen::Error> {
+    KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)
+}
+
+/// A random positive number.
+fn serial() -> Result<[u8; 16], MakeError> {
+    let mut serial = [0_u8; 16];
+    getrandom::fill(&mut serial).map_err(|_| MakeError::Random)?;
+    serial[0] &= 0x7f;
+    Ok(serial)
+}
+
+fn parameters(name: &str, serial: [u8; 16], now: Timestamp) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::OrganizationName, ORGANIZATION);
+    subject.push(DnType::CommonName, name);
+    params.distinguished_name = subject;
+    let at = |time: Option<Timestamp>| {
+        let second = time.map_or(0, Timestamp::as_second);
+        date_time_ymd(1970, 1, 1) + Duration::from_secs(u64::try_from(second).unwrap_or_default())
+    };
+    params.not_before = at(now.checked_sub(BACKDATED).ok());
+    params.not_after = at(now.checked_add(LIFE).ok());
+    params.serial_number = Some(SerialNumber::from_slice(&serial));
+    params
+}
+
+/// What is known of the Secret with the certificate of a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Certified {
+    pub(crate) owners: Vec<OwnerReference>,
+    /// SHA-256 of the authority's certificate.
+    pub(crate) authority: String,
+    /// The same as the Secret itself says it.
+    pub(crate) annotated: String,
+    /// Whether the certificate can be read at all.
+    pub(crate) readable: bool,
+    /// From when to when it is good: signed by the authority, with the names of the Service, and with
+    /// its key. None if it never is.
+    pub(crate) life: Option<(Timestamp, Timestamp)>,
+}
+
+impl Certified {
+    /// What is known of a Secret, if it is one of these by its name.
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let service = object.name().strip_suffix(super::CERTIFICATE_SUFFIX)?;
+        let field = |name: &str| decoded(object, name);
+        let (authority, certificate) = (field(AUTHORITY), field(CERTIFICATE));
+        Some(Self {
+            owners: object.owner_references(),
+            authority: hash(&authority),
+            annotated: object.annotation(names::CA_HASH).unwrap_or_default().to_owned(),
+            readable: dates(&certificate).is_some(),
+            life: life(&authority, &certificate, &field(KEY), service, object.namespace()),
+        })
+    }
+
+    /// Whether it can be shown now and is not to be replaced yet.
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
+        self.life.is_some_and(|(from, until)| from <= now && now < rotation(until))
+    }
+}
+
+/// A field of a Secret.
+pub(crate) fn decoded(secret: &Object, field: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    let text = secret.str(&["data", field]).unwrap_or_default();
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}
+
+/// From when to when a certificate lives.
+fn dates(pem: &[u8]) -> Option<(Timestamp, Timestamp)> {
+    let der = CertificateDer::from_pem_slice(pem).ok()?;
+    let (_, parsed) = X509Certificate::from_der(&der).ok()?;
+    let validity = parsed.validity();
+    let time = |at: x509_parser::time::ASN1Time| Timestamp::from_second(at.timestamp()).ok();
+    Some((time(validity.not_before)?, time(validity.not_after)?))
+}
+
+fn life(
+    authority: &[u8],
+    certificate: &[u8],
+    key: &[u8],
+    service: &str,
+    namespace: &str,
+) -> Option<(Timestamp, Timestamp)> {
+    let (signed, shown) = (dates(authority)?, dates(certificate)?);
+    let (from, until) = (signed.0.max(shown.0), signed.1.min(shown.1));
+    let provider = mainstay_tls::provider();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority).ok()?).ok()?;
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let verifier = verifier.build().ok()?;
+    let leaf = CertificateDer::from_pem_slice(certificate).ok()?.into_owned();
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(from.as_second().try_into().ok()?));
+    for host in hosts(service, namespace) {
+        let name = ServerName::try_from(host).ok()?;
+        verifier.verify_server_cert(&leaf, &[], &name, &[], at).ok()?;
+    }
+    // A key that is not the certificate's is refused here.
+    let key = PrivateKeyDer::from_pem_slice(key).ok()?;
+    CertifiedKey::from_der(vec![leaf], key, &provider).ok()?;
+    Some((from, until))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use mainstay_object::known;
+    use serde_json::json;
+
+    fn now() -> Timestamp {
+        "2026-01-02T03:04:05Z".parse().unwrap()
+    }
+
+    fn secret(made: &Made, name: &str) -> Object {
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let mut secret = Object::new(&known::SECRET.gvk(), name);
+        secret.set(&["metadata", "namespace"], "ns".into());
+        secret.set_annotation(names::CA_HASH, hash(made.authority.as_bytes()));
+        secret.set(
+            &["data"],
+            json!({
+                AUTHORITY: encode(&made.authority), CERTIFICATE: encode(&made.certificate),
+                KEY: encode(&made.key),
+            }),
+        );
+        secret
+    }
+
+    #[test]
+    fn a_certificate_lives_two_years_and_is_replaced_a_day_before_its_end() {
+        let made = make("d-service", "ns", now()).unwrap();
+        let seen = Certified::of(&secret(&made, "d-service-cert")).unwrap();
+        assert_eq!(seen.authority, seen.annotated);
+        let (from, until) = seen.life.unwrap();
+        assert_eq!(from, now() - BACKDATED);
+        assert_eq!(until, now() + LIFE);
+        let day = SignedDuration::from_hours(24);
+        assert!(seen.is_fresh(now()) && seen.is_fresh(until - day - SignedDuration::from_secs(1)));
+        assert!(!seen.is_fresh(until - day) && !seen.is_fresh(from - day));
+        assert!(!format!("{made:?}").contains("PRIVATE"));
+    }
+
+    #[test]
+    fn a_certificate_is_of_no_use_for_another_service_by_another_authority_or_without_its_key() {
+        let (made, other) =
+            (make("d-service", "ns", now()).unwrap(), make("d-service", "ns", now()).unwrap());
+        let of = |authority: &Made, certificate: &Made, key: &Made, name: &str| {
+            let mixed = Made {
+                authority: authority.authority.clone(),
+                certificate: certificate.certificate.clone(),
+                key: key.key.clone(),
+            };
+            Certified::of(&secret(&mixed, name)).unwrap().life.is_some()
+        };
+        assert!(of(&made, &made, &made, "d-service-cert"));
+        assert!(!of(&made, &made, &made, "e-service-cert"));
+        assert!(!of(&other, &made, &made, "d-service-cert"));
+        assert!(!of(&made, &made, &other, "d-service-cert"));
+        let empty = Object::new(&known::SECRET.gvk(), "d-service-cert");
+        assert_eq!(Certified::of(&empty).unwrap().life, None);
+        assert!(Certified::of(&Object::new(&known::SECRET.gvk(), "x")).is_none());
+    }
+}

@@ -1,0 +1,210 @@
+//! What is wrong with what a version serves, as plain functions of what was seen.
+
+use super::asked::{self, OwnedApi};
+use super::certificate;
+use super::objects;
+use super::seen::{Configuration, Seen};
+use crate::csv::requirements::Observed;
+use crate::facts;
+use jiff::Timestamp;
+use mainstay_api::{ClusterServiceVersion, OperatorGroup, Time, names};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an API that was available may be away before its version counts as failed: pods that are
+/// replaced take so long to be found again.
+const AWAY: Duration = Duration::from_secs(30);
+/// How long the next look at a certificate is away at most.
+const LOOK: Duration = Duration::from_hours(24);
+
+/// What is wrong with the objects around an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Issue {
+    pub(crate) message: String,
+    /// Whether installing again mends it.
+    pub(crate) mendable: bool,
+}
+
+type Deployments = BTreeMap<String, Arc<facts::Deployment>>;
+
+/// What is wrong with the objects around the APIs of a version.
+pub(crate) fn issue(
+    csv: &ClusterServiceVersion,
+    seen: &Seen,
+    deployments: &Deployments,
+) -> Option<Issue> {
+    let mut found = Vec::new();
+    for api in asked::apis(csv) {
+        if seen.foreign.contains(&api.name) {
+            found.push(format!("{} is unadoptable", api.name));
+            return Some(Issue { message: joined(&found), mendable: false });
+        }
+        found.extend(wrong(csv, &api, seen, deployments));
+    }
+    (!found.is_empty()).then(|| Issue { message: joined(&found), mendable: true })
+}
+
+/// Several errors as Go's aggregate writes them.
+fn joined(all: &[String]) -> String {
+    match all {
+        [one] => one.clone(),
+        all => format!("[{}]", all.join(", ")),
+    }
+}
+
+fn wrong(
+    csv: &ClusterServiceVersion,
+    api: &OwnedApi,
+    seen: &Seen,
+    deployments: &Deployments,
+) -> Option<String> {
+    let (service, secret) = (asked::service(&api.deployment), asked::secret(&api.deployment));
+    let missing = |kind: &str, name: &str| Some(format!("{kind} \"{name}\" not found"));
+    let Some(found) = seen.apis.get(&api.name) else {
+        return missing("apiservice.apiregistration.k8s.io", &api.name);
+    };
+    if !seen.services.contains_key(&service) {
+        return missing("service", &service);
+    }
+    if found.service.as_ref() != Some(&(csv.metadata.namespace.clone(), service)) {
+        return Some("found APIService and service reference mismatch".to_owned());
+    }
+    if found.authorities.is_empty() {
+        return Some("cert PEM empty".to_owned());
+    }
+    let Some(certified) = seen.certificates.get(&api.deployment) else {
+        return missing("secret", &secret);
+    };
+    if !certified.readable {
+        return Some("cert PEM empty".to_owned());
+    }
+    if !found.authorities.contains(&certified.annotated) {
+        return Some(format!("secret {secret} CA cert hash does not match expected"));
+    }
+    let Some(deployment) = deployments.get(&api.deployment) else {
+        return missing("deployment.apps", &api.deployment);
+    };
+    if deployment.template_annotations.get(names::CA_HASH) != Some(&certified.annotated) {
+        return Some(format!("deployment {} CA cert hash does not match expected", api.deployment));
+    }
+    None
+}
+
+/// Whether an API of a version belongs to somebody else.
+pub(crate) fn conflict(seen: &Seen) -> bool {
+    !seen.foreign.is_empty()
+}
+
+/// Whether certificates of a version are to be made anew: the time has come, or one is missing or of
+/// no use.
+pub(crate) fn due(csv: &ClusterServiceVersion, seen: &Seen, now: Time) -> bool {
+    let servers = asked::servers(csv);
+    let stale = |it: &asked::Server| {
+        let found = seen.certificates.get(&it.deployment);
+        found.is_none_or(|it| !it.is_fresh(now.timestamp()))
+    };
+    !servers.is_empty() && (is_past(csv, now.timestamp()) || servers.iter().any(stale))
+}
+
+/// Whether the status of a version says that its certificates should have been replaced by now.
+pub(crate) fn is_past(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
+    csv.status.certs_rotate_at.is_some_and(|it| it.timestamp() <= now)
+}
+
+/// How long a version that runs may be left alone before a certificate is due.
+pub(crate) fn next_look(
+    csv: &ClusterServiceVersion,
+    seen: &Seen,
+    now: Timestamp,
+) -> Option<Duration> {
+    let servers = asked::servers(csv);
+    let of = |it: &asked::Server| seen.certificates.get(&it.deployment)?.life;
+    let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
+    let said = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
+    let first = lives.chain(said).min()?;
+    let left = Duration::try_from(first.duration_since(now)).unwrap_or_default();
+    Some(left.min(LOOK))
+}
+
+/// Whether all APIs of a version are available.
+pub(crate) fn available(csv: &ClusterServiceVersion, seen: &Seen) -> bool {
+    asked::apis(csv).iter().all(|it| seen.apis.get(&it.name).is_some_and(|it| it.available))
+}
+
+/// How long an API of a version that runs may still be away, if that is why it is not available.
+pub(crate) fn patience(
+    csv: &ClusterServiceVersion,
+    seen: &Seen,
+    now: Timestamp,
+) -> Option<Duration> {
+    let apis = asked::apis(csv);
+    let away = apis.iter().filter_map(|it| seen.apis.get(&it.name)).filter(|it| !it.available);
+    let since = away.filter_map(|it| it.since).min()?;
+    let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    AWAY.checked_sub(waited).filter(|left| !left.is_zero())
+}
+
+/// Whether what calls the servers of a version is there and trusts them. `settled` asks for nothing but
+/// the present authority.
+pub(crate) fn in_place(
+    csv: &ClusterServiceVersion,
+    group: &OperatorGroup,
+    observed: &Observed,
+    settled: bool,
+) -> bool {
+    let seen = &observed.serving;
+    let trusts = |deployment: &str, authorities: &[String]| {
+        let Some(certified) = seen.certificates.get(deployment) else { return false };
+        authorities.contains(&certified.authority) && (!settled || authorities.len() == 1)
+    };
+    let selector = objects::namespaces(group);
+    let mut descriptions = asked::admission(csv);
+    let hooks = descriptions.all(|description| {
+        let mut found = seen.hooks.iter().filter(|it| {
+            it.is.labels.get(names::WEBHOOK_GENERATE_NAME) == Some(&description.generate_name)
+        });
+        let (Some(hook), None) = (found.next(), found.next()) else { return false };
+        let wanted = objects::webhook(csv, description, &selector, None);
+        hook.mutating == super::seen::is_mutating(&description.kind)
+            && hook.is.labels.get(names::WEBHOOK_HASH) == Some(&asked::fingerprint(description))
+            && is_covered(&hook.is, &wanted)
+            && trusts(&description.deployment_name, &hook.is.authorities)
+    });
+    let listed = seen.hooks.len() == asked::admission(csv).count();
+    let conversions = asked::converters(csv).all(|description| {
+        description.conversion_crds.iter().all(|name| {
+            let found = observed.crds.get(name).and_then(|it| it.conversion.as_ref());
+            found.is_some_and(|it| {
+                objects::is_conversion(csv, description, it)
+                    && trusts(&description.deployment_name, &it.authorities)
+            })
+        })
+    });
+    let apis = asked::apis(csv).iter().all(|api| {
+        seen.apis.get(&api.name).is_some_and(|it| trusts(&api.deployment, &it.authorities))
+    });
+    hooks && listed && conversions && apis
+}
+
+fn is_covered(found: &Configuration, wanted: &Value) -> bool {
+    matches!(found.webhooks.as_slice(), [one] if covers(one, wanted))
+}
+
+/// Whether a value has everything that is wanted; what the server adds by default does not count. An
+/// empty object wants an empty one: selectors are of this kind.
+pub(crate) fn covers(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            (!wanted.is_empty() || live.is_empty())
+                && wanted
+                    .iter()
+                    .all(|(key, value)| live.get(key).is_some_and(|it| covers(it, value)))
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(a, b)| covers(a, b))
+        }
+        (live, wanted) => live == wanted,
+    }
+}

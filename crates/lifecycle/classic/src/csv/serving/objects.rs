@@ -1,0 +1,260 @@
+//! The objects around a server, as they should be.
+
+use super::asked::{self, OwnedApi, Server};
+use super::certificate::{self, Made};
+use super::seen::{self, Conversion};
+use crate::permissions;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Map, Value, json};
+
+/// Where the role lies that lets servers of APIs see who may call them.
+pub(super) const SYSTEM: &str = "kube-system";
+/// That role.
+const AUTHENTICATION_READER: &str = "extension-apiserver-authentication-reader";
+/// The cluster role that lets servers ask who somebody is and what they may do.
+const DELEGATOR: &str = "system:auth-delegator";
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Annotation of Secrets: who answers for the certificate in it.
+const OWNING_COMPONENT: &str = "openshift.io/owning-component";
+
+/// The binding of a server to the role of delegators.
+pub(super) fn delegator(service: &str) -> String {
+    format!("{service}-{DELEGATOR}")
+}
+
+/// The binding of a server to the role of readers.
+pub(super) fn reader(service: &str) -> String {
+    format!("{service}-auth-reader")
+}
+
+/// An object of a version in its own namespace.
+fn owned(csv: &ClusterServiceVersion, resource: &Resource, name: &str) -> Object {
+    let metadata = &csv.metadata;
+    let mut object = Object::new(&resource.gvk(), name);
+    object.set(&["metadata", "namespace"], metadata.namespace.as_str().into());
+    object.set_label(names::MANAGED, names::MANAGED_VALUE);
+    object.set(
+        &["metadata", "ownerReferences"],
+        json!([permissions::csv_owner(&metadata.name, &metadata.uid)]),
+    );
+    object
+}
+
+/// An object of a version elsewhere: labels say whose it is.
+fn labelled(csv: &ClusterServiceVersion, resource: &Resource, name: &str) -> Object {
+    let mut object = Object::new(&resource.gvk(), name);
+    object.set(&["metadata", "labels"], Value::Object(labels(csv)));
+    object
+}
+
+fn labels(csv: &ClusterServiceVersion) -> Map<String, Value> {
+    let metadata = &csv.metadata;
+    let mut labels = permissions::owner_labels(&csv.kind, &metadata.namespace, &metadata.name);
+    labels.insert(names::MANAGED.to_owned(), names::MANAGED_VALUE.into());
+    labels
+}
+
+pub(super) fn service(csv: &ClusterServiceVersion, server: &Server) -> Object {
+    let mut object = owned(csv, &known::SERVICE, &server.service());
+    object.set(&["spec", "ports"], server.ports.clone().into());
+    object.set(&["spec", "selector"], server.selector.clone());
+    object
+}
+
+pub(super) fn secret(csv: &ClusterServiceVersion, server: &Server, made: &Made) -> Object {
+    let mut object = owned(csv, &known::SECRET, &server.secret());
+    object.set_annotation(names::CA_HASH, certificate::hash(made.authority.as_bytes()));
+    object.set_annotation(OWNING_COMPONENT, "Operator Framework / operator-lifecycle-manager");
+    object.set(&["type"], "kubernetes.io/tls".into());
+    let encode = |text: &str| STANDARD.encode(text);
+    object.set(
+        &["data"],
+        json!({
+            certificate::AUTHORITY: encode(&made.authority),
+            certificate::CERTIFICATE: encode(&made.certificate),
+            certificate::KEY: encode(&made.key),
+        }),
+    );
+    object
+}
+
+/// The role that lets the pods read the Secret, and its binding.
+pub(super) fn secret_rights(
+    csv: &ClusterServiceVersion,
+    server: &Server,
+) -> [(Resource, Object); 2] {
+    let name = server.secret();
+    let mut role = owned(csv, &known::ROLE, &name);
+    role.set(
+        &["rules"],
+        json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}]),
+    );
+    let mut binding = owned(csv, &known::ROLE_BINDING, &name);
+    bind(&mut binding, csv, server, "Role", &name);
+    [(known::ROLE, role), (known::ROLE_BINDING, binding)]
+}
+
+/// The bindings that let the server judge its callers.
+pub(super) fn caller_rights(
+    csv: &ClusterServiceVersion,
+    server: &Server,
+) -> [(Resource, Object); 2] {
+    let service = server.service();
+    let mut asks = labelled(csv, &known::CLUSTER_ROLE_BINDING, &delegator(&service));
+    bind(&mut asks, csv, server, "ClusterRole", DELEGATOR);
+    let mut reads = labelled(csv, &known::ROLE_BINDING, &reader(&service));
+    reads.set(&["metadata", "namespace"], SYSTEM.into());
+    bind(&mut reads, csv, server, "Role", AUTHENTICATION_READER);
+    [(known::CLUSTER_ROLE_BINDING, asks), (known::ROLE_BINDING, reads)]
+}
+
+fn bind(
+    binding: &mut Object,
+    csv: &ClusterServiceVersion,
+    server: &Server,
+    kind: &str,
+    role: &str,
+) {
+    binding.set(&["roleRef"], json!({"apiGroup": RBAC, "kind": kind, "name": role}));
+    binding.set(
+        &["subjects"],
+        json!([{
+            "kind": "ServiceAccount", "name": server.account, "namespace": csv.metadata.namespace,
+        }]),
+    );
+}
+
+pub(super) fn api_service(csv: &ClusterServiceVersion, api: &OwnedApi, bundle: &str) -> Object {
+    let mut object = labelled(csv, &known::API_SERVICE, &api.name);
+    object.set(
+        &["spec"],
+        json!({
+            "group": api.group, "version": api.version,
+            "groupPriorityMinimum": 2000, "versionPriority": 15,
+            "caBundle": STANDARD.encode(bundle),
+            "service": {
+                "namespace": csv.metadata.namespace, "name": asked::service(&api.deployment),
+                "port": api.port,
+            },
+        }),
+    );
+    object
+}
+
+/// The namespaces whose requests the webhooks of a group's members are asked about.
+pub(super) fn namespaces(group: &OperatorGroup) -> Value {
+    if !group.spec.target_namespaces.is_empty() {
+        let label = format!("{}{}", names::OPERATOR_GROUP_UID_PREFIX, group.metadata.uid);
+        return json!({"matchLabels": {label: ""}});
+    }
+    let selector = serde_json::to_value(&group.spec.selector).unwrap_or_default();
+    if selector.is_object() { selector } else { json!({}) }
+}
+
+/// The resource of a webhook's configuration.
+pub(super) const fn configuration_of(mutating: bool) -> Resource {
+    if mutating {
+        known::MUTATING_WEBHOOK_CONFIGURATION
+    } else {
+        known::VALIDATING_WEBHOOK_CONFIGURATION
+    }
+}
+
+/// The configuration of a webhook, without a name.
+pub(super) fn configuration(
+    csv: &ClusterServiceVersion,
+    description: &WebhookDescription,
+    group: &OperatorGroup,
+    bundle: &str,
+) -> Object {
+    let resource = configuration_of(seen::is_mutating(&description.kind));
+    let mut object = labelled(csv, &resource, "");
+    object.remove(&["metadata", "name"]);
+    object.set(&["metadata", "generateName"], format!("{}-", description.generate_name).into());
+    object.set_label(names::WEBHOOK_GENERATE_NAME, description.generate_name.as_str());
+    object.set_label(names::WEBHOOK_HASH, asked::fingerprint(description));
+    let webhook = webhook(csv, description, &namespaces(group), Some(bundle));
+    object.set(&["webhooks"], json!([webhook]));
+    object
+}
+
+/// One webhook of a configuration. What its description leaves open, the API server fills in.
+pub(super) fn webhook(
+    csv: &ClusterServiceVersion,
+    description: &WebhookDescription,
+    namespaces: &Value,
+    bundle: Option<&str>,
+) -> Value {
+    let mut client = client(csv, description, description.webhook_path.as_deref());
+    if let Some(bundle) = bundle {
+        client["caBundle"] = STANDARD.encode(bundle).into();
+    }
+    let mut webhook = json!({
+        "name": description.generate_name,
+        "admissionReviewVersions": description.admission_review_versions,
+        "clientConfig": client,
+        "namespaceSelector": namespaces,
+        "objectSelector": {},
+    });
+    let mut set = |field: &str, value: Option<Value>| {
+        if let Some(value) = value.filter(|it| !it.is_null()) {
+            webhook[field] = value;
+        }
+    };
+    let text = |value: &Option<String>| value.as_deref().map(Value::from);
+    set("sideEffects", text(&description.side_effects));
+    set("failurePolicy", text(&description.failure_policy));
+    set("matchPolicy", text(&description.match_policy));
+    set("timeoutSeconds", description.timeout_seconds.map(Value::from));
+    set("objectSelector", description.object_selector.clone());
+    if !description.rules.is_empty() {
+        set("rules", Some(description.rules.clone().into()));
+    }
+    if seen::is_mutating(&description.kind) {
+        set("reinvocationPolicy", text(&description.reinvocation_policy));
+    }
+    webhook
+}
+
+fn client(csv: &ClusterServiceVersion, it: &WebhookDescription, path: Option<&str>) -> Value {
+    let port = if it.container_port > 0 { it.container_port } else { 443 };
+    let mut service = json!({
+        "namespace": csv.metadata.namespace, "name": asked::service(&it.deployment_name), "port": port,
+    });
+    if let Some(path) = path {
+        service["path"] = path.into();
+    }
+    json!({"service": service})
+}
+
+/// How objects of a definition are converted by a webhook.
+pub(super) fn conversion(
+    csv: &ClusterServiceVersion,
+    description: &WebhookDescription,
+    bundle: &str,
+) -> Value {
+    let path = description.webhook_path.as_deref().unwrap_or("/");
+    let mut client = client(csv, description, Some(path));
+    client["caBundle"] = STANDARD.encode(bundle).into();
+    json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": client,
+        "conversionReviewVersions": description.admission_review_versions,
+    }})
+}
+
+/// Whether objects are converted in this way, whoever is trusted.
+pub(super) fn is_conversion(
+    csv: &ClusterServiceVersion,
+    description: &WebhookDescription,
+    found: &Conversion,
+) -> bool {
+    let service = asked::service(&description.deployment_name);
+    let port = if description.container_port > 0 { description.container_port } else { 443 };
+    found.service == (csv.metadata.namespace.clone(), service)
+        && found.path == description.webhook_path.as_deref().unwrap_or("/")
+        && found.port == port
+        && found.reviews == description.admission_review_versions
+}

@@ -1,0 +1,123 @@
+//! How pods get at the certificate of their server.
+
+use super::asked;
+use mainstay_api::names;
+use mainstay_object::Object;
+use serde_json::{Map, Value, json};
+
+/// Name of a volume, where it is mounted, and the names of certificate and key in it.
+const VOLUMES: [(&str, &str, [&str; 2]); 2] = [
+    ("apiservice-cert", "/apiserver.local.config/certificates", ["apiserver.crt", "apiserver.key"]),
+    ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", ["tls.crt", "tls.key"]),
+];
+const TEMPLATE: [&str; 2] = ["spec", "template"];
+
+/// Puts the certificate of a Deployment into its pods, at the places of servers of APIs and of webhooks.
+/// The hash of its authority is on the pods, so that they are replaced with it.
+///
+/// An author may mount the volumes elsewhere. What was mounted where they are mounted gives way.
+pub(crate) fn mount(deployment: &mut Object, authority: &str) {
+    let secret = asked::secret(deployment.name());
+    let path = |rest: &[&'static str]| [&TEMPLATE, rest].concat();
+    let Some(Value::Object(mut pod)) = deployment.remove(&path(&["spec"])) else { return };
+    let account = pod.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default();
+    if account.is_empty() {
+        pod.insert("serviceAccountName".to_owned(), "default".into());
+    }
+    for (name, place, [certificate, key]) in VOLUMES {
+        let volume = json!({"name": name, "secret": {"secretName": secret, "items": [
+            {"key": super::certificate::CERTIFICATE, "path": certificate},
+            {"key": super::certificate::KEY, "path": key},
+        ]}});
+        change(&mut pod, "volumes", |volumes| {
+            match volumes.iter_mut().find(|it| it["name"] == name) {
+                Some(old) => *old = volume,
+                None => volumes.push(volume),
+            }
+        });
+        let mount = json!({"name": name, "mountPath": place});
+        let add = |mounts: &mut Vec<Value>| {
+            let fits = |it: &&mut Value| it["name"] == name || it["mountPath"] == place;
+            match mounts.iter_mut().find(fits) {
+                Some(own) if own["name"] == name => {}
+                Some(old) => *old = mount.clone(),
+                None => mounts.push(mount.clone()),
+            }
+        };
+        change(&mut pod, "containers", |containers| {
+            for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+                change(container, "volumeMounts", add);
+            }
+        });
+    }
+    deployment.set(&path(&["spec"]), Value::Object(pod));
+    deployment.set(&path(&["metadata", "annotations", names::CA_HASH]), authority.into());
+}
+
+/// Changes a list of some fields, which may be absent.
+fn change(fields: &mut Map<String, Value>, name: &str, edit: impl FnOnce(&mut Vec<Value>)) {
+    let mut items = match fields.remove(name) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    edit(&mut items);
+    if !items.is_empty() {
+        fields.insert(name.to_owned(), Value::Array(items));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // ids: APS-07 APS-08 WHK-04
+    #[test]
+    fn both_volumes_are_mounted_unless_the_author_did_and_push_away_what_was_there() {
+        let mut it = Object::from_value(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d.x"},
+            "spec": {"template": {"spec": {
+                "volumes": [{"name": "webhook-cert", "emptyDir": {}}, {"name": "own", "emptyDir": {}}],
+                "containers": [
+                    {"name": "a", "volumeMounts": [
+                        {"name": "own", "mountPath": "/apiserver.local.config/certificates"},
+                        {"name": "webhook-cert", "mountPath": "/here"},
+                    ]},
+                    {"name": "b"},
+                ],
+            }}},
+        }))
+        .unwrap();
+        mount(&mut it, "h");
+        let once = it.clone();
+        mount(&mut it, "h");
+        assert_eq!(it, once);
+        let pod = it.get(&["spec", "template", "spec"]).unwrap();
+        let names: Vec<&str> = pod["volumes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["webhook-cert", "own", "apiservice-cert"]);
+        assert_eq!(pod["volumes"][0]["secret"]["secretName"], "d-x-service-cert");
+        assert_eq!(
+            pod["volumes"][2]["secret"]["items"],
+            json!([{"key": "tls.crt", "path": "apiserver.crt"}, {"key": "tls.key", "path": "apiserver.key"}])
+        );
+        let usual = "/apiserver.local.config/certificates";
+        assert_eq!(
+            pod["containers"][0]["volumeMounts"],
+            json!([{"name": "apiservice-cert", "mountPath": usual}, {"name": "webhook-cert", "mountPath": "/here"}])
+        );
+        assert_eq!(
+            pod["containers"][1]["volumeMounts"],
+            json!([
+                {"name": "apiservice-cert", "mountPath": usual},
+                {"name": "webhook-cert", "mountPath": "/tmp/k8s-webhook-server/serving-certs"},
+            ])
+        );
+        assert_eq!(pod["serviceAccountName"], "default");
+        let annotations = it.get(&["spec", "template", "metadata", "annotations"]);
+        assert_eq!(annotations, Some(&json!({"olmcahash": "h"})));
+    }
+}

@@ -1,0 +1,279 @@
+//! What is there of what versions serve: projections for caches, and all of it for one version.
+
+use super::asked;
+use super::certificate::{self, Certified};
+use crate::context::Caches;
+use crate::csv::observe::is_owner;
+use crate::facts;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use mainstay_api::{ClusterServiceVersion, WebhookKind, names};
+use mainstay_client::Cache;
+use mainstay_object::{NamespacedName, Object, OwnerReference};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const END: &str = "-----END CERTIFICATE-----";
+/// The label of APIServices that the API server makes for definitions.
+const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// The certificates of a text in PEM, each as a text of its own.
+pub(crate) fn blocks(pem: &str) -> Vec<String> {
+    let block = |rest: &str| {
+        let inside = rest.split_once(END)?.0;
+        Some(format!("{BEGIN}{inside}{END}\n"))
+    };
+    pem.split(BEGIN).skip(1).filter_map(block).collect()
+}
+
+/// The authorities of a `caBundle`, each as its SHA-256.
+fn authorities(bundle: Option<&Value>) -> Vec<String> {
+    let text = bundle.and_then(Value::as_str).unwrap_or_default();
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let blocks = blocks(&String::from_utf8_lossy(&bytes));
+    blocks.iter().map(|it| certificate::hash(it.as_bytes())).collect()
+}
+
+fn labels(object: &Object) -> BTreeMap<String, String> {
+    object.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What decisions read of an APIService.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ApiService {
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Whether the API server made it for a definition.
+    pub(crate) automanaged: bool,
+    pub(crate) available: bool,
+    /// Since when it is available, or not.
+    pub(crate) since: Option<Timestamp>,
+    /// Namespace and name of the Service.
+    pub(crate) service: Option<(String, String)>,
+    pub(crate) authorities: Vec<String>,
+}
+
+impl ApiService {
+    pub(crate) fn of(object: &Object) -> Self {
+        let condition = object
+            .array(&["status", "conditions"])
+            .iter()
+            .find(|it| text(it, "type") == "Available");
+        Self {
+            labels: labels(object),
+            automanaged: object.label(AUTOMANAGED).is_some(),
+            available: condition.is_some_and(|it| text(it, "status") == "True"),
+            since: condition.and_then(|it| text(it, "lastTransitionTime").parse().ok()),
+            service: object
+                .get(&["spec", "service"])
+                .map(|it| (text(it, "namespace").to_owned(), text(it, "name").to_owned())),
+            authorities: authorities(object.get(&["spec", "caBundle"])),
+        }
+    }
+
+    /// The version that owns it, by its labels.
+    pub(crate) fn owner(&self) -> Option<NamespacedName> {
+        let label = |key: &str| self.labels.get(key).map(String::as_str);
+        Some(NamespacedName::new(label(names::OWNER_NAMESPACE)?, label(names::OWNER)?))
+    }
+}
+
+/// What decisions read of a webhook configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Configuration {
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Its webhooks, without the authorities.
+    pub(crate) webhooks: Vec<Value>,
+    pub(crate) authorities: Vec<String>,
+}
+
+impl Configuration {
+    /// None for a configuration that no version can own.
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let labels = labels(object);
+        labels.get(names::WEBHOOK_GENERATE_NAME)?;
+        let mut webhooks = object.array(&["webhooks"]).to_vec();
+        let mut all = Vec::new();
+        for client in webhooks.iter_mut().filter_map(|it| it.get_mut("clientConfig")) {
+            let bundle = client.as_object_mut().and_then(|it| it.remove("caBundle"));
+            all.extend(authorities(bundle.as_ref()));
+        }
+        Some(Self { labels, webhooks, authorities: all })
+    }
+}
+
+/// How objects of a definition are converted, if a Service does it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Conversion {
+    /// Namespace and name of the Service.
+    pub(crate) service: (String, String),
+    pub(crate) path: String,
+    pub(crate) port: i64,
+    pub(crate) reviews: Vec<String>,
+    pub(crate) authorities: Vec<String>,
+}
+
+impl Conversion {
+    pub(crate) fn of(crd: &Object) -> Option<Self> {
+        let webhook = crd.get(&["spec", "conversion", "webhook"])?;
+        let client = webhook.get("clientConfig")?;
+        let service = client.get("service")?;
+        let reviews = webhook.get("conversionReviewVersions").and_then(Value::as_array);
+        Some(Self {
+            service: (text(service, "namespace").to_owned(), text(service, "name").to_owned()),
+            path: text(service, "path").to_owned(),
+            port: service.get("port").and_then(Value::as_i64).unwrap_or(443),
+            reviews: reviews
+                .into_iter()
+                .flatten()
+                .filter_map(|it| it.as_str().map(str::to_owned))
+                .collect(),
+            authorities: authorities(client.get("caBundle")),
+        })
+    }
+}
+
+/// What decisions read of a Service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Service {
+    pub(crate) owners: Vec<OwnerReference>,
+    pub(crate) ports: Vec<Value>,
+    pub(crate) selector: Value,
+}
+
+impl Service {
+    /// None for one that is in front of no Deployment of a version, by its name.
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        object.name().ends_with("-service").then(|| Self {
+            owners: object.owner_references(),
+            ports: object.array(&["spec", "ports"]).to_vec(),
+            selector: object.get(&["spec", "selector"]).cloned().unwrap_or_default(),
+        })
+    }
+}
+
+/// The kind of a webhook that is asked about requests.
+pub(crate) const fn is_mutating(kind: &WebhookKind) -> bool {
+    matches!(kind, WebhookKind::Mutating)
+}
+
+/// A webhook configuration of a version.
+#[derive(Clone, Debug)]
+pub(crate) struct Hook {
+    pub(crate) name: String,
+    pub(crate) mutating: bool,
+    pub(crate) is: Arc<Configuration>,
+}
+
+/// What is there for one version that serves something.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Certificates by Deployment.
+    pub(crate) certificates: BTreeMap<String, Arc<Certified>>,
+    /// By name.
+    pub(crate) services: BTreeMap<String, Arc<Service>>,
+    /// By name.
+    pub(crate) apis: BTreeMap<String, Arc<ApiService>>,
+    /// APIServices that belong to somebody who is there and whom the version does not follow.
+    pub(crate) foreign: BTreeSet<String>,
+    /// Its webhook configurations, by name.
+    pub(crate) hooks: Vec<Hook>,
+}
+
+impl Seen {
+    /// The hash of the authority of each certificate that is there, by Deployment.
+    pub(crate) fn authorities(&self) -> BTreeMap<String, String> {
+        let of = |(deployment, it): (&String, &Arc<Certified>)| {
+            (deployment.clone(), it.authority.clone())
+        };
+        self.certificates.iter().map(of).collect()
+    }
+}
+
+/// What is there for a version. `peers` are the other ones of its namespace.
+pub(crate) fn observe(
+    caches: &Caches,
+    csv: &ClusterServiceVersion,
+    peers: &BTreeMap<String, Arc<facts::Csv>>,
+) -> Seen {
+    let (namespace, name) = (csv.metadata.namespace.as_str(), csv.metadata.name.as_str());
+    let mut seen = Seen { hooks: hooks(caches, namespace, name), ..Seen::default() };
+    for server in asked::servers(csv) {
+        let at = |name: String| NamespacedName::new(namespace, name);
+        if let Some(found) = caches.certificates.get(&at(server.secret())) {
+            seen.certificates.insert(server.deployment.clone(), found);
+        }
+        if let Some(found) = caches.services.get(&at(server.service())) {
+            seen.services.insert(server.service(), found);
+        }
+    }
+    let chain = chain(csv, peers);
+    for api in asked::apis(csv) {
+        let key = NamespacedName::cluster(api.name.as_str());
+        let Some(found) = caches.api_services.get(&key) else { continue };
+        let foreign = found.owner().is_some_and(|owner| {
+            let follows = *owner.namespace == *namespace && chain.contains(&*owner.name);
+            !follows && caches.csvs.get(&owner).is_some_and(|it| !it.is_copy())
+        });
+        if foreign || found.automanaged {
+            seen.foreign.insert(api.name.clone());
+        }
+        seen.apis.insert(api.name, found);
+    }
+    seen
+}
+
+/// The webhook configurations of a version.
+pub(crate) fn hooks(caches: &Caches, namespace: &str, name: &str) -> Vec<Hook> {
+    let mut all = Vec::new();
+    let mut add = |cache: &Cache<Configuration>, mutating| {
+        for (key, is) in cache.list(None) {
+            if is_owner(&is.labels, namespace, name) {
+                all.push(Hook { name: key.name.to_string(), mutating, is });
+            }
+        }
+    };
+    add(&caches.validating, false);
+    add(&caches.mutating, true);
+    all
+}
+
+/// The version and those that it follows, directly or not.
+fn chain<'a>(
+    csv: &'a ClusterServiceVersion,
+    peers: &'a BTreeMap<String, Arc<facts::Csv>>,
+) -> BTreeSet<&'a str> {
+    let mut all: BTreeSet<&str> = [csv.metadata.name.as_str()].into();
+    let mut next = csv.spec.replaces.as_str();
+    while !next.is_empty() && all.insert(next) {
+        next = peers.get(next).map_or("", |it| it.replaces.as_str());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_authority_of_a_bundle_counts_by_itself() {
+        let one = format!("{BEGIN}\nQQ==\n{END}\n");
+        let two = format!("{BEGIN}\nQg==\n{END}\n");
+        assert_eq!(blocks(&format!("{one}# more\n{two}")), [one.clone(), two]);
+        let object = Object::from_value(json!({
+            "metadata": {"name": "x", "labels": {names::WEBHOOK_GENERATE_NAME: "x"}},
+            "webhooks": [{"name": "x", "clientConfig": {"caBundle": STANDARD.encode(&one)}}],
+        }))
+        .unwrap();
+        let it = Configuration::of(&object).unwrap();
+        assert_eq!(it.authorities, [certificate::hash(one.as_bytes())]);
+        assert_eq!(it.webhooks, [json!({"name": "x", "clientConfig": {}})]);
+    }
+}

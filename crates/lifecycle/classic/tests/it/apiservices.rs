@@ -1,0 +1,164 @@
+//! APIs that operators serve themselves.
+
+use crate::webhooks::edit_csv;
+use crate::world::{World, csv, namespace};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_client::DeleteOptions;
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+const API: &str = "v1.api.example.com";
+
+/// An API of the Deployment `anvil`, twice: for two kinds of one group and version.
+fn owned() -> Value {
+    let of = |kind: &str, plural: &str| {
+        json!({
+            "group": "api.example.com", "version": "v1", "kind": kind, "name": plural,
+            "deploymentName": "anvil", "containerPort": 5443,
+        })
+    };
+    json!([of("Forge", "forges"), of("Hearth", "hearths")])
+}
+
+fn publish(world: &World, versions: &[&str], edit: impl Fn(&mut Value)) {
+    world.publish_edited(versions, |_, bundle| {
+        edit_csv(bundle, |csv| {
+            csv["spec"]["apiservicedefinitions"] = json!({"owned": owned()});
+            edit(csv);
+        });
+    });
+}
+
+async fn world(versions: &[&str], edit: impl Fn(&mut Value)) -> World {
+    let world = World::start(&[]).await;
+    publish(&world, versions, edit);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world
+}
+
+// ids: APS-01 APS-02 APS-06 APS-07 AT-CSV-03 E040 E041
+#[tokio::test]
+async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
+    let world = world(&["1.0.0"], |_| ()).await;
+    let first = world.succeeded("anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
+    let secret = cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap();
+    assert_eq!(secret.str(&["type"]), Some("kubernetes.io/tls"));
+    assert_eq!(api.get(&["spec", "caBundle"]), secret.get(&["data", "olmCAKey"]));
+    assert_eq!(
+        api.get(&["spec", "service"]),
+        Some(&json!({"name": "anvil-service", "namespace": "team", "port": 5443}))
+    );
+    assert_eq!(api.label("olm.owner"), Some("anvil.v1.0.0"));
+    let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
+    assert_eq!(service.array(&["spec", "ports"]).len(), 1);
+    assert_eq!(service.get(&["spec", "selector"]), Some(&json!({"app": "anvil"})));
+    for (resource, namespace, name) in [
+        (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
+        (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
+    ] {
+        let found = cluster.get(resource, namespace, name).await.unwrap();
+        let subject = json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]);
+        assert_eq!(found.get(&["subjects"]), Some(&subject));
+    }
+    world.left_alone().await;
+
+    // An API that somebody deletes fails its version, which is installed again.
+    let options = DeleteOptions::default();
+    cluster.delete(&known::API_SERVICE, None, API, &options).await.unwrap();
+    let mended = |it: &Object| {
+        let all = it.array(&["status", "conditions"]);
+        let has = |reason: &str| all.iter().any(|it| it["reason"] == reason);
+        has("APIServiceResourceIssue")
+            && has("APIServiceResourcesNeedReinstall")
+            && it.str(&["status", "phase"]) == Some("Succeeded")
+    };
+    let csv = &CLUSTER_SERVICE_VERSION;
+    let now = world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", mended).await;
+    assert_eq!(first.get(&["status", "certsRotateAt"]), now.get(&["status", "certsRotateAt"]));
+
+    publish(&world, &["1.0.0", "1.1.0"], |_| ());
+    world.succeeded("anvil.v1.1.0").await;
+    world.cluster.wait_gone(csv, Some("team"), "anvil.v1.0.0").await;
+    let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
+    assert_eq!(api.label("olm.owner"), Some("anvil.v1.1.0"));
+    assert_eq!(api.get(&["spec", "caBundle"]), secret.get(&["data", "olmCAKey"]));
+    world.left_alone().await;
+
+    for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.1.0")] {
+        cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
+    }
+    world.cluster.wait_gone(csv, Some("team"), "anvil.v1.1.0").await;
+    world.cluster.wait_gone(&known::API_SERVICE, None, API).await;
+}
+
+// ids: APS-05 AT-CSV-02
+#[tokio::test]
+async fn an_api_without_its_deployment_is_waited_for() {
+    let world = world(&["1.0.0"], |csv| {
+        for it in csv["spec"]["apiservicedefinitions"]["owned"].as_array_mut().unwrap() {
+            it["deploymentName"] = "nobody".into();
+        }
+    })
+    .await;
+    let csv = world.version("anvil.v1.0.0", "Pending", "RequirementsNotMet").await;
+    let found = csv.array(&["status", "requirementStatus"]);
+    let api = found.iter().find(|it| it["kind"] == "APIService").unwrap();
+    assert_eq!(api["name"], API);
+    assert_eq!(api["status"], "DeploymentNotFound");
+    world.left_alone().await;
+}
+
+#[tokio::test]
+async fn a_version_whose_server_does_not_answer_is_not_installed() {
+    let world = world(&["1.0.0"], |csv| {
+        let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0];
+        deployment["spec"]["template"]["metadata"]["annotations"] = json!({ANSWERS: "false"});
+    })
+    .await;
+    let csv = world.version("anvil.v1.0.0", "Installing", "InstallWaiting").await;
+    assert_eq!(csv.str(&["status", "message"]), Some("apiServices not installed"));
+}
+
+/// Annotation of simulated pods: whether they answer.
+const ANSWERS: &str = "mainstay.dev/answers";
+
+// ids: E041
+#[tokio::test]
+async fn an_api_belongs_to_one_version_until_that_is_gone() {
+    let world = world(&["1.0.0"], |_| ()).await;
+    world.succeeded("anvil.v1.0.0").await;
+    namespace(&world.cluster, "other", "").await;
+    let cluster = world.cluster.cluster();
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "other"}, "spec": {"targetNamespaces": ["other"]},
+    });
+    world.cluster.apply(Object::from_value(group).unwrap()).await;
+    let mut rival = csv("1.0.0", None);
+    rival["metadata"]["namespace"] = "other".into();
+    let spec = &mut rival["spec"];
+    spec["apiservicedefinitions"] = json!({"owned": owned()});
+    spec["customresourcedefinitions"] = json!({});
+    spec["install"]["spec"]["permissions"] = json!([]);
+    world.cluster.apply(Object::from_value(rival).unwrap()).await;
+    let at = |phase: &'static str, reason: &'static str| {
+        let csv = &CLUSTER_SERVICE_VERSION;
+        world.cluster.wait_for(csv, Some("other"), "anvil.v1.0.0", move |it| {
+            it.str(&["status", "phase"]) == Some(phase)
+                && it.str(&["status", "reason"]) == Some(reason)
+        })
+    };
+    let refused = at("Failed", "OwnerConflict").await;
+    assert_eq!(refused.str(&["status", "message"]), Some("unable to adopt APIService"));
+    world.left_alone().await;
+    for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.0.0")] {
+        let options = DeleteOptions::default();
+        cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
+    }
+    at("Succeeded", "InstallSucceeded").await;
+    let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
+    assert_eq!(api.label("olm.owner.namespace"), Some("other"));
+}

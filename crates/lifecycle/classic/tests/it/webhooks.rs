@@ -1,0 +1,351 @@
+//! Webhooks of operators: what is installed for them, and what becomes of their certificates.
+
+use crate::world::{World, crd, namespace};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_client::{DeleteOptions, Patch, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+/// A webhook of the Deployment `anvil`.
+fn hook(kind: &str, name: &str) -> Value {
+    json!({
+        "type": kind, "generateName": name, "deploymentName": "anvil", "targetPort": 9443,
+        "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "webhookPath": "/hook",
+    })
+}
+
+/// One that is asked about anvils.
+pub(crate) fn admission(kind: &str, name: &str) -> Value {
+    let mut hook = hook(kind, name);
+    hook["rules"] = json!([{
+        "apiGroups": ["forge.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["anvils"],
+    }]);
+    hook
+}
+
+/// Changes the version in a bundle.
+pub(crate) fn edit_csv(bundle: &mut Value, edit: impl Fn(&mut Value)) {
+    edit_objects(bundle, |object| {
+        if object["kind"] == "ClusterServiceVersion" {
+            edit(object);
+        }
+    });
+}
+
+fn edit_objects(bundle: &mut Value, edit: impl Fn(&mut Value)) {
+    let properties = bundle["properties"].as_array_mut().unwrap();
+    for property in properties.iter_mut().filter(|it| it["type"] == "olm.bundle.object") {
+        let data = property["value"]["data"].as_str().unwrap();
+        let mut object: Value = serde_json::from_slice(&BASE64.decode(data).unwrap()).unwrap();
+        edit(&mut object);
+        property["value"]["data"] = BASE64.encode(object.to_string()).into();
+    }
+}
+
+/// A world with versions that have these webhooks, and a Subscription.
+async fn world(versions: &[&str], hooks: &Value) -> World {
+    let world = World::start(&[]).await;
+    publish(&world, versions, hooks);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world
+}
+
+fn publish(world: &World, versions: &[&str], hooks: &Value) {
+    world.publish_edited(versions, |_, bundle| {
+        edit_csv(bundle, |csv| csv["spec"]["webhookdefinitions"] = hooks.clone());
+    });
+}
+
+async fn all(world: &World, mutating: bool) -> Vec<Object> {
+    let resource = if mutating {
+        known::MUTATING_WEBHOOK_CONFIGURATION
+    } else {
+        known::VALIDATING_WEBHOOK_CONFIGURATION
+    };
+    world.cluster.cluster().list(&resource, None, &Default::default()).await.unwrap().items
+}
+
+async fn secret(world: &World) -> Object {
+    let found = world.cluster.cluster().get(&known::SECRET, Some("team"), "anvil-service-cert");
+    found.await.unwrap()
+}
+
+fn history(csv: &Object) -> Vec<String> {
+    csv.array(&["status", "conditions"])
+        .iter()
+        .map(|it| format!("{}/{}", it["phase"].as_str().unwrap(), it["reason"].as_str().unwrap()))
+        .filter(|it| it != "Installing/InstallWaiting" && it != "Pending/RequirementsNotMet")
+        .collect()
+}
+
+/// Waits until the one validating configuration trusts the authority of the Secret, and nobody else.
+async fn trusted(world: &World) -> Object {
+    let authority = secret(world).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
+    let good = move |all: &[&Object]| matches!(all, [one] if one.array(&["webhooks"])[0]["clientConfig"]["caBundle"] == authority.as_str());
+    let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
+    world.cluster.wait_for_all(selection, good).await.remove(0)
+}
+
+// ids: WHK-01 WHK-02 WHK-03 WHK-04
+#[tokio::test]
+async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
+    let hooks = json!([
+        admission("ValidatingAdmissionWebhook", "v.example.com"),
+        admission("MutatingAdmissionWebhook", "m.example.com"),
+    ]);
+    let world = world(&["1.0.0"], &hooks).await;
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    assert!(csv.str(&["status", "certsLastUpdated"]).is_some());
+    assert!(csv.str(&["status", "certsRotateAt"]).is_some());
+
+    let cluster = world.cluster.cluster();
+    let group = cluster.get(&OPERATOR_GROUP, Some("team"), "og").await.unwrap();
+    let selector = json!({"matchLabels": {format!("olm.operatorgroup.uid/{}", group.uid()): ""}});
+    for mutating in [false, true] {
+        let found = all(&world, mutating).await;
+        assert_eq!(found.len(), 1);
+        let webhook = &found[0].array(&["webhooks"])[0];
+        assert_eq!(webhook["namespaceSelector"], selector);
+        let service = &webhook["clientConfig"]["service"];
+        assert_eq!(
+            *service,
+            json!({"name": "anvil-service", "namespace": "team", "path": "/hook", "port": 443})
+        );
+    }
+    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let hash = secret(&world).await.annotation("olmcahash").unwrap().to_owned();
+    let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+    assert_eq!(template["olmcahash"], hash.as_str());
+    let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
+    assert_eq!(service.array(&["spec", "ports"])[0]["targetPort"], 9443);
+    world.left_alone().await;
+
+    // Whatever somebody takes away comes back, and nobody is told of webhooks.
+    let old = trusted(&world).await;
+    for (resource, namespace, name) in [
+        (&known::VALIDATING_WEBHOOK_CONFIGURATION, None, old.name()),
+        (&known::SERVICE, Some("team"), "anvil-service"),
+        (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
+        (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
+    ] {
+        let uid = cluster.get(resource, namespace, name).await.unwrap().uid().to_owned();
+        let options = DeleteOptions::default();
+        cluster.ensure_deleted(resource, namespace, name, &options).await.unwrap();
+        if *resource == known::VALIDATING_WEBHOOK_CONFIGURATION {
+            assert_ne!(trusted(&world).await.uid(), uid);
+        } else {
+            world.cluster.wait_for(resource, namespace, name, move |it| it.uid() != uid).await;
+        }
+    }
+    let now = cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
+    assert_eq!(history(&now), history(&csv));
+
+    for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.0.0")] {
+        let options = DeleteOptions::default();
+        cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
+    }
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    assert!(all(&world, false).await.is_empty() && all(&world, true).await.is_empty());
+    for (resource, namespace, name) in [
+        (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
+        (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
+        (&known::SECRET, Some("team"), "anvil-service-cert"),
+        (&known::SERVICE, Some("team"), "anvil-service"),
+    ] {
+        world.cluster.wait_gone(resource, namespace, name).await;
+    }
+}
+
+// ids: E093
+#[tokio::test]
+async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_come() {
+    let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
+    let world = world(&["1.0.0"], &hooks).await;
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    let begun = history(&csv);
+    let hash = |it: &Object| it.annotation("olmcahash").unwrap_or_default().to_owned();
+    let first = hash(&secret(&world).await);
+    let cluster = world.cluster.cluster();
+    let options = DeleteOptions::default();
+    cluster.delete(&known::SECRET, Some("team"), "anvil-service-cert", &options).await.unwrap();
+    let rotated = |count: usize| {
+        move |it: &Object| {
+            let all = history(it);
+            all.iter().filter(|it| *it == "Pending/NeedsCertRotation").count() == count
+                && all.last().map(String::as_str) == Some("Succeeded/InstallSucceeded")
+        }
+    };
+    let wait = |count: usize| {
+        let csv = &CLUSTER_SERVICE_VERSION;
+        world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", rotated(count))
+    };
+    let csv = wait(1).await;
+    assert_eq!(
+        history(&csv)[begun.len()..],
+        [
+            "Pending/NeedsCertRotation",
+            "InstallReady/AllRequirementsMet",
+            "Installing/InstallSucceeded",
+            "Succeeded/InstallSucceeded",
+        ]
+    );
+    let second = hash(&secret(&world).await);
+    assert_ne!(first, second);
+    trusted(&world).await;
+
+    // The time of the status counts: past times at once, others by the clock.
+    for (count, seconds) in [(2, -1_000_000), (3, 2)] {
+        let at = world.cluster.clock().now() + jiff::SignedDuration::from_secs(seconds);
+        let at = at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let patch = Patch::Merge(json!({"status": {"certsRotateAt": at}}));
+        cluster
+            .patch_status(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0", &patch)
+            .await
+            .unwrap();
+        let csv = wait(count).await;
+        assert_ne!(csv.str(&["status", "certsRotateAt"]), Some(at.as_str()));
+        let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+        let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+        assert_eq!(template["olmcahash"], hash(&secret(&world).await).as_str());
+        trusted(&world).await;
+    }
+    world.left_alone().await;
+}
+
+// ids: E093
+#[tokio::test]
+async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
+    let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
+    let world = world(&["1.0.0"], &hooks).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let before = secret(&world).await;
+    let old = trusted(&world).await;
+    publish(&world, &["1.0.0", "1.1.0"], &hooks);
+    world.succeeded("anvil.v1.1.0").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let new = trusted(&world).await;
+    assert_ne!(old.uid(), new.uid());
+    assert_eq!(new.label("olm.owner"), Some("anvil.v1.1.0"));
+    let after = secret(&world).await;
+    assert_eq!(before.get(&["data"]), after.get(&["data"]));
+    let owners: Vec<String> = after.owner_references().into_iter().map(|it| it.name).collect();
+    assert_eq!(owners, ["anvil.v1.1.0"]);
+    world.left_alone().await;
+    assert_eq!(secret(&world).await.uid(), before.uid());
+}
+
+// ids: E093
+#[tokio::test]
+async fn the_selector_of_a_group_is_that_of_its_webhooks_and_all_namespaces_have_none() {
+    let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
+    let world = World::start(&[]).await;
+    publish(&world, &["1.0.0"], &hooks);
+    world.group_for("og", &[]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let selects = |wanted: Value| {
+        let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
+        world.cluster.wait_for_all(selection, move |all| {
+            matches!(all, [one] if one.array(&["webhooks"])[0]["namespaceSelector"] == wanted)
+        })
+    };
+    selects(json!({})).await;
+    namespace(&world.cluster, "chosen", "team: anvil").await;
+    let patch = Patch::Merge(json!({"spec": {"selector": {"matchLabels": {"team": "anvil"}}}}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &patch).await.unwrap();
+    selects(json!({"matchLabels": {"team": "anvil"}})).await;
+}
+
+/// A definition with two versions.
+fn two_versions() -> Value {
+    let mut crd = crd();
+    let mut second = crd["spec"]["versions"][0].clone();
+    second["name"] = "v2".into();
+    second["storage"] = false.into();
+    crd["spec"]["versions"].as_array_mut().unwrap().push(second);
+    crd
+}
+
+// ids: WHK-06
+#[tokio::test]
+async fn kinds_are_converted_by_a_webhook_until_their_version_goes() {
+    let world = World::start(&[]).await;
+    let mut converter = hook("ConversionWebhook", "c.example.com");
+    converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
+    let publish = |versions: &[&str]| {
+        world.publish_edited(versions, |_, bundle| {
+            edit_objects(bundle, |object| {
+                if object["kind"] == "CustomResourceDefinition" {
+                    *object = two_versions();
+                } else if object["kind"] == "ClusterServiceVersion" {
+                    object["spec"]["installModes"] =
+                        json!([{"type": "AllNamespaces", "supported": true}]);
+                    object["spec"]["webhookdefinitions"] = json!([converter]);
+                }
+            });
+        });
+    };
+    publish(&["1.0.0"]);
+    world.group_for("og", &[]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let crd = &known::CUSTOM_RESOURCE_DEFINITION;
+    let conversion = || async {
+        let found = cluster.get(crd, None, "anvils.forge.example.com").await.unwrap();
+        found.get(&["spec", "conversion"]).cloned().unwrap()
+    };
+    let authority = secret(&world).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
+    let wanted = json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"caBundle": authority, "service": {
+            "name": "anvil-service", "namespace": "team", "path": "/hook", "port": 443,
+        }},
+        "conversionReviewVersions": ["v1"],
+    }});
+    assert_eq!(conversion().await, wanted);
+    // It stays through an upgrade, at any moment.
+    publish(&["1.0.0", "1.1.0"]);
+    world.succeeded("anvil.v1.1.0").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    assert_eq!(conversion().await, wanted);
+    world.left_alone().await;
+    for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.1.0")] {
+        let options = DeleteOptions::default();
+        cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
+    }
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+    assert_eq!(conversion().await, json!({"strategy": "None"}));
+}
+
+// ids: WHK-06
+#[tokio::test]
+async fn who_serves_single_namespaces_converts_nothing() {
+    let mut converter = hook("ConversionWebhook", "c.example.com");
+    converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
+    let world = world(&["1.0.0"], &json!([converter])).await;
+    let csv = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
+    assert_eq!(
+        csv.str(&["status", "message"]),
+        Some(
+            "install strategy failed: unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces"
+        )
+    );
+    world.left_alone().await;
+}
+
+// ids: WHK-05
+#[tokio::test]
+async fn a_webhook_that_wants_everything_fails_its_version() {
+    let mut all = admission("ValidatingAdmissionWebhook", "v.example.com");
+    all["rules"][0]["apiGroups"] = json!(["*"]);
+    let world = world(&["1.0.0"], &json!([all])).await;
+    let csv = world.version("anvil.v1.0.0", "Failed", "InvalidWebhookDescription").await;
+    assert_eq!(csv.str(&["status", "message"]), Some("webhook rules cannot include all groups"));
+    world.left_alone().await;
+}
