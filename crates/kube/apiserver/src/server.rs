@@ -223,6 +223,11 @@ impl ApiServer {
         self.metrics.others.set(write);
     }
 
+    /// Has simulated pods answer nobody from now on, as if nothing listened in them.
+    pub fn silence_pods(&self) {
+        self.reach.silence();
+    }
+
     /// Writes every request from now on down in a log. Only the first one that is given counts.
     pub fn write_down(&self, log: audit::Log) {
         // A second one was a mistake of the program; the first goes on.

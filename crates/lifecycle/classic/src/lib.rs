@@ -39,10 +39,6 @@
 //! * A version whose successor is deleted in the middle of an upgrade becomes the operator again.
 //! * Nothing waits for a resync: a group that is deleted, an account or right that appears, a plan
 //!   that is lost are acted on when it happens.
-//!
-//! # What this does not do yet
-//!
-//! Webhooks and API services of operators. Each is refused in words where somebody asks for it.
 
 mod catalog;
 mod component;

@@ -370,9 +370,12 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
         it.with(|context, queues| {
             for role in sides(change) {
                 owners(queues, &role.labels);
-                let is_crd =
-                    |it: &&OwnerReference| it.kind.eq_ignore_ascii_case("customresourcedefinition");
-                for owner in role.owners.iter().filter(is_crd) {
+                let is_api = |it: &&OwnerReference| {
+                    ["customresourcedefinition", "apiservice"]
+                        .iter()
+                        .any(|kind| it.kind.eq_ignore_ascii_case(kind))
+                };
+                for owner in role.owners.iter().filter(is_api) {
                     for (key, _) in context.caches.csvs.indexed(&owner.name) {
                         queues.csvs.add_after(key, TOGETHER);
                     }

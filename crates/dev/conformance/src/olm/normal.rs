@@ -109,9 +109,10 @@ pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool 
     {
         return false;
     }
-    // What it is called and whose it is; rules of general roles may name anything.
+    // What it is called and whose it is; rules of general roles may name anything. The roles of APIs
+    // that operators serve have names without the group, and were not recorded.
     let mut text = String::new();
-    for field in ["name", "labels", "annotations", "ownerReferences"] {
+    for field in ["name", "labels", "annotations"] {
         if let Some(value) = object.get(&["metadata", field]) {
             text += &value.to_string();
         }

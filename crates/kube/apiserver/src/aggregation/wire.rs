@@ -4,7 +4,7 @@
 use super::Remote;
 use crate::Identity;
 use crate::http::Body;
-use crate::reach::{Bundle, Target, answers, service as resolve};
+use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -98,7 +98,7 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     }
     match resolve(&server.store, namespace, service, *port)? {
         Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
-        Target::Pod(pod) if answers(&pod) => Ok(Endpoint::Pod(pod)),
+        Target::Pod(pod) if server.reach.answers(&pod) => Ok(Endpoint::Pod(pod)),
         Target::Pod(pod) => {
             let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
             Err(format!("dial tcp {ip}:{port}: connect: connection refused"))

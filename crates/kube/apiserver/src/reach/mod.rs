@@ -18,7 +18,6 @@ mod resolve;
 mod tls;
 
 pub use native::NativeBackend;
-pub(crate) use native::answers;
 pub(crate) use resolve::{Target, service};
 pub(crate) use tls::{Bundle, bundle_text};
 
@@ -27,6 +26,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use mainstay_clock::Clock;
+use mainstay_object::Object;
 use mainstay_store::Store;
 use native::Natives;
 use pool::Pool;
@@ -34,6 +34,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The longest that anything is waited for, whatever the caller wants.
@@ -187,11 +188,23 @@ impl Answered {
 pub(crate) struct Reach {
     pool: Pool,
     natives: Natives,
+    /// Whether simulated pods answer nobody, whatever their annotations say.
+    silent: AtomicBool,
 }
 
 impl Reach {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { pool: Pool::new(clock), natives: Natives::default() }
+        Self { pool: Pool::new(clock), natives: Natives::default(), silent: AtomicBool::default() }
+    }
+
+    /// Has simulated pods answer nobody from now on.
+    pub(crate) fn silence(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a simulated pod answers at all.
+    pub(crate) fn answers(&self, pod: &Object) -> bool {
+        !self.silent.load(Ordering::Relaxed) && native::answers(pod)
     }
 
     /// Puts a handler of this process behind a Service: it answers whatever is sent there.
@@ -284,7 +297,8 @@ impl Reach {
         };
         match target {
             Target::Host(host, port) => self.pool.send(config, &host, port, request, limit).await,
-            Target::Pod(pod) => native::simulated(&pod, &request),
+            Target::Pod(pod) if self.answers(&pod) => Ok(native::simulated(&request)),
+            Target::Pod(pod) => Err(native::refused(&pod)),
         }
     }
 }

@@ -70,30 +70,31 @@ pub(super) async fn ask(
 }
 
 /// Whether a simulated pod answers at all.
-pub(crate) fn answers(pod: &Object) -> bool {
+pub(super) fn answers(pod: &Object) -> bool {
     !pod.annotations().any(|(key, value)| key == ANSWERS && value == "false")
 }
 
 /// What a simulated pod answers: admission is allowed, conversion changes the version only.
-pub(super) fn simulated(pod: &Object, request: &Request<Bytes>) -> Result<Answered, Failure> {
-    if !answers(pod) {
-        let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
-        let why = format!("dial tcp {ip}: connect: connection refused");
-        return Err(Failure::OnTheWay(why));
-    }
+pub(super) fn simulated(request: &Request<Bytes>) -> Answered {
     let review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
     let (code, answer) = match review.get("kind").and_then(Value::as_str) {
         Some("AdmissionReview") => (200, admitted(&review)),
         Some("ConversionReview") => (200, converted(&review)),
         _ => (404, json!({"message": "a simulated pod answers webhooks and conversions only"})),
     };
-    Ok(Answered {
+    Answered {
         code,
         content_type: "application/json".to_owned(),
         retry_after: None,
         location: String::new(),
         body: answer.to_string().into(),
-    })
+    }
+}
+
+/// Why a simulated pod does not answer.
+pub(super) fn refused(pod: &Object) -> Failure {
+    let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
+    Failure::OnTheWay(format!("dial tcp {ip}: connect: connection refused"))
 }
 
 fn admitted(review: &Value) -> Value {

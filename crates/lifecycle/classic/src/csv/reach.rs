@@ -10,7 +10,7 @@
 //! their namespace is no target any more.
 
 use super::observe::is_owner;
-use super::serving;
+use super::serving::{self, asked};
 use crate::context::{Caches, Context};
 use crate::copies;
 use crate::error::{Doing, Error};
@@ -343,29 +343,70 @@ pub(crate) async fn ensure_usable(
             }),
         ));
         for (name, suffix, rule) in wanted {
-            let labels = [
-                (format!("rbac.authorization.k8s.io/aggregate-to-{suffix}"), "true"),
-                (roles::aggregation_label(&api, suffix), "true"),
-                (names::MANAGED.to_owned(), names::MANAGED_VALUE),
-            ];
-            let present = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
-            if present.is_some_and(|it| is_as_wanted(&it, &labels, &rule, &facts.uid)) {
-                continue;
+            ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
+        }
+    }
+    for it in &csv.spec.api_service_definitions.owned {
+        let service = asked::api_service(&it.group, &it.version);
+        let Some(facts) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
+        else {
+            continue;
+        };
+        let api =
+            Api { group: it.group.clone(), version: it.version.clone(), kind: it.kind.clone() };
+        let owner = json!({
+            "apiVersion": known::API_SERVICE.api_version(),
+            "kind": known::API_SERVICE.kind,
+            "name": service,
+            "uid": facts.uid,
+            "controller": false,
+            "blockOwnerDeletion": false,
+        });
+        for (suffix, verbs) in roles::VERBS {
+            let rule = json!({"apiGroups": [it.group], "resources": [it.name], "verbs": verbs});
+            // The original's names leave out the group: another one may have the name already.
+            let mut name = format!("{}-{}-{suffix}", it.name, it.version);
+            let taken = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
+            if taken.is_some_and(|it| it.owners.iter().any(|it| it.name != service)) {
+                name = format!("{}.{}-{}-{suffix}", it.name, it.group, it.version);
             }
-            let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), &name);
-            for (key, value) in &labels {
-                role.set_label(key, *value);
-            }
-            role.set(&["metadata", "ownerReferences"], json!([owner]));
-            role.set(&["rules"], json!([rule]));
-            context
-                .cluster
-                .ensure(&known::CLUSTER_ROLE, &role)
-                .await
-                .doing("creating a role for a provided API")?;
+            ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
         }
     }
     Ok(())
+}
+
+/// Sees that there is a role for those who use an API.
+async fn ensure_role(
+    context: &Context,
+    name: &str,
+    suffix: &str,
+    api: &Api,
+    rule: &Value,
+    owner: &Value,
+) -> Result<(), Error> {
+    let labels = [
+        (format!("rbac.authorization.k8s.io/aggregate-to-{suffix}"), "true"),
+        (roles::aggregation_label(api, suffix), "true"),
+        (names::MANAGED.to_owned(), names::MANAGED_VALUE),
+    ];
+    let present = context.caches.cluster_roles.get(&NamespacedName::cluster(name));
+    let uid = owner["uid"].as_str().unwrap_or_default();
+    if present.is_some_and(|it| is_as_wanted(&it, &labels, rule, uid)) {
+        return Ok(());
+    }
+    let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), name);
+    for (key, value) in &labels {
+        role.set_label(key, *value);
+    }
+    role.set(&["metadata", "ownerReferences"], json!([owner]));
+    role.set(&["rules"], json!([rule]));
+    context
+        .cluster
+        .ensure(&known::CLUSTER_ROLE, &role)
+        .await
+        .doing("creating a role for a provided API")
+        .map(drop)
 }
 
 /// A definition names the versions that it was installed with; those of this namespace that are

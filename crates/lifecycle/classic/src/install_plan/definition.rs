@@ -2,6 +2,8 @@
 
 use super::decide::StepError;
 use super::execute::{CRD_VALIDATION, Runner, api_error, manifest};
+use crate::csv::serving::CERTIFICATE_SUFFIX;
+use crate::csv::serving::seen::Conversion;
 use crate::facts;
 use mainstay_api::{Step, StepStatus, names, resources};
 use mainstay_client::ListParams;
@@ -97,11 +99,28 @@ fn merged(
         new.set(&path, all);
     }
     set_alongside(&mut new, runner.namespace, &step.resolving, kept);
+    if is_converted(runner, current, crd) {
+        let conversion = current.get(&["spec", "conversion"]).cloned().unwrap_or_default();
+        new.set(&["spec", "conversion"], conversion);
+    }
     new.set(&["metadata", "resourceVersion"], current.resource_version().into());
     if let Some(status) = current.get(&["status"]) {
         new.set(&["status"], status.clone());
     }
     new
+}
+
+/// Whether a version of this namespace converts objects of a definition by a webhook that was installed
+/// for it, and the new definition does not name another one. The next version goes on with it, and in
+/// between no object may be read as it is stored.
+fn is_converted(runner: &Runner<'_>, current: &Object, new: &Object) -> bool {
+    let Some(now) = Conversion::of(current) else { return false };
+    let (namespace, service) = &now.service;
+    let secret = NamespacedName::new(namespace.as_str(), format!("{service}{CERTIFICATE_SUFFIX}"));
+    let trusted = runner.context.caches.certificates.get(&secret);
+    namespace == runner.namespace
+        && trusted.is_some_and(|it| now.authorities.contains(&it.authority))
+        && Conversion::of(new).is_none_or(|it| it.service == now.service)
 }
 
 /// Of the versions that a definition names, those that are still there and are no copies.

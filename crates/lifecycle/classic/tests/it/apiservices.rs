@@ -37,7 +37,7 @@ async fn world(versions: &[&str], edit: impl Fn(&mut Value)) -> World {
     world
 }
 
-// ids: APS-01 APS-02 APS-06 APS-07 AT-CSV-03 E040 E041
+// ids: APS-01 APS-02 APS-06 APS-07 AT-CSV-03 AT-OG-11 E040 E041 E065
 #[tokio::test]
 async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     let world = world(&["1.0.0"], |_| ()).await;
@@ -62,6 +62,21 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
         let found = cluster.get(resource, namespace, name).await.unwrap();
         let subject = json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]);
         assert_eq!(found.get(&["subjects"]), Some(&subject));
+    }
+    // Its users have roles, one of each kind for each kind that is served.
+    for (suffix, verbs) in [
+        ("admin", json!(["*"])),
+        ("edit", json!(["create", "update", "patch", "delete"])),
+        ("view", json!(["get", "list", "watch"])),
+    ] {
+        for plural in ["forges", "hearths"] {
+            let name = format!("{plural}-v1-{suffix}");
+            let role = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
+            let rule =
+                json!([{"apiGroups": ["api.example.com"], "resources": [plural], "verbs": verbs}]);
+            assert_eq!(role.get(&["rules"]), Some(&rule));
+            assert_eq!(role.owner_references()[0].name, API);
+        }
     }
     world.left_alone().await;
 
@@ -118,8 +133,12 @@ async fn a_version_whose_server_does_not_answer_is_not_installed() {
         deployment["spec"]["template"]["metadata"]["annotations"] = json!({ANSWERS: "false"});
     })
     .await;
-    let csv = world.version("anvil.v1.0.0", "Installing", "InstallWaiting").await;
-    assert_eq!(csv.str(&["status", "message"]), Some("apiServices not installed"));
+    let told = |it: &Object| {
+        it.str(&["status", "phase"]) == Some("Installing")
+            && it.str(&["status", "message"]) == Some("apiServices not installed")
+    };
+    let csv = &CLUSTER_SERVICE_VERSION;
+    world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", told).await;
 }
 
 /// Annotation of simulated pods: whether they answer.
@@ -142,7 +161,9 @@ async fn an_api_belongs_to_one_version_until_that_is_gone() {
     let spec = &mut rival["spec"];
     spec["apiservicedefinitions"] = json!({"owned": owned()});
     spec["customresourcedefinitions"] = json!({});
-    spec["install"]["spec"]["permissions"] = json!([]);
+    let install = &mut spec["install"]["spec"];
+    install["permissions"] = json!([]);
+    install["deployments"][0]["spec"]["template"]["spec"]["serviceAccountName"] = "default".into();
     world.cluster.apply(Object::from_value(rival).unwrap()).await;
     let at = |phase: &'static str, reason: &'static str| {
         let csv = &CLUSTER_SERVICE_VERSION;

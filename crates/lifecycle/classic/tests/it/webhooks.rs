@@ -71,8 +71,8 @@ async fn all(world: &World, mutating: bool) -> Vec<Object> {
 }
 
 async fn secret(world: &World) -> Object {
-    let found = world.cluster.cluster().get(&known::SECRET, Some("team"), "anvil-service-cert");
-    found.await.unwrap()
+    let cluster = world.cluster.cluster();
+    cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap()
 }
 
 fn history(csv: &Object) -> Vec<String> {

@@ -28,4 +28,4 @@ pub(crate) mod pods;
 pub(crate) mod seen;
 
 /// What the name of the Secret with a Service's certificate ends with.
-const CERTIFICATE_SUFFIX: &str = "-cert";
+pub(crate) const CERTIFICATE_SUFFIX: &str = "-cert";

@@ -48,6 +48,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 /// What decisions read of an APIService.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ApiService {
+    pub(crate) uid: String,
     pub(crate) labels: BTreeMap<String, String>,
     /// Whether the API server made it for a definition.
     pub(crate) automanaged: bool,
@@ -66,6 +67,7 @@ impl ApiService {
             .iter()
             .find(|it| text(it, "type") == "Available");
         Self {
+            uid: object.uid().to_owned(),
             labels: labels(object),
             automanaged: object.label(AUTOMANAGED).is_some(),
             available: condition.is_some_and(|it| text(it, "status") == "True"),
