@@ -60,7 +60,9 @@ fn owner(object: &Object) -> Option<NamespacedName> {
         return Some(NamespacedName::new(object.namespace(), owner.name.as_str()));
     }
     let labels = (object.label(names::OWNER)?, object.label(names::OWNER_NAMESPACE)?);
-    (object.label(names::OWNER_KIND) == Some(kind)).then(|| NamespacedName::new(labels.1, labels.0))
+    // What a version has in a namespace of the system is none of its parts.
+    let near = ["", labels.1].contains(&object.namespace());
+    (near && object.label(names::OWNER_KIND) == Some(kind)).then(|| NamespacedName::new(labels.1, labels.0))
 }
 
 /// The conditions of an object. A version has a history under that name; what counts of it is its
