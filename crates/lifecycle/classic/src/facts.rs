@@ -58,7 +58,7 @@ pub(crate) struct Csv {
     pub(crate) owned_crds: Vec<String>,
     /// Names of the definitions that it owns or requires.
     pub(crate) all_crds: Vec<Arc<str>>,
-    /// Names of the APIServices that it owns or requires.
+    /// Names of the `APIServices` that it owns or requires.
     pub(crate) api_services: Vec<Arc<str>>,
     /// What it provides.
     pub(crate) provides: Vec<Api>,

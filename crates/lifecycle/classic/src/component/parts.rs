@@ -62,7 +62,8 @@ fn owner(object: &Object) -> Option<NamespacedName> {
     let labels = (object.label(names::OWNER)?, object.label(names::OWNER_NAMESPACE)?);
     // What a version has in a namespace of the system is none of its parts.
     let near = ["", labels.1].contains(&object.namespace());
-    (near && object.label(names::OWNER_KIND) == Some(kind)).then(|| NamespacedName::new(labels.1, labels.0))
+    (near && object.label(names::OWNER_KIND) == Some(kind))
+        .then(|| NamespacedName::new(labels.1, labels.0))
 }
 
 /// The conditions of an object. A version has a history under that name; what counts of it is its

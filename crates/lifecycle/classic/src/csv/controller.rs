@@ -272,8 +272,11 @@ impl Controller {
         };
         let wanted = wish.deployments(&certificates.hashes());
         for deployment in &wanted {
-            if let Err(error) = put(&cluster, deployment).await {
-                return self.refused(live, csv, Refusal::Api(error)).await;
+            match put(&cluster, deployment).await {
+                // The next look must not take the old one for what was installed.
+                Ok(Some(it)) => self.context.caches.deployments.seen(it.resource_version()).await,
+                Ok(None) => {}
+                Err(error) => return self.refused(live, csv, Refusal::Api(error)).await,
             }
         }
         if let Some(why) = asked::no_conversion(csv, &seen.crds) {
@@ -395,7 +398,7 @@ fn failed(reason: CsvReason, message: String) -> Move {
 }
 
 /// Our spec replaces the one that is there; labels and owners of others stay.
-async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<()> {
+async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<Option<Object>> {
     let namespace = Some(deployment.namespace());
     let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
         // A selector cannot be changed. What a version owns, it may replace; upstream stops here
@@ -415,9 +418,9 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
     };
     let Some(old) = old else {
         return match cluster.create(&known::DEPLOYMENT, deployment).await {
-            Err(error) if !error.is_already_exists() => Err(error),
             // It came meanwhile: the next look compares it.
-            _ => Ok(()),
+            Err(error) if error.is_already_exists() => Ok(None),
+            made => made.map(Some),
         };
     };
     let mut new = deployment.clone();
@@ -442,7 +445,7 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
     owners.extend_from_slice(deployment.array(&["metadata", "ownerReferences"]));
     new.set(&["metadata", "ownerReferences"], Value::Array(owners));
     new.set(&["metadata", "resourceVersion"], old.resource_version().into());
-    cluster.update(&known::DEPLOYMENT, &new).await.map(drop)
+    cluster.update(&known::DEPLOYMENT, &new).await.map(Some)
 }
 
 async fn claim(

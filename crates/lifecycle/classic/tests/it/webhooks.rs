@@ -4,7 +4,7 @@ use crate::world::{World, crd, namespace};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
-use mainstay_client::{DeleteOptions, Patch, Selection};
+use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ async fn all(world: &World, mutating: bool) -> Vec<Object> {
     } else {
         known::VALIDATING_WEBHOOK_CONFIGURATION
     };
-    world.cluster.cluster().list(&resource, None, &Default::default()).await.unwrap().items
+    world.cluster.cluster().list(&resource, None, &ListParams::default()).await.unwrap().items
 }
 
 async fn secret(world: &World) -> Object {

@@ -77,6 +77,12 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
+    /// A certificate lives until then.
+    fn until(&mut self, until: Timestamp) {
+        let rotate = certificate::rotation(until);
+        self.rotate = Some(self.rotate.map_or(rotate, |it| it.min(rotate)));
+    }
+
     /// The hash of each authority, by Deployment.
     pub(crate) fn hashes(&self) -> BTreeMap<String, String> {
         let of = |(deployment, pem): (&String, &String)| {
@@ -144,7 +150,7 @@ impl Work<'_> {
             let authority = certificate::decoded(secret, certificate::AUTHORITY);
             let authority = String::from_utf8_lossy(&authority).into_owned();
             all.authorities.insert(server.deployment.clone(), authority);
-            all.rotate = earlier(all.rotate, certificate::rotation(until));
+            all.until(until);
             let own = self.csv.metadata.uid.as_str();
             if !secret.owner_references().iter().any(|it| it.uid == own) {
                 let mut wanted = Object::new(&known::SECRET.gvk(), &name);
@@ -171,7 +177,7 @@ impl Work<'_> {
         all.authorities.insert(server.deployment.clone(), made.authority);
         let until = Certified::of(&secret).and_then(|it| it.life);
         if let Some((_, until)) = until {
-            all.rotate = earlier(all.rotate, certificate::rotation(until));
+            all.until(until);
         }
         all.renewed = true;
         Ok(())
@@ -428,10 +434,6 @@ impl Work<'_> {
             })
         })
     }
-}
-
-fn earlier(one: Option<Timestamp>, other: Timestamp) -> Option<Timestamp> {
-    Some(one.map_or(other, |one| one.min(other)))
 }
 
 /// Whether a version in a namespace has a Deployment of that name.

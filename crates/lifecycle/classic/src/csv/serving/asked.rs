@@ -55,7 +55,7 @@ pub(crate) fn secret(deployment: &str) -> String {
 /// A group and version that a server of the operator serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedApi {
-    /// The APIService.
+    /// The `APIService`.
     pub(crate) name: String,
     pub(crate) group: String,
     pub(crate) version: String,
@@ -63,7 +63,7 @@ pub(crate) struct OwnedApi {
     pub(crate) port: i64,
 }
 
-/// The name of an APIService.
+/// The name of an `APIService`.
 pub(crate) fn api_service(group: &str, version: &str) -> String {
     format!("{version}.{group}")
 }

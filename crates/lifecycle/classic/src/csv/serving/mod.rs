@@ -6,11 +6,11 @@
 //!    └─► asked: a server for each Deployment, its webhooks and APIs
 //!          ├─► Service, Secret with a certificate, rights   ─┐
 //!          ├─► volumes and the authority's hash in the pods  ├─ apply, when the version is installed
-//!          └─► webhook configurations, APIServices           ─┘
+//!          └─► webhook configurations, `APIServices`           ─┘
 //! seen ─► check: is anything missing, due or not available ─► the phase of the version
 //! ```
 //!
-//! * A version that owns an APIService is `Succeeded` only while that is available. A webhook that somebody
+//! * A version that owns an `APIService` is `Succeeded` only while that is available. A webhook that somebody
 //!   deletes is made again without a word.
 //! * A certificate is replaced when it is due, by the clock. Whoever calls trusts the old authority beside
 //!   the new one until the pods that show the old certificate are gone, so no call fails in between.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
-/// The label of APIServices that the API server makes for definitions.
+/// The label of `APIServices` that the API server makes for definitions.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// The certificates of a text in PEM, each as a text of its own.
@@ -45,7 +45,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What decisions read of an APIService.
+/// What decisions read of an `APIService`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ApiService {
     pub(crate) uid: String,
@@ -182,7 +182,7 @@ pub(crate) struct Seen {
     pub(crate) services: BTreeMap<String, Arc<Service>>,
     /// By name.
     pub(crate) apis: BTreeMap<String, Arc<ApiService>>,
-    /// APIServices that belong to somebody who is there and whom the version does not follow.
+    /// `APIServices` that belong to somebody who is there and whom the version does not follow.
     pub(crate) foreign: BTreeSet<String>,
     /// Its webhook configurations, by name.
     pub(crate) hooks: Vec<Hook>,
