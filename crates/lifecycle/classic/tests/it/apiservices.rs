@@ -37,7 +37,7 @@ async fn world(versions: &[&str], edit: impl Fn(&mut Value)) -> World {
     world
 }
 
-// ids: APS-01 APS-02 APS-06 APS-07 AT-CSV-03 AT-OG-11 E040 E041 E065
+// ids: APS-01 APS-02 APS-06 APS-07 AT-CSV-03 AT-OG-11 OG-33 E040 E041 E065
 #[tokio::test]
 async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     let world = world(&["1.0.0"], |_| ()).await;

@@ -161,7 +161,7 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
     }
 }
 
-// ids: E093
+// ids: C31 E093
 #[tokio::test]
 async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_come() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);

@@ -1,5 +1,7 @@
 #![expect(clippy::large_stack_arrays, reason = "tables of whole worlds, in tests only")]
 use super::*;
+use crate::csv::serving::certificate::Certified;
+use crate::csv::serving::seen::ApiService;
 use crate::facts::{Api, Crd, Csv, Deployment};
 use mainstay_api::{InstallMode, InstallModeType};
 use mainstay_object::Object;
@@ -497,4 +499,135 @@ fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
     stage.csv.spec.webhook_definitions = serde_json::from_value(hook(json!(["as.g"]))).unwrap();
     let why = asked::no_conversion(&stage.csv, &stage.seen.crds).unwrap();
     assert!(why.starts_with("crd.Spec.PreserveUnknownFields must be false"), "{why}");
+}
+
+/// A version that runs and serves an API with its Deployment.
+fn served() -> Stage {
+    let message = "install strategy completed with no errors";
+    let mut stage = Stage::at(CsvPhase::Succeeded, CsvReason::InstallSuccessful, message);
+    let owned = json!([{
+        "group": "api", "version": "v1", "kind": "B", "name": "bs", "deploymentName": "d",
+    }]);
+    stage.csv.spec.api_service_definitions.owned = serde_json::from_value(owned).unwrap();
+    stage.csv.status.requirement_status = requirements::check(&stage.csv, &stage.seen).1;
+    stage.unready(|it| {
+        it.template_annotations.insert(names::CA_HASH.to_owned(), "h".to_owned());
+    });
+    let at = |second: i64| time(second).timestamp();
+    let certified = Certified {
+        authority: "h".into(),
+        annotated: "h".into(),
+        readable: true,
+        life: Some((at(0), at(1_000_000))),
+        ..Certified::default()
+    };
+    let api = ApiService {
+        available: true,
+        since: Some(at(100)),
+        service: Some(("ns".into(), "d-service".into())),
+        authorities: vec!["h".into()],
+        ..ApiService::default()
+    };
+    let seen = &mut stage.seen.serving;
+    seen.certificates.insert("d".into(), Arc::new(certified));
+    seen.services.insert("d-service".into(), Arc::default());
+    seen.apis.insert("v1.api".into(), Arc::new(api));
+    stage
+}
+
+fn api(stage: &mut Stage, change: impl FnOnce(&mut ApiService)) {
+    let found = stage.seen.serving.apis.get_mut("v1.api").unwrap();
+    change(Arc::get_mut(found).unwrap());
+}
+
+fn certified(stage: &mut Stage, change: impl FnOnce(&mut Certified)) {
+    let found = stage.seen.serving.certificates.get_mut("d").unwrap();
+    change(Arc::get_mut(found).unwrap());
+}
+
+// ids: C10
+#[test]
+fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
+    assert_eq!(served().decide_at(200), Decision::Running);
+    let wrong: [(&dyn Fn(&mut Stage), &str); 7] = [
+        (
+            &|it| it.seen.serving.apis.clear(),
+            "apiservice.apiregistration.k8s.io \"v1.api\" not found",
+        ),
+        (&|it| it.seen.serving.services.clear(), "service \"d-service\" not found"),
+        (
+            &|it| api(it, |it| it.service = Some(("ns".into(), "other".into()))),
+            "found APIService and service reference mismatch",
+        ),
+        (&|it| api(it, |it| it.authorities.clear()), "cert PEM empty"),
+        (&|it| certified(it, |it| it.readable = false), "cert PEM empty"),
+        (
+            &|it| certified(it, |it| it.annotated = "other".into()),
+            "secret d-service-cert CA cert hash does not match expected",
+        ),
+        (&|it| it.unready(|_| ()), "deployment d CA cert hash does not match expected"),
+    ];
+    for (change, message) in wrong {
+        let mut stage = served().with(change);
+        let wanted = format!("Failed/APIServiceResourceIssue {message}");
+        assert_eq!(told(&stage.decide_at(200)), wanted);
+        stage.csv.status.phase = CsvPhase::Failed;
+        stage.csv.status.reason = CsvReason::ApiServiceResourceIssue;
+        let wanted = format!("Pending/APIServiceResourcesNeedReinstall {message}");
+        assert_eq!(told(&stage.decide_at(200)), wanted);
+    }
+    // What belongs to others is not taken, however often it is tried.
+    let mut stage = served();
+    stage.seen.serving.foreign.insert("v1.api".into());
+    assert_eq!(told(&stage.decide_at(200)), "Failed/APIServiceResourceIssue v1.api is unadoptable");
+    stage.csv.status.phase = CsvPhase::Failed;
+    assert_eq!(stage.decide_at(200), Decision::Rest);
+    stage.csv.status.phase = CsvPhase::Pending;
+    assert_eq!(told(&stage.decide_at(200)), "Failed/OwnerConflict unable to adopt APIService");
+}
+
+// ids: C09 C11
+#[test]
+fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before() {
+    let wanted = "Pending/NeedsCertRotation CSV owns resources that require a cert refresh";
+    let said = served().with(|it| it.csv.status.certs_rotate_at = Some(time(150)));
+    assert_eq!(said.decide_at(149), Decision::Running);
+    assert_eq!(told(&said.decide_at(150)), wanted);
+    let day = 24 * 60 * 60;
+    let mut ends = served();
+    assert_eq!(ends.decide_at(1_000_000 - day - 1), Decision::Running);
+    assert_eq!(told(&ends.decide_at(1_000_000 - day)), wanted);
+    ends.csv.status.phase = CsvPhase::Failed;
+    ends.csv.status.reason = CsvReason::ComponentUnhealthy;
+    let again = "Pending/NeedsCertRotation owned APIServices need cert refresh";
+    assert_eq!(told(&ends.decide_at(2_000_000)), again);
+    let useless = served().with(|it| certified(it, |it| it.life = None));
+    assert_eq!(told(&useless.decide_at(200)), wanted);
+    ends.csv.status.phase = CsvPhase::Installing;
+    assert_eq!(
+        told(&ends.decide_at(2_000_000)),
+        "Pending/NeedsReinstall calculated deployment install is bad"
+    );
+}
+
+// ids: C36
+#[test]
+fn a_server_that_is_away_has_a_moment_to_come_back() {
+    let away = served().with(|it| api(it, |it| it.available = false));
+    assert_eq!(away.decide_at(110), Decision::Wait(Duration::from_secs(20)));
+    let wanted = "Failed/ComponentUnhealthy apiServices not installed";
+    assert_eq!(told(&away.decide_at(130)), wanted);
+    let mut failed = away;
+    failed.csv.status.phase = CsvPhase::Failed;
+    failed.csv.status.reason = CsvReason::ComponentUnhealthy;
+    assert_eq!(failed.decide_at(131), Decision::Rest);
+    api(&mut failed, |it| it.available = true);
+    let wanted = "Succeeded/InstallSucceeded install strategy completed with no errors";
+    assert_eq!(told(&failed.decide_at(132)), wanted);
+    let mut installing = served().with(|it| api(it, |it| it.available = false));
+    installing.csv.status.phase = CsvPhase::Installing;
+    assert_eq!(
+        told(&installing.decide_at(1)),
+        "Installing/InstallWaiting apiServices not installed"
+    );
 }
