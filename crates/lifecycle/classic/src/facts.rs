@@ -60,6 +60,8 @@ pub(crate) struct Csv {
     pub(crate) all_crds: Vec<Arc<str>>,
     /// Names of the `APIServices` that it owns or requires.
     pub(crate) api_services: Vec<Arc<str>>,
+    /// When its certificates are to be made anew, as its status says it: somebody may change that.
+    pub(crate) rotation: Option<String>,
     /// What it provides.
     pub(crate) provides: Vec<Api>,
     /// What it requires.
@@ -139,6 +141,7 @@ impl Csv {
             owned_crds,
             all_crds,
             api_services,
+            rotation: object.str(&["status", "certsRotateAt"]).map(str::to_owned),
             provides,
             requires,
             deployments: names_of(object.array(&["spec", "install", "spec", "deployments"])),

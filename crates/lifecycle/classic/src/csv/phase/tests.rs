@@ -545,27 +545,30 @@ fn certified(stage: &mut Stage, change: impl FnOnce(&mut Certified)) {
     change(Arc::get_mut(found).unwrap());
 }
 
+/// What somebody does to a version that serves an API.
+type Change = fn(&mut Stage);
+
 // ids: C10
 #[test]
 fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
     assert_eq!(served().decide_at(200), Decision::Running);
-    let wrong: [(&dyn Fn(&mut Stage), &str); 7] = [
+    let wrong: [(Change, &str); 7] = [
         (
-            &|it| it.seen.serving.apis.clear(),
+            |it| it.seen.serving.apis.clear(),
             "apiservice.apiregistration.k8s.io \"v1.api\" not found",
         ),
-        (&|it| it.seen.serving.services.clear(), "service \"d-service\" not found"),
+        (|it| it.seen.serving.services.clear(), "service \"d-service\" not found"),
         (
-            &|it| api(it, |it| it.service = Some(("ns".into(), "other".into()))),
+            |it| api(it, |it| it.service = Some(("ns".into(), "other".into()))),
             "found APIService and service reference mismatch",
         ),
-        (&|it| api(it, |it| it.authorities.clear()), "cert PEM empty"),
-        (&|it| certified(it, |it| it.readable = false), "cert PEM empty"),
+        (|it| api(it, |it| it.authorities.clear()), "cert PEM empty"),
+        (|it| certified(it, |it| it.readable = false), "cert PEM empty"),
         (
-            &|it| certified(it, |it| it.annotated = "other".into()),
+            |it| certified(it, |it| it.annotated = "other".into()),
             "secret d-service-cert CA cert hash does not match expected",
         ),
-        (&|it| it.unready(|_| ()), "deployment d CA cert hash does not match expected"),
+        (|it| it.unready(|_| ()), "deployment d CA cert hash does not match expected"),
     ];
     for (change, message) in wrong {
         let mut stage = served().with(change);
