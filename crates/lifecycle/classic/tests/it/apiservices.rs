@@ -71,7 +71,7 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     ] {
         for plural in ["forges", "hearths"] {
             let name = format!("{plural}-v1-{suffix}");
-            let role = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
+            let role = world.cluster.wait_for(&known::CLUSTER_ROLE, None, &name, |_| true).await;
             let rule =
                 json!([{"apiGroups": ["api.example.com"], "resources": [plural], "verbs": verbs}]);
             assert_eq!(role.get(&["rules"]), Some(&rule));
