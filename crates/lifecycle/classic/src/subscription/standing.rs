@@ -455,15 +455,15 @@ mod tests {
             Some(InstallPlanPhase::Installing) => "InstallPlanPending=True Installing",
             Some(InstallPlanPhase::Failed) => "InstallPlanFailed=True InstallPlanFailed",
             Some(_) => "",
-            Option::None => "InstallPlanMissing=True ReferencedInstallPlanNotFound",
+            None => "InstallPlanMissing=True ReferencedInstallPlanNotFound",
         };
         let plan = |phase: Option<InstallPlanPhase>| {
             phase.map(|phase| facts::Plan { phase, ..facts::Plan::default() })
         };
         // From each to each, a plan that is gone among them: one condition at most, and no trace of
         // the one before.
-        for before in phases().chain([Option::None]) {
-            for after in phases().chain([Option::None]) {
+        for before in phases().chain([None]) {
+            for after in phases().chain([None]) {
                 let mut it = subscription();
                 it.status.state = SubscriptionState::AtLatestKnown;
                 it.status.install_plan_ref = Some(ObjectReference {
