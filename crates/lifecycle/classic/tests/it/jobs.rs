@@ -105,6 +105,45 @@ async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     world.succeeded("anvil.v1.0.0").await;
 }
 
+// ids: K14
+#[tokio::test]
+async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_time() {
+    let digest = format!("localhost/anvil-bundle@sha256:{}", "5".repeat(64));
+    for (image, timeout, limit, pull) in [
+        ("localhost/anvil-bundle:v1.0.0", None, Some(600), "Always"),
+        ("localhost/anvil-bundle:v1.0.0", Some("2m"), Some(120), "Always"),
+        (&*digest, Some("0"), None, "IfNotPresent"),
+    ] {
+        let world = world().await;
+        world.publish_edited(&["1.0.0"], |_, bundle| {
+            bundle["image"] = image.into();
+            let properties = bundle["properties"].as_array_mut().unwrap();
+            properties.retain(|it| it["type"] != "olm.bundle.object");
+        });
+        schedulable(&world, false).await;
+        world.group("og").await;
+        let annotation = json!({"metadata": {"annotations": {
+            "operatorframework.io/bundle-unpack-timeout": timeout,
+        }}});
+        let cluster = world.cluster.cluster();
+        let patch = Patch::Merge(annotation);
+        cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &patch).await.unwrap();
+        world.subscribe(json!({})).await;
+        let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
+        assert_eq!(job.i64(&["spec", "activeDeadlineSeconds"]), limit, "{timeout:?}");
+        assert_eq!(job.i64(&["spec", "backoffLimit"]), Some(3));
+        assert_eq!(job.i64(&["spec", "ttlSecondsAfterFinished"]), Some(300));
+        let pod = job.get(&["spec", "template", "spec"]).unwrap();
+        assert_eq!(pod["restartPolicy"], "Never");
+        let of_bundle = &pod["initContainers"][1];
+        assert_eq!(
+            (&of_bundle["image"], &of_bundle["imagePullPolicy"]),
+            (&image.into(), &pull.into())
+        );
+        assert_eq!(pod["containers"][0]["env"][0]["value"], image);
+    }
+}
+
 // ids: E032 K14
 #[tokio::test]
 async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
