@@ -11,7 +11,7 @@
 //! objects.json, events.json ────────────────────────────────────────────────────────┴► compare ─► listed
 //! ```
 //!
-//! Of commands that only read, those about packages are asked again ([`shown`]): what they print is
+//! Of commands that only read, those about packages are asked again (`shown`): what they print is
 //! no object.
 //!
 //! What is compared, and what decides ([`compare::is_first`]), is what the notes on the recordings
