@@ -258,23 +258,17 @@ fn home_of(bundle: &Bundle) -> Result<Home, Cause> {
         || bundle.required_packages().next().is_some()
         || bundle.properties_of("olm.constraint").next().is_some()
     {
-        return no("needs other packages, and dependencies are not resolved yet");
+        return no("needs other packages, and the story is about one operator");
     }
     let csv = bundle.csv().map_err(|error| {
         Cause::new(format!("the manifests of `{}` cannot be read", bundle.name))
             .because(Cause::new(error.to_string()))
     })?;
     let Some(csv) = csv else {
-        return no("is published as an image, and images are not pulled yet");
+        return no("is published as an image, and the story pulls none");
     };
-    if !csv.array(&["spec", "webhookdefinitions"]).is_empty() {
-        return no("has webhooks, which are not served yet");
-    }
-    if ["owned", "required"]
-        .iter()
-        .any(|part| !csv.array(&["spec", "apiservicedefinitions", part]).is_empty())
-    {
-        return no("has or needs API services, which are not served yet");
+    if !csv.array(&["spec", "apiservicedefinitions", "required"]).is_empty() {
+        return no("needs API services of others, and the story is about one operator");
     }
     if supports(&csv, "AllNamespaces") {
         Ok(Home::Everywhere)

@@ -1,8 +1,7 @@
 //! A published catalog, every package of it, with nothing but `kubectl apply`.
 //!
 //! What is expected of each package follows from the catalog's own text: a head that needs other
-//! packages or has webhooks is refused with words that name them, every other one reaches
-//! `Succeeded`, and then accounts, rules and pod templates on the cluster are held against what its
+//! packages is refused with words that name them, every other one reaches `Succeeded`, and then accounts, rules and pod templates on the cluster are held against what its
 //! ClusterServiceVersion says.
 
 use crate::harness::{Kubectl, Up, tls_cluster, until};
@@ -19,21 +18,26 @@ use std::sync::Arc;
 
 const ARCHIVE: &str = "catalog-certified-v4.14";
 
-/// The one API that bundles of this catalog use and no bundle brings: Prometheus' operator.
-const SERVICE_MONITORS: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: servicemonitors.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
+/// The kinds that bundles of this catalog use and no bundle brings: those of the operator of Prometheus.
+const MONITORS: [(&str, &str); 2] =
+    [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")];
+
+fn monitor(kind: &str, plural: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    })
+}
 
 /// Applies manifests: with kubectl where there is one, through the API otherwise.
 struct Hands {
@@ -93,13 +97,10 @@ fn supports(csv: &Object, mode: &str) -> bool {
 }
 
 /// What must be said if the bundle cannot be installed; empty if it can.
-fn obstacles(bundle: &Bundle, csv: &Object) -> Vec<String> {
+fn obstacles(bundle: &Bundle) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(bundle.required_packages().map(|need| need.package_name));
     words.extend(bundle.required_apis().map(|need| need.kind));
-    for webhook in csv.array(&["spec", "webhookdefinitions"]) {
-        words.push(webhook["generateName"].as_str().unwrap_or_default().to_owned());
-    }
     words
 }
 
@@ -140,7 +141,7 @@ async fn outcome(
     Ok(())
 }
 
-/// A cluster in memory that serves the unpacked catalog and has the API that no bundle brings.
+/// A cluster in memory that serves the unpacked catalog and has the APIs that no bundle brings.
 async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Hands, (Up, tempfile::TempDir)) {
     let content = data.join("v4.14");
     let folder = tempfile::tempdir().expect("a folder");
@@ -150,9 +151,10 @@ async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Hands, (Up, tempfile::Tem
     let cluster = tls_cluster(&up.kubeconfig).await;
     let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
     let hands = Hands { kubectl, cluster: cluster.clone() };
-    let monitors =
-        mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
-    hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
+    for (kind, plural) in MONITORS {
+        let definition = &mainstay_object::known::CUSTOM_RESOURCE_DEFINITION;
+        hands.apply(definition, monitor(kind, plural)).await;
+    }
     (catalog, cluster, hands, (up, folder))
 }
 
@@ -168,7 +170,7 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
         let namespace = format!("p-{}", package.name);
         hands.subscribe(&namespace, &package.name, &package.default_channel, None, &csv).await;
         let outcome = outcome(&cluster, &namespace, &package.name, &bundle.name).await;
-        let obstacles = obstacles(&bundle, &csv);
+        let obstacles = obstacles(&bundle);
         match outcome {
             Ok(()) => {
                 assert_eq!(
@@ -326,10 +328,28 @@ async fn as_its_text_says(cluster: &Cluster, namespace: &str, csv: &Object) {
         let name = text(wanted, "name");
         let live = cluster.get(&DEPLOYMENT, Some(namespace), &name).await.expect("the Deployment");
         let live = live.get(&["spec"]).expect("a spec");
-        if let Err(at) = covers(&wanted["spec"], live, "spec") {
+        let wanted = without_ours(&wanted["spec"], csv);
+        if let Err(at) = covers(&wanted, live, "spec") {
             panic!("{}: Deployment {name} lacks {at}", csv.name());
         }
     }
+}
+
+/// What a Deployment is to be, without what is not for its text to say: how many old ones are kept, and,
+/// of what serves webhooks, where certificates are mounted.
+fn without_ours(spec: &Value, csv: &Object) -> Value {
+    let mut spec = spec.clone();
+    let serves = !csv.array(&["spec", "webhookdefinitions"]).is_empty();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("revisionHistoryLimit");
+    }
+    if let Some(pod) = spec.pointer_mut("/template/spec").filter(|_| serves) {
+        for container in pod["containers"].as_array_mut().into_iter().flatten() {
+            container.as_object_mut().map(|it| it.remove("volumeMounts"));
+        }
+        pod.as_object_mut().map(|it| it.remove("volumes"));
+    }
+    spec
 }
 
 /// Equal rules; absent and empty lists are the same.
@@ -358,7 +378,8 @@ fn covers(wanted: &Value, live: &Value, at: &str) -> Result<(), String> {
             for (key, value) in wanted {
                 // Empty values are not stored.
                 let empty = match value {
-                    Value::Null => true,
+                    Value::Null | Value::Bool(false) => true,
+                    Value::String(text) => text.is_empty(),
                     Value::Object(fields) => fields.is_empty(),
                     Value::Array(items) => items.is_empty(),
                     _ => false,
