@@ -4,7 +4,7 @@
 //! from which two hops lead to a channel's head. A package that a person named is taken even if
 //! its history is shorter; one that cannot be installed is refused with the reason.
 
-use mainstay_catalog::{Bundle, Catalog, Channel, LoadOptions, Package};
+use mainstay_catalog::{Api, Bundle, Catalog, Channel, LoadOptions, Package};
 use mainstay_cause::{Cause, Place};
 use mainstay_object::Object;
 use mainstay_resolver::{
@@ -286,19 +286,26 @@ fn supports(csv: &Object, mode: &str) -> bool {
     })
 }
 
-/// A package that needs others, if there is one; otherwise a channel that does not exist.
+/// A package that needs what nobody has, if there is one; otherwise a channel that does not exist.
 fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
+    let has = |api: &Api| {
+        let mut bundles = catalog.packages().flat_map(Package::bundles);
+        bundles.any(|bundle| bundle.provided_apis().any(|it| it == *api))
+    };
     let needy = catalog.packages().find(|package| {
         let head = package.channel(&package.default_channel).map(|channel| &*channel.head().name);
         head.and_then(|head| package.bundle(head)).is_some_and(|bundle| {
-            bundle.required_apis().next().is_some() || bundle.required_packages().next().is_some()
+            bundle.required_apis().any(|api| !has(&api))
+                || bundle
+                    .required_packages()
+                    .any(|need| catalog.package(&need.package_name).is_none())
         })
     });
     match needy {
         Some(needy) => Refusal {
             package: needy.name.to_string(),
             channel: needy.default_channel.to_string(),
-            about: format!("{} needs another operator", needy.name),
+            about: format!("{} needs what no operator here provides", needy.name),
         },
         None => Refusal {
             package: package.name.to_string(),

@@ -110,3 +110,13 @@ fn it_ends_even_with_open_watches() {
     // The watch ends instead of hanging.
     while let Some(Ok(_)) = runtime.block_on(watch.next()) {}
 }
+
+#[test]
+fn the_demo_tells_its_story_to_the_end() {
+    let output = mainstay().args(["demo", "--exit"]).output().expect("mainstay runs");
+    let said = String::from_utf8(output.stdout).expect("its story is text");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{error}");
+    assert!(said.contains("A no that explains itself"), "{said}");
+    assert!(!said.contains('✗'), "{said}");
+}
