@@ -79,7 +79,7 @@ pub(crate) async fn clean_up(
     for (resource, key) in &left {
         remove(context, resource, key).await?;
     }
-    let served = !serving::apply::clean_up(context, csv).await?;
+    let served = !serving::remove::clean_up(context, csv).await?;
     if left.is_empty() && !served {
         remove_bundled(context, namespace, name).await?;
     }

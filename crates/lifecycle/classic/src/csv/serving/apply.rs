@@ -1,4 +1,4 @@
-//! Makes and removes the objects around the servers of versions. Everything may be interrupted after any
+//! Makes the objects around the servers of versions. Everything may be interrupted after any
 //! request and begun again.
 
 use super::asked::{self, OwnedApi, Server};
@@ -8,14 +8,11 @@ use super::{check, objects};
 use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
 use crate::csv::requirements::Observed;
-use crate::error::{Doing as _, Error};
-use crate::facts;
+use crate::error::Error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use mainstay_api::{
-    ClusterServiceVersion, OperatorGroup, WebhookDescription, WebhookKind, names, resources,
-};
+use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names, resources};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
@@ -528,104 +525,6 @@ async fn replace(
         return Ok(live.resource_version().to_owned());
     }
     Ok(cluster.update(resource, &new).await?.resource_version().to_owned())
-}
-
-/// Removes what a version served and what owner references do not reach. Returns whether nothing of it
-/// is left in the caches.
-pub(crate) async fn clean_up(
-    context: &Context,
-    csv: &ClusterServiceVersion,
-) -> Result<bool, Error> {
-    let caches = &context.caches;
-    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
-    let mut left: Vec<(Resource, NamespacedName)> = Vec::new();
-    // They are the first to go: with them, requests are still sent to pods that end.
-    for hook in seen::hooks(caches, namespace, name) {
-        let key = NamespacedName::cluster(hook.name.as_str());
-        left.push((objects::configuration_of(hook.mutating), key));
-    }
-    for (key, it) in caches.api_services.list(None) {
-        if is_owner(&it.labels, namespace, name) {
-            left.push((known::API_SERVICE, key));
-        }
-    }
-    for (key, it) in caches.bindings.list(Some(objects::SYSTEM)) {
-        if is_owner(&it.labels, namespace, name) && key.name.ends_with("-auth-reader") {
-            left.push((known::ROLE_BINDING, key));
-        }
-    }
-    for (resource, key) in &left {
-        context
-            .cluster
-            .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
-            .await
-            .doing("removing what a version served")?;
-    }
-    let mut converted = false;
-    for description in asked::converters(csv) {
-        for crd in &description.conversion_crds {
-            converted |= unconvert(context, csv, description, crd).await?;
-        }
-    }
-    Ok(left.is_empty() && !converted)
-}
-
-/// Has objects of a definition no longer converted by the webhook of a version that goes, unless its
-/// successor goes on. Returns whether the cache still says that they are.
-async fn unconvert(
-    context: &Context,
-    csv: &ClusterServiceVersion,
-    description: &WebhookDescription,
-    crd: &str,
-) -> Result<bool, Error> {
-    let key = NamespacedName::cluster(crd);
-    let ours = |it: &facts::Crd| {
-        let service = asked::service(&description.deployment_name);
-        it.conversion
-            .as_ref()
-            .is_some_and(|it| it.service == (csv.metadata.namespace.clone(), service))
-    };
-    if !context.caches.crds.get(&key).is_some_and(|it| ours(&it))
-        || goes_on(context, csv, description, crd).await?
-    {
-        return Ok(false);
-    }
-    let doing = "ending the conversion of a definition";
-    let live = context.cluster.find(CRD, None, crd).await.doing(doing)?;
-    let Some(live) = live.filter(|it| ours(&facts::Crd::of(it))) else { return Ok(true) };
-    let mut new = live.clone();
-    new.set(&["spec", "conversion"], json!({"strategy": "None"}));
-    context.cluster.update(CRD, &new).await.doing(doing)?;
-    Ok(true)
-}
-
-/// Whether another version of the namespace converts objects of the definition by the same Service.
-async fn goes_on(
-    context: &Context,
-    csv: &ClusterServiceVersion,
-    description: &WebhookDescription,
-    crd: &str,
-) -> Result<bool, Error> {
-    let resource = &resources::CLUSTER_SERVICE_VERSION;
-    let own = &csv.metadata;
-    for (key, it) in context.caches.csvs.indexed(crd) {
-        let other = *key.namespace == *own.namespace && *key.name != *own.name;
-        if !other || it.is_copy() || it.deleting {
-            continue;
-        }
-        let found = context.cluster.find(resource, key.namespace(), &key.name).await;
-        let Some(found) = found.doing("reading a version")? else { continue };
-        let other = ClusterServiceVersion::from_object(&found)?;
-        let same = |it: &WebhookDescription| {
-            it.kind == WebhookKind::Conversion
-                && it.deployment_name == description.deployment_name
-                && it.conversion_crds.iter().any(|it| it == crd)
-        };
-        if other.spec.webhook_definitions.iter().any(same) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

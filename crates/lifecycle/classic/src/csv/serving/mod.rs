@@ -25,6 +25,7 @@ pub(crate) mod certificate;
 pub(crate) mod check;
 mod objects;
 pub(crate) mod pods;
+pub(crate) mod remove;
 pub(crate) mod seen;
 
 /// What the name of the Secret with a Service's certificate ends with.
