@@ -101,7 +101,7 @@ fn encode(record: &Record<'_>) -> Vec<u8> {
     let labels = u32::try_from(record.labels.len()).unwrap_or(u32::MAX);
     bytes.extend_from_slice(&labels.to_le_bytes());
     bytes.extend_from_slice(record.labels);
-    bytes.extend_from_slice(record.value);
+    bytes.extend_from_slice(&record.value);
     bytes
 }
 
@@ -121,7 +121,7 @@ fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Option<Record<'a>> {
         terminating: *flags == 1,
         slot: u32::from_le_bytes(*slot),
         labels,
-        value,
+        value: value.into(),
     })
 }
 

@@ -120,7 +120,7 @@ async fn measure(kind: Kind, folder: &Path, arguments: &Arguments) -> Result<Vec
     let folder = at("open");
     let store = kind.open(&folder)?;
     fill(&clock, &store, 64, arguments.objects).await?;
-    let raw: usize = store.list("configmaps", None).iter().map(|it| it.bytes.len()).sum();
+    let raw: usize = store.list("configmaps", None).iter().map(|it| it.size()).sum();
     store.close().await?;
     if matches!(kind, Kind::Memory) {
         cells.extend(["–".to_owned(), "–".to_owned()]);

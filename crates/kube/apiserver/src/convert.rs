@@ -97,13 +97,13 @@ fn complete_as(definition: Option<&Definition>, object: &mut Object) {
 
 /// A stored object, decoded, in the row's version.
 pub(crate) fn object(row: &KindRow, stored: &Stored) -> Object {
-    decoded(row, &stored.bytes, stored.revision)
+    decoded(row, &stored.bytes(), stored.revision)
 }
 
 /// A stored object, decoded, in the form that is stored now.
 pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
     let mut object = stored.object();
-    if is_outdated(row, &stored.bytes, stored.revision) {
+    if is_outdated(row, stored.start(), stored.revision) {
         renew(row, &mut object);
         rename(row, &row.storage_api_version, &mut object);
     }
@@ -112,7 +112,7 @@ pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
 
 /// A stored object, encoded, in the row's version; shared when that is the stored form.
 pub(crate) fn bytes(row: &KindRow, stored: &Stored) -> Bytes {
-    encoded(row, &stored.bytes, stored.revision)
+    encoded(row, &stored.bytes(), stored.revision)
 }
 
 /// Writes a stored object as an item of a list in the row's version: items of built-in kinds leave
@@ -122,7 +122,8 @@ pub(crate) fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
         return out.put_slice(&bytes(row, stored));
     }
     if is_identity(row)
-        && let Some([between, rest]) = untyped(row, stored)
+        && let bytes = stored.bytes()
+        && let Some([between, rest]) = untyped(row, &bytes, stored.slot())
     {
         out.put_u8(b'{');
         out.put_slice(between);
@@ -135,9 +136,9 @@ pub(crate) fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
 }
 
 /// The text of an object without its braces' first and without `apiVersion` and `kind`, in two
-/// pieces; none if `apiVersion` is not its first field, which is rare.
-fn untyped<'a>(row: &KindRow, stored: &'a Stored) -> Option<[&'a [u8]; 2]> {
-    let bytes = &stored.bytes[..];
+/// pieces; none if `apiVersion` is not its first field, which is rare. The digits of the revision
+/// are at `slot`.
+fn untyped<'a>(row: &KindRow, bytes: &'a [u8], slot: usize) -> Option<[&'a [u8]; 2]> {
     let typed = bytes.strip_prefix(HEAD)?.strip_prefix(row.storage_api_version.as_bytes())?;
     if !typed.starts_with(b"\",") {
         return None;
@@ -149,7 +150,7 @@ fn untyped<'a>(row: &KindRow, stored: &'a Stored) -> Option<[&'a [u8]; 2]> {
     if bytes.get(start..)?.starts_with(kind.as_bytes()) {
         return Some([&[], &bytes[start + kind.len()..]]);
     }
-    let head = std::str::from_utf8(stored.head()).ok()?;
+    let head = std::str::from_utf8(bytes.get(..slot)?).ok()?;
     let at = head.rfind(&format!("{kind}\"metadata\":{{"))?;
     Some([bytes.get(start..at)?, &bytes[at + kind.len()..]])
 }

@@ -3,8 +3,8 @@
 //! Encoding costs microseconds and happens on the thread that asks; the revision is known only on
 //! the writer, which then merely copies the text around the gap.
 
-use crate::{CommitError, Key, Labels, Stored};
-use bytes::Bytes;
+use crate::text::Parts;
+use crate::{CommitError, Key, Labels, Pool, Stored};
 use mainstay_object::Object;
 use serde_json::{Map, Value};
 
@@ -18,8 +18,8 @@ const MAX_BYTES: usize = 256 << 20;
 /// The text of an object without its revision.
 pub(crate) struct Draft {
     /// JSON in which `metadata.resourceVersion` is the empty string.
-    text: Vec<u8>,
-    /// Where in `text` the digits go.
+    text: Parts,
+    /// Where in the own part of the text the digits go.
     slot: usize,
     labels: Labels,
     terminating: bool,
@@ -49,11 +49,19 @@ impl Draft {
             return Err(CommitError::TooLarge { bytes: text.len(), limit: MAX_BYTES });
         }
         let labels = Labels::of(object.labels());
+        let (text, slot) = Parts::of(text, slot);
         Ok(Self { text, slot, labels, terminating: object.is_terminating() })
     }
 
-    /// The object at its revision, sharing the labels of the one it replaces if they are the same.
-    pub(crate) fn stored(&self, key: Key, revision: u64, previous: Option<&Stored>) -> Stored {
+    /// The object at its revision, sharing what is the same with the one it replaces, and long
+    /// values with all others.
+    pub(crate) fn stored(
+        &self,
+        key: Key,
+        revision: u64,
+        previous: Option<&Stored>,
+        pool: &mut Pool,
+    ) -> Stored {
         let labels = match previous {
             Some(previous) if previous.labels == self.labels => &previous.labels,
             _ => &self.labels,
@@ -61,31 +69,17 @@ impl Draft {
         Stored {
             key,
             revision,
-            bytes: splice(&self.text, self.slot, 0, revision),
             terminating: self.terminating,
             labels: labels.clone(),
+            text: self.text.text(self.slot, revision, previous.map(|it| &it.text), pool),
             slot: self.slot,
         }
     }
 
     /// Whether a stored object differs by nothing but its revision.
     pub(crate) fn is_text_of(&self, stored: &Stored) -> bool {
-        let (bytes, digits) = (&stored.bytes, digits(stored.revision));
-        stored.slot == self.slot
-            && bytes.len() == self.text.len() + digits
-            && bytes.get(..self.slot) == self.text.get(..self.slot)
-            && bytes.get(self.slot + digits..) == self.text.get(self.slot..)
+        stored.slot == self.slot && self.text.is(self.slot, digits(stored.revision), &stored.text)
     }
-}
-
-/// Text with the `old` digits at `slot` replaced by those of `revision`.
-pub(crate) fn splice(text: &[u8], slot: usize, old: usize, revision: u64) -> Bytes {
-    let digits = revision.to_string();
-    let mut out = Vec::with_capacity(text.len() - old + digits.len());
-    out.extend_from_slice(&text[..slot]);
-    out.extend_from_slice(digits.as_bytes());
-    out.extend_from_slice(&text[slot + old..]);
-    Bytes::from(out)
 }
 
 /// How many decimal digits a revision has.
@@ -152,7 +146,10 @@ mod tests {
 
     fn encoded(value: Value, revision: u64) -> String {
         let draft = Draft::of(&Object::from_value(value).unwrap()).unwrap();
-        String::from_utf8(draft.stored(key(), revision, None).bytes.to_vec()).unwrap()
+        String::from_utf8(
+            draft.stored(key(), revision, None, &mut Pool::default()).bytes().to_vec(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -193,8 +190,9 @@ mod tests {
             }
             Object::from_value(json!({"a": value})).unwrap()
         };
-        let deepest = Draft::of(&nested(MAX_DEPTH - 1)).unwrap().stored(key(), 1, None);
-        assert!(serde_json::from_slice::<Value>(&deepest.bytes).is_ok());
+        let deepest =
+            Draft::of(&nested(MAX_DEPTH - 1)).unwrap().stored(key(), 1, None, &mut Pool::default());
+        assert!(serde_json::from_slice::<Value>(&deepest.bytes()).is_ok());
         assert!(matches!(Draft::of(&nested(MAX_DEPTH)), Err(CommitError::TooDeep { .. })));
         let text = serde_json::to_vec(&nested(MAX_DEPTH)).unwrap();
         assert!(serde_json::from_slice::<Value>(&text).is_err());

@@ -37,6 +37,8 @@ pub struct Event {
     pub previous: Option<Arc<Stored>>,
     /// The revision of the change. Every change has its own.
     pub revision: u64,
+    /// See [`Event::cost`].
+    cost: usize,
     frame: OnceLock<Bytes>,
 }
 
@@ -47,25 +49,42 @@ impl Event {
         previous: Option<Arc<Stored>>,
     ) -> Arc<Self> {
         let revision = object.revision;
-        Arc::new(Self { kind, object, previous, revision, frame: OnceLock::new() })
+        let text = &object.text;
+        let cost = text.weight() + if text.is_whole() { text.len() } else { 0 } + 256;
+        Arc::new(Self { kind, object, previous, revision, cost, frame: OnceLock::new() })
     }
 
     /// The same event about objects in another form.
     pub fn of_objects(&self, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Arc<Self> {
-        let (kind, revision) = (self.kind, self.revision);
-        Arc::new(Self { kind, object, previous, revision, frame: OnceLock::new() })
+        let Self { kind, revision, cost, .. } = *self;
+        Arc::new(Self { kind, object, previous, revision, cost, frame: OnceLock::new() })
     }
 
     /// The event as a watch sends it in the stored form: one line of JSON with its line break.
     ///
-    /// Encoded when the first watcher asks and shared by all others.
+    /// Encoded when the first watcher asks and shared by all others; but for an object whose long
+    /// values are shared, of which a line would keep them once more.
     pub fn frame(&self) -> Bytes {
-        self.frame.get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes)).clone()
+        let object = &self.object;
+        if object.text.is_whole() {
+            return self
+                .frame
+                .get_or_init(|| watch_frame(self.kind.as_str(), object.start()))
+                .clone();
+        }
+        let mut line = Vec::with_capacity(object.size() + 64);
+        line.extend_from_slice(br#"{"type":""#);
+        line.extend_from_slice(self.kind.as_str().as_bytes());
+        line.extend_from_slice(br#"","object":"#);
+        object.write(&mut line);
+        line.extend_from_slice(b"}\n");
+        line.into()
     }
 
-    /// What the event may come to hold in memory, in bytes: the object, and its line.
-    pub(crate) fn cost(&self) -> usize {
-        2 * self.object.bytes.len() + 256
+    /// What the event may come to hold in memory, in bytes: the object, and its line if that is
+    /// kept. Of a value that others have too, a part counts.
+    pub(crate) const fn cost(&self) -> usize {
+        self.cost
     }
 }
 

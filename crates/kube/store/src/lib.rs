@@ -29,6 +29,7 @@ mod options;
 mod ring;
 mod store;
 mod stored;
+mod text;
 mod watch;
 mod writer;
 
@@ -45,6 +46,7 @@ pub use stored::Stored;
 pub use watch::{Watch, WatchError};
 
 pub(crate) use stored::Labels;
+pub(crate) use text::{Pool, Text};
 
 /// A revision lies so far back that what happened since is no longer kept: status 410 `Expired`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

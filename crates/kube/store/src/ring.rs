@@ -108,16 +108,16 @@ pub(crate) struct Forgotten;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventKind, Key, Labels, Stored};
+    use crate::{EventKind, Key, Labels, Stored, Text};
     use bytes::Bytes;
 
     fn event(revision: u64, size: usize) -> Arc<Event> {
         let object = Stored {
             key: Key::cluster("things", "a"),
             revision,
-            bytes: Bytes::from(vec![b' '; size]),
             terminating: false,
             labels: Labels::default(),
+            text: Text::whole(Bytes::from(vec![b' '; size])),
             slot: 0,
         };
         Event::new(EventKind::Added, Arc::new(object), None)

@@ -69,9 +69,10 @@ impl Store {
     ) -> Result<(Self, Recovery), OpenError> {
         let mut loader = Loader::new(options.history, options.clock.elapsed());
         let recovery = engine.load(&mut loader)?;
-        let shared = Arc::new(Shared::new(loader.finish(), options));
+        let (index, pool) = loader.finish();
+        let shared = Arc::new(Shared::new(index, options));
         let (queue, receiver) = mpsc::channel();
-        let writer = Writer { shared: Arc::clone(&shared), engine, queue: receiver };
+        let writer = Writer { shared: Arc::clone(&shared), engine, queue: receiver, pool };
         let runtime = Handle::try_current().ok();
         let thread = Builder::new()
             .name("store".to_owned())

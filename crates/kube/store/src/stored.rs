@@ -1,10 +1,11 @@
 //! An object at one revision, encoded once and shared by everybody who reads it.
 
-use crate::Key;
-use crate::draft::{digits, splice};
+use crate::draft::digits;
+use crate::{Key, Pool, Text};
 use bytes::Bytes;
 use mainstay_object::Object;
 use mainstay_object::selector::LabelSelector;
+use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,12 +16,11 @@ pub struct Stored {
     pub key: Key,
     /// The revision of its last change: its `metadata.resourceVersion`.
     pub revision: u64,
-    /// The JSON text, `metadata.resourceVersion` included, keys sorted, no white space.
-    pub bytes: Bytes,
     /// Whether `metadata.deletionTimestamp` is set.
     pub terminating: bool,
     pub(crate) labels: Labels,
-    /// Where in `bytes` the digits of the revision start.
+    pub(crate) text: Text,
+    /// Where in the own part of the text the digits of the revision start.
     pub(crate) slot: usize,
 }
 
@@ -33,7 +33,38 @@ impl Stored {
                   and an engine hands back only what passed its checksum"
     )]
     pub fn object(&self) -> Object {
-        serde_json::from_slice(&self.bytes).expect("a stored object is JSON")
+        self.parse().expect("a stored object is JSON")
+    }
+
+    /// The object, read as a type of the caller's.
+    ///
+    /// # Errors
+    /// If it does not fit the type.
+    pub fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        serde_json::from_slice(&self.bytes())
+    }
+
+    /// The JSON text, `metadata.resourceVersion` included, keys sorted, no white space.
+    ///
+    /// Shared by all who ask, but for texts with long values: those are kept once for all objects
+    /// that have them, and put together here.
+    pub fn bytes(&self) -> Bytes {
+        self.text.bytes()
+    }
+
+    /// How long the text is.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// How the text starts, as far as it is this object's alone: `apiVersion` and `kind` are in it.
+    pub fn start(&self) -> &[u8] {
+        self.text.start()
+    }
+
+    /// Writes the text behind what is there.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.text.write(out);
     }
 
     /// Its labels in order of their keys, without a parse.
@@ -57,12 +88,12 @@ impl Stored {
     /// [`CommitError::TooDeep`](crate::CommitError::TooDeep), or what the encoder says.
     pub fn with_object(&self, object: &Object) -> Result<Self, crate::CommitError> {
         let draft = crate::draft::Draft::of(object)?;
-        Ok(draft.stored(self.key.clone(), self.revision, None))
+        Ok(draft.stored(self.key.clone(), self.revision, Some(self), &mut Pool::default()))
     }
 
-    /// The text up to the digits of `metadata.resourceVersion`.
-    pub fn head(&self) -> &[u8] {
-        self.bytes.get(..self.slot).unwrap_or_default()
+    /// Where in the text the digits of `metadata.resourceVersion` start.
+    pub fn slot(&self) -> usize {
+        self.text.place(self.slot)
     }
 
     /// The text with another `metadata.resourceVersion`.
@@ -70,18 +101,19 @@ impl Stored {
     /// For the event that a watch must invent when an object stops matching its selector: it shows
     /// the object as it was, at the revision of the change.
     pub fn bytes_at(&self, revision: u64) -> Bytes {
-        splice(&self.bytes, self.slot, digits(self.revision), revision)
+        self.text.at_revision(self.slot, digits(self.revision), revision).bytes()
     }
 
     /// The same object as of its deletion.
     pub(crate) fn deleted_at(&self, revision: u64) -> Self {
-        Self { bytes: self.bytes_at(revision), revision, ..self.clone() }
+        let text = self.text.at_revision(self.slot, digits(self.revision), revision);
+        Self { revision, text, ..self.clone() }
     }
 }
 
 impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} @{} {}", self.key, self.revision, String::from_utf8_lossy(&self.bytes))
+        write!(f, "{} @{} {}", self.key, self.revision, String::from_utf8_lossy(&self.bytes()))
     }
 }
 

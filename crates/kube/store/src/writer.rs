@@ -10,7 +10,7 @@
 
 use crate::draft::Draft;
 use crate::index::{Index, Shared};
-use crate::{CommitError, Engine, EngineError, Event, EventKind, Expect, Guard, Key, Stored};
+use crate::{CommitError, Engine, EngineError, Event, EventKind, Expect, Guard, Key, Pool, Stored};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -44,6 +44,8 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) engine: Box<dyn Engine>,
     pub(crate) queue: Receiver<Message>,
+    /// Long values that objects share.
+    pub(crate) pool: Pool,
 }
 
 /// What a batch has decided and not yet published.
@@ -70,6 +72,7 @@ impl Staged {
     fn decide(
         &mut self,
         index: &Index,
+        pool: &mut Pool,
         key: Key,
         draft: Option<&Draft>,
         expect: Expect,
@@ -99,18 +102,19 @@ impl Staged {
             (Some(draft), Some(current)) if draft.is_text_of(current) => {
                 return Ok(Arc::clone(current));
             }
-            (Some(draft), Some(current)) => {
-                (EventKind::Modified, draft.stored(current.key.clone(), revision, Some(current)))
-            }
+            (Some(draft), Some(current)) => (
+                EventKind::Modified,
+                draft.stored(current.key.clone(), revision, Some(current), pool),
+            ),
             (Some(draft), None) => {
-                (EventKind::Added, draft.stored(index.intern(&key), revision, None))
+                (EventKind::Added, draft.stored(index.intern(&key), revision, None, pool))
             }
             (None, Some(current)) => (EventKind::Deleted, current.deleted_at(revision)),
             (None, None) => return Err(CommitError::Missing(key)),
         };
         let object = Arc::new(object);
         self.revision = revision;
-        self.bytes += object.bytes.len();
+        self.bytes += object.size();
         self.objects.insert(key, (kind != EventKind::Deleted).then(|| Arc::clone(&object)));
         self.events.push(Event::new(kind, Arc::clone(&object), current));
         Ok(object)
@@ -169,7 +173,7 @@ impl Writer {
                 }
             };
             let Request { key, draft, expect, guard, answer } = request;
-            let outcome = staged.decide(&index, key, draft.as_ref(), expect, guard);
+            let outcome = staged.decide(&index, &mut self.pool, key, draft.as_ref(), expect, guard);
             answers.push((answer, outcome));
             if answers.len() >= limits.max_changes || staged.bytes >= limits.max_bytes {
                 break;

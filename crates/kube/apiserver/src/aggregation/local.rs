@@ -190,7 +190,7 @@ impl Known {
             let (_, needed) = self
                 .definitions
                 .entry(name.clone())
-                .or_insert(known.unwrap_or_else(|| (stored.revision, needed(&stored.bytes))));
+                .or_insert(known.unwrap_or_else(|| (stored.revision, needed(&stored.bytes()))));
             wanted.extend(needed.iter().map(|one| (one.name(), one.clone())));
         }
         wanted
@@ -201,7 +201,7 @@ impl Known {
         let upto = server.store.revision();
         let mut all = true;
         for stored in server.store.list(STORAGE, None).iter() {
-            if stored.revision <= self.told || has_service(&stored.bytes) {
+            if stored.revision <= self.told || has_service(&stored.bytes()) {
                 continue;
             }
             let object = stored.object();

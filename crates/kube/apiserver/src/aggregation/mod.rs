@@ -183,7 +183,7 @@ impl Aggregation {
         let objects = server.store.list(STORAGE, None);
         let mut remotes: Vec<Arc<Remote>> = objects
             .iter()
-            .filter(|stored| local::has_service(&stored.bytes))
+            .filter(|stored| local::has_service(&stored.bytes()))
             .filter_map(|stored| Remote::read(&stored.object()))
             .map(Arc::new)
             .collect();

@@ -298,12 +298,12 @@ impl Index {
         match kind {
             Kind::Role => {
                 // What was stored was validated; what cannot be read grants nothing.
-                let view: RoleView = serde_json::from_slice(&stored.bytes).unwrap_or_default();
+                let view: RoleView = stored.parse().unwrap_or_default();
                 let role = Role::new(view.rules);
                 self.put_role((key.namespace.clone(), key.name.clone()), Some(role));
             }
             Kind::Binding => {
-                let view: BindingView = serde_json::from_slice(&stored.bytes).unwrap_or_default();
+                let view: BindingView = stored.parse().unwrap_or_default();
                 self.remove_binding(&key.namespace, &key.name);
                 self.put_binding(&key.namespace, &key.name, view);
             }

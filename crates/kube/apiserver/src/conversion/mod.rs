@@ -212,7 +212,7 @@ fn converter(row: &KindRow) -> Option<&Converter> {
 /// Whether a stored object is in the row's version.
 fn is_spoken(row: &KindRow, stored: &Stored) -> bool {
     const HEAD: &[u8] = b"{\"apiVersion\":\"";
-    let rest = stored.bytes.strip_prefix(HEAD);
+    let rest = stored.start().strip_prefix(HEAD);
     let rest = rest.and_then(|rest| rest.strip_prefix(row.api_version.as_bytes()));
     rest.is_some_and(|rest| rest.first() == Some(&b'"'))
 }

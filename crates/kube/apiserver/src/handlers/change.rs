@@ -200,7 +200,7 @@ pub(super) async fn apply(
 /// Whether nothing is to be stored because nothing differs. Managers whose times alone differ get
 /// their old times back: who writes what was there has not changed it.
 fn is_same(row: &KindRow, object: &mut Object, old: &Object, stored: &Stored) -> bool {
-    if convert::is_outdated(row, &stored.bytes, stored.revision) {
+    if convert::is_outdated(row, stored.start(), stored.revision) {
         return false;
     }
     managed::is_unchanged(object, old)

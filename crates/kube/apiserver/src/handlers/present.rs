@@ -151,7 +151,7 @@ pub(super) async fn list(
     // The head's closing brace makes room for the items.
     open.put_slice(&head.as_bytes()[..head.len() - 1]);
     open.put_slice(br#","items":["#);
-    let size = items.iter().map(|one| one.bytes.len() + 1).sum::<usize>() + open.len();
+    let size = items.iter().map(|one| one.size() + 1).sum::<usize>() + open.len();
     let mut chunks = Chunks {
         row: row.clone(),
         items: items.into_iter(),
@@ -205,7 +205,7 @@ impl Iterator for Chunks {
             match self.form {
                 ItemForm::Plain => convert::put_item(&self.row, &item, &mut self.buffer),
                 ItemForm::Metadata(version) => {
-                    let partial = print::partial_text(&item.bytes, version);
+                    let partial = print::partial_text(&item.bytes(), version);
                     self.buffer.put_slice(partial.unwrap_or_default().as_bytes());
                 }
             }

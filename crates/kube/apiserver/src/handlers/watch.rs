@@ -261,7 +261,9 @@ impl Streaming {
     /// A line as this client is to see it; none if it is not.
     fn frame(&mut self, line: &Line) -> Option<Bytes> {
         match line {
-            Line::Added(stored) => Some(self.shape.frame("ADDED", &stored.bytes, stored.revision)),
+            Line::Added(stored) => {
+                Some(self.shape.frame("ADDED", &stored.bytes(), stored.revision))
+            }
             Line::InitialEnd(revision) => Some(self.shape.bookmark(*revision, true)),
             Line::Event(event) => self.event(event),
         }
@@ -278,7 +280,7 @@ impl Streaming {
             | (EventKind::Added, _, true)
             | (EventKind::Modified, Some(_), true) => Some(self.same(event)),
             (EventKind::Modified, None, true) => {
-                Some(self.shape.frame("ADDED", &event.object.bytes, event.revision))
+                Some(self.shape.frame("ADDED", &event.object.bytes(), event.revision))
             }
             (EventKind::Modified, Some(before), false) => {
                 let bytes = before.bytes_at(event.revision);
@@ -300,11 +302,12 @@ impl Streaming {
             (EventKind::Deleted, Some(previous)) => previous.revision,
             _ => event.revision,
         };
-        let bytes = &event.object.bytes;
-        if self.shape.is_shared() && !convert::is_outdated(&self.shape.row, bytes, written) {
+        let object = &event.object;
+        if self.shape.is_shared() && !convert::is_outdated(&self.shape.row, object.start(), written)
+        {
             return event.frame();
         }
-        self.shape.frame(event.kind.as_str(), bytes, written)
+        self.shape.frame(event.kind.as_str(), &object.bytes(), written)
     }
 }
 

@@ -3,15 +3,16 @@
 use crate::index::{Index, Shelf, Topic};
 use crate::key::{At, Entry, Position};
 use crate::ring::Ring;
-use crate::{Event, EventKind, History, Key, Labels, Stored};
-use bytes::Bytes;
+use crate::text::Parts;
+use crate::{Event, EventKind, History, Key, Labels, Pool, Stored};
 use imbl::OrdSet;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One stored object as an engine keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// [`Key::resource`].
     pub resource: &'a str,
@@ -28,7 +29,7 @@ pub struct Record<'a> {
     /// The labels in encoded form.
     pub labels: &'a [u8],
     /// [`Stored::bytes`].
-    pub value: &'a [u8],
+    pub value: Cow<'a, [u8]>,
 }
 
 impl<'a> Record<'a> {
@@ -41,9 +42,13 @@ impl<'a> Record<'a> {
             revision: object.revision,
             terminating: object.terminating,
             // Texts above four gibibytes are refused before they are stored.
-            slot: u32::try_from(object.slot).unwrap_or(u32::MAX),
+            slot: u32::try_from(object.slot()).unwrap_or(u32::MAX),
             labels: object.labels.block(),
-            value: &object.bytes,
+            value: if object.text.is_whole() {
+                Cow::Borrowed(object.start())
+            } else {
+                Cow::Owned(object.bytes().into())
+            },
         }
     }
 }
@@ -65,6 +70,7 @@ pub struct Loader {
     now: Duration,
     /// Labels seen last: neighbours often carry the same ones.
     labels: Labels,
+    pool: Pool,
 }
 
 struct Loading {
@@ -89,6 +95,7 @@ impl Loader {
             limits,
             now,
             labels: Labels::default(),
+            pool: Pool::default(),
         }
     }
 
@@ -149,7 +156,7 @@ impl Loader {
     }
 
     /// The index, at the newest revision that was given.
-    pub(crate) fn finish(self) -> Index {
+    pub(crate) fn finish(self) -> (Index, Pool) {
         let base = self.history.unwrap_or(self.revision);
         let shelves = self
             .shelves
@@ -159,13 +166,14 @@ impl Loader {
                 (shelf.resource, Shelf { objects: shelf.objects, topic })
             })
             .collect();
-        Index::new(self.revision, base, shelves)
+        (Index::new(self.revision, base, shelves), self.pool)
     }
 
     fn stored(&mut self, record: &Record<'_>) -> Stored {
         if self.labels.block() != record.labels {
             self.labels = Labels::from_block(record.labels);
         }
+        let (text, slot) = Parts::of(record.value.to_vec(), record.slot as usize);
         Stored {
             key: Key {
                 resource: "".into(),
@@ -173,10 +181,10 @@ impl Loader {
                 name: record.name.into(),
             },
             revision: record.revision,
-            bytes: Bytes::copy_from_slice(record.value),
             terminating: record.terminating,
             labels: self.labels.clone(),
-            slot: record.slot as usize,
+            text: text.complete(&mut self.pool),
+            slot,
         }
     }
 

@@ -201,7 +201,7 @@ async fn a_watch_tells_each_change_once_in_order(store: &Store) {
     );
     assert!(watch.try_next().unwrap().is_none());
     let line = String::from_utf8(first.frame().to_vec()).unwrap();
-    let object = String::from_utf8(first.object.bytes.to_vec()).unwrap();
+    let object = String::from_utf8(first.object.bytes().to_vec()).unwrap();
     assert_eq!(line, format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"));
 }
 

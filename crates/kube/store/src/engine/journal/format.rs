@@ -15,6 +15,7 @@
 
 use crate::Record;
 use crate::draft::digits;
+use std::borrow::Cow;
 use std::io;
 
 use super::disk::DiskFile;
@@ -142,7 +143,11 @@ pub(crate) fn push_object(buffer: &mut Vec<u8>, record: &Record<'_>) {
 
 /// Appends the record of a deletion.
 pub(crate) fn push_deletion(buffer: &mut Vec<u8>, record: &Record<'_>) {
-    push(buffer, 2, &Record { terminating: false, slot: 0, labels: &[], value: &[], ..*record });
+    let &Record { resource, namespace, name, revision, .. } = record;
+    let (labels, value) = (&[][..], Cow::default());
+    let gone =
+        Record { resource, namespace, name, revision, terminating: false, slot: 0, labels, value };
+    push(buffer, 2, &gone);
 }
 
 fn push(buffer: &mut Vec<u8>, op: u8, record: &Record<'_>) {
@@ -158,18 +163,18 @@ fn push(buffer: &mut Vec<u8>, op: u8, record: &Record<'_>) {
     }
 }
 
-const fn parts<'a>(record: &Record<'a>) -> [&'a [u8]; 5] {
+fn parts<'a>(record: &'a Record<'_>) -> [&'a [u8]; 5] {
     [
         record.resource.as_bytes(),
         record.namespace.as_bytes(),
         record.name.as_bytes(),
         record.labels,
-        record.value,
+        &record.value,
     ]
 }
 
 /// A record as it was read: a live object, or a deletion, whose value is then empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read<'a> {
     pub(crate) deleted: bool,
     pub(crate) record: Record<'a>,
@@ -207,7 +212,7 @@ fn read_record<'a>(payload: &mut &'a [u8]) -> Option<Read<'a>> {
         terminating: head[1] & 1 == 1,
         slot: u32_at(head, 24),
         labels,
-        value,
+        value: Cow::Borrowed(value),
     };
     let deleted = match head[0] {
         1 => false,

@@ -17,6 +17,7 @@ use super::names::{ACKNOWLEDGED, Inventory, journal, snapshot};
 use super::open::{failed, start};
 use crate::engine::load::FIRST_REVISION;
 use crate::{Key, OpenError, Record};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -272,7 +273,7 @@ impl<'a> Salvage<'a> {
                 terminating: owned.terminating,
                 slot: owned.slot,
                 labels: &owned.labels,
-                value: &owned.value,
+                value: Cow::Borrowed(&owned.value),
             })
         });
         super::snapshot::write(self.disk, revision, records, &AtomicBool::new(false))?;
