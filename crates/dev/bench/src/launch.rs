@@ -164,6 +164,29 @@ impl Launched {
     }
 }
 
+/// A program of ours that works beside a server; killed when dropped.
+pub(crate) struct Companion(Process);
+
+impl Companion {
+    /// Starts it.
+    pub(crate) fn start(program: &Path, arguments: &[OsString]) -> Result<Self> {
+        Ok(Self(Process::start(Command::new(program).args(arguments))?))
+    }
+
+    /// Its process id.
+    pub(crate) fn process(&self) -> u32 {
+        self.0.0.id()
+    }
+
+    /// Sends SIGTERM and waits until it is gone.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        terminate(&self.0)?;
+        let status = self.0.ended().await?;
+        anyhow::ensure!(status.success(), "a program did not stop well: {status}");
+        Ok(())
+    }
+}
+
 async fn green(api: &Api) -> bool {
     match http::Request::get("/readyz").body(Vec::new()) {
         Ok(request) => api.client.request_text(request).await.is_ok(),

@@ -62,6 +62,8 @@ enum Subject {
     Resolver(resolver::Arguments),
     /// Operators installed one after the other and at once, waiting, failing, found again.
     Operators(operators::Arguments),
+    /// Many operators for all of many namespaces: the controllers beside an API, and all in one.
+    Fleet(operators::fleet::Arguments),
     /// The registry API of a served catalog, from the start of the program on.
     Registry(registry::Arguments),
     /// Images pushed, pulled and unpacked, beside skopeo.
@@ -85,6 +87,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
             Subject::Resolver(arguments) => resolver::run(&arguments),
             Subject::Operators(arguments) => operators::run(&arguments).await,
+            Subject::Fleet(arguments) => operators::fleet::run(&arguments).await,
             Subject::Registry(arguments) => registry::run(&arguments).await,
             Subject::Images(arguments) => images::run(&arguments).await,
             Subject::All(arguments) => all::run(&arguments).await,

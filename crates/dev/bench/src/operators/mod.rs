@@ -6,6 +6,7 @@
 
 mod catalog;
 mod copies;
+pub(crate) mod fleet;
 mod world;
 
 use crate::process::own_memory;

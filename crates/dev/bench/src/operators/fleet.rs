@@ -1,0 +1,335 @@
+//! Many operators for many namespaces with large catalogs: what the controllers need beside an API
+//! that is another process, and what a whole cluster in one process needs.
+
+use super::catalog;
+use super::world::CATALOGS;
+use crate::launch::{Companion, Data, Launched, Program};
+use crate::process::Usage;
+use crate::table::{Table, megabytes, millis, percent};
+use anyhow::{Context, Result};
+use futures::{StreamExt as _, TryStreamExt as _};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_client::{Cache, Cluster, ListParams, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// How much to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    program: Program,
+    /// How many operators there are, each for all namespaces.
+    #[arg(long, default_value_t = 50)]
+    operators: usize,
+    /// How many namespaces there are, apart from the usual ones.
+    #[arg(long, default_value_t = 400)]
+    namespaces: usize,
+    /// How many more namespaces come at once.
+    #[arg(long, default_value_t = 1_000)]
+    more: usize,
+    /// For how many seconds nothing happens.
+    #[arg(long, default_value_t = 30)]
+    idle: u64,
+    /// How many letters the description of each operator has.
+    #[arg(long, default_value_t = 20_000)]
+    letters: usize,
+    /// Measure one of the two only: `apart`, the controllers beside the API, or `whole`.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// Where the operators run.
+const HOME: &str = "everywhere";
+/// How many clients make namespaces and wishes.
+const CLIENTS: usize = 16;
+/// Calm is when nobody has written for so long.
+const CALM: Duration = Duration::from_secs(3);
+/// How often it is looked whether somebody has.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long anything may take before the measurement is given up.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let program = arguments.program.path()?;
+    let work = arguments.program.folder()?;
+    let mut unpacked = Vec::new();
+    let catalogs = catalogs(work.path(), arguments, &mut unpacked)?;
+    let mut table = Table::new(&["work", "figure", "memory", "requests that write, of all"]);
+    for (name, whole) in [("apart", false), ("whole", true)] {
+        if arguments.only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let folder = work.path().join(name);
+        std::fs::create_dir(&folder).context("making a folder to work in")?;
+        let fleet = Fleet::start(&program, &folder, &catalogs, whole).await?;
+        fleet.measure(arguments, &mut table).await?;
+        fleet.stop().await?;
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Four catalogs: two published ones twice, one of them with the operators; made-up ones where the
+/// published are not at hand.
+fn catalogs(
+    work: &Path,
+    arguments: &Arguments,
+    unpacked: &mut Vec<TempDir>,
+) -> Result<Vec<(String, PathBuf)>> {
+    let tools = work.join("tools");
+    std::fs::create_dir(&tools).context("making a catalog")?;
+    catalog::write_described(&tools, arguments.operators, 1, arguments.letters)?;
+    let mut all = vec![("tools".to_owned(), tools)];
+    let published = [("catalog-certified-v4.14", "v4.14"), ("catalog-community-v4.19", "v4.19")];
+    for (archive, below) in published {
+        if let Some(folder) = mainstay_testdata::unpack(archive, archive) {
+            all.push((format!("catalog-{}", all.len()), folder.path().join(below)));
+            unpacked.push(folder);
+        }
+    }
+    while all.len() < 4 {
+        let folder = work.join(format!("made-up-{}", all.len()));
+        std::fs::create_dir(&folder).context("making a catalog")?;
+        catalog::write(&folder, 500, 10)?;
+        all.push((format!("catalog-{}", all.len()), folder));
+    }
+    Ok(all)
+}
+
+/// A cluster, and who runs operators on it.
+struct Fleet {
+    up: Launched,
+    /// The controllers, if they are a process of their own.
+    beside: Option<Companion>,
+    cluster: Cluster,
+}
+
+impl Fleet {
+    async fn start(
+        program: &Path,
+        work: &Path,
+        catalogs: &[(String, PathBuf)],
+        whole: bool,
+    ) -> Result<Self> {
+        let mut named = Vec::new();
+        for (name, folder) in catalogs {
+            let mut argument = OsString::from(format!("{name}="));
+            argument.push(folder);
+            named.extend([OsString::from("--catalog"), argument]);
+        }
+        let bare = [OsString::from("--bare")];
+        let arguments = if whole { named.as_slice() } else { &bare };
+        let data = work.join("data");
+        let up = Launched::start_with(program, Data::Folder(&data), arguments, work).await?;
+        let beside = if whole {
+            None
+        } else {
+            let mut arguments: Vec<OsString> =
+                ["run", "--listen", "127.0.0.1:0", "--kubeconfig"].map(Into::into).into();
+            arguments.push(work.join("kubeconfig").into());
+            arguments.extend(["--data-dir".into(), work.join("beside").into()]);
+            arguments.extend(named);
+            Some(Companion::start(program, &arguments)?)
+        };
+        let cluster = Cluster::new(up.api.client.clone());
+        Ok(Self { up, beside, cluster })
+    }
+
+    async fn measure(&self, arguments: &Arguments, table: &mut Table) -> Result<()> {
+        let who = if self.beside.is_some() { "controllers beside the API" } else { "all in one" };
+        let &Arguments { operators, namespaces, more, .. } = arguments;
+        let clock = self.up.api.clock;
+        self.until("the controllers are there", async {
+            // They bring the definitions.
+            while self.cluster.list(&OPERATOR_GROUP, None, &ListParams::default()).await.is_err() {
+                tokio::time::sleep(PAUSE).await;
+            }
+        })
+        .await?;
+        self.calm().await?;
+        table.row([format!("{who}: nothing there"), String::new(), self.memory()?, String::new()]);
+
+        self.spread("few", namespaces).await?;
+        self.create(
+            &known::NAMESPACE,
+            &json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME},
+            }),
+        )
+        .await?;
+        self.create(
+            &OPERATOR_GROUP,
+            &json!({
+                "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+                "metadata": {"name": "group", "namespace": HOME},
+            }),
+        )
+        .await?;
+        let stop = CancellationToken::new();
+        let copied = |it: &Object| (it.str(&["status", "reason"]) == Some("Copied")).then_some(());
+        let selection = Selection::all(CSV).labels("olm.copiedFrom");
+        let copies = Cache::start(&self.cluster, selection, copied, stop.clone());
+        let all = Cache::start(
+            &self.cluster,
+            Selection::all(known::NAMESPACE),
+            |_| Some(()),
+            stop.clone(),
+        );
+        all.synced().await;
+        let wishes = (0..operators).map(|number| {
+            let package = catalog::package(number);
+            json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+                "metadata": {"name": package, "namespace": HOME},
+                "spec": {"name": package, "channel": "stable", "source": "tools", "sourceNamespace": CATALOGS},
+            })
+        });
+        let (start, before) = (clock.elapsed(), self.writes().await?);
+        self.create_all(&SUBSCRIPTION, wishes.collect()).await?;
+        let wanted = operators * (all.len() - 1);
+        self.until("all copies are there", copies.until(|| copies.len() == wanted)).await?;
+        let took = clock.elapsed().saturating_sub(start);
+        self.calm().await?;
+        table.row([
+            format!("{who}: {operators} operators for {} namespaces, {wanted} copies", all.len()),
+            millis(took),
+            self.memory()?,
+            self.written(&before).await?,
+        ]);
+
+        let (start, before, used) = (clock.elapsed(), self.writes().await?, self.usage()?);
+        tokio::time::sleep(Duration::from_secs(arguments.idle)).await;
+        let spent = self.usage()?.processor.saturating_sub(used.processor);
+        let looked = clock.elapsed().saturating_sub(start);
+        table.row([
+            format!("{who}: {} s in which nothing happens", arguments.idle),
+            format!("{} of a core", percent(spent, looked)),
+            self.memory()?,
+            self.written(&before).await?,
+        ]);
+
+        let (start, before) = (clock.elapsed(), self.writes().await?);
+        self.spread("more", more).await?;
+        let made = clock.elapsed().saturating_sub(start);
+        let wanted = wanted + operators * more;
+        self.until("all copies are there", copies.until(|| copies.len() == wanted)).await?;
+        let took = clock.elapsed().saturating_sub(start);
+        self.calm().await?;
+        stop.cancel();
+        table.row([
+            format!("{who}: {more} more namespaces, all {} copies there", operators * more),
+            format!("{}, the namespaces after {}", millis(took), millis(made)),
+            self.memory()?,
+            self.written(&before).await?,
+        ]);
+        Ok(())
+    }
+
+    async fn stop(self) -> Result<()> {
+        if let Some(beside) = self.beside {
+            beside.stop().await?;
+        }
+        self.up.stop().await.map(drop)
+    }
+
+    /// What is measured: the controllers, or all.
+    fn usage(&self) -> Result<Usage> {
+        Usage::of(&[self.beside.as_ref().map_or_else(|| self.up.process(), Companion::process)])
+    }
+
+    fn memory(&self) -> Result<String> {
+        let own = megabytes(self.usage()?.memory);
+        Ok(match self.beside {
+            Some(_) => format!("{own}; the API's {}", megabytes(self.up.usage()?.memory)),
+            None => own,
+        })
+    }
+
+    /// How many requests of each kind that writes the API has answered.
+    async fn writes(&self) -> Result<BTreeMap<String, u64>> {
+        let page =
+            self.up.api.client.request_text(http::Request::get("/metrics").body(Vec::new())?);
+        let page = page.await.context("reading the API's counts")?;
+        let mut counts = BTreeMap::new();
+        for line in page.lines().filter(|it| it.starts_with("apiserver_request_total{")) {
+            let label = |name: &str| {
+                let (_, rest) = line.split_once(&format!("{name}=\""))?;
+                rest.split('"').next()
+            };
+            let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
+            if matches!(verb, "GET" | "LIST" | "WATCH") {
+                continue;
+            }
+            let count = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok());
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let count = count.unwrap_or_default() as u64;
+            *counts.entry(format!("{verb} {resource}")).or_default() += count;
+        }
+        Ok(counts)
+    }
+
+    /// The writes since an earlier time, of a kind each.
+    async fn written(&self, before: &BTreeMap<String, u64>) -> Result<String> {
+        let now = self.writes().await?;
+        let more = now.iter().filter_map(|(kind, count)| {
+            let more = count - before.get(kind).copied().unwrap_or_default();
+            (more > 0).then_some((more, kind))
+        });
+        let mut more: Vec<_> = more.collect();
+        more.sort_unstable_by(|a, b| b.cmp(a));
+        let sum: u64 = more.iter().map(|it| it.0).sum();
+        let most: Vec<String> =
+            more.iter().take(4).map(|(count, kind)| format!("{count} {kind}")).collect();
+        Ok(format!("{sum}: {}", most.join(", ")))
+    }
+
+    /// Waits until nobody writes, apart from Leases.
+    async fn calm(&self) -> Result<()> {
+        let clock = self.up.api.clock;
+        let mut last = (BTreeMap::new(), clock.elapsed());
+        self.until("nobody writes", async {
+            loop {
+                tokio::time::sleep(PAUSE).await;
+                let mut writes = self.writes().await?;
+                writes.retain(|kind, _| !kind.ends_with(" leases"));
+                let now = clock.elapsed();
+                if writes != last.0 {
+                    last = (writes, now);
+                } else if now.saturating_sub(last.1) > CALM {
+                    return anyhow::Ok(());
+                }
+            }
+        })
+        .await?
+    }
+
+    async fn until<T>(&self, what: &str, wait: impl Future<Output = T>) -> Result<T> {
+        tokio::time::timeout(PATIENCE, wait).await.with_context(|| format!("waiting until {what}"))
+    }
+
+    async fn create(&self, kind: &Resource, object: &Value) -> Result<()> {
+        self.cluster.create(kind, &Object::from_value(object.clone())?).await?;
+        Ok(())
+    }
+
+    async fn create_all(&self, kind: &Resource, objects: Vec<Value>) -> Result<()> {
+        let all = futures::stream::iter(objects.iter().map(|it| self.create(kind, it)));
+        all.buffer_unordered(CLIENTS).try_collect().await
+    }
+
+    async fn spread(&self, prefix: &str, count: usize) -> Result<()> {
+        let names = (0..count).map(|number| {
+            json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": format!("{prefix}-{number}")},
+            })
+        });
+        self.create_all(&known::NAMESPACE, names.collect()).await
+    }
+}
