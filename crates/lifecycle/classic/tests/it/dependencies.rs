@@ -247,10 +247,13 @@ async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else(
 #[tokio::test]
 async fn a_subscription_whose_rival_is_deleted_is_resolved_again() {
     let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
-    let world = world(&[ANVIL, newer]).await;
+    let mut world = world(&[ANVIL, newer]).await;
+    // Whoever were first alone would be installed.
+    world.pause().await;
     for (name, channel) in [("first", "stable"), ("second", "beta")] {
         subscribe(&world, name, json!({"name": "anvil", "channel": channel})).await;
     }
+    world.resume().await;
     for name in ["first", "second"] {
         let message = unsatisfiable(&world, name).await;
         assert!(message.contains(" originate from package anvil, "), "{message}");
