@@ -175,6 +175,15 @@ pub struct UpArguments {
     /// Write who asked the API what into this file, a line of JSON for each stage of a request.
     #[arg(long, value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
+    /// Namespaces that see operators for all namespaces by copies of their versions also where such
+    /// copies are switched off.
+    #[arg(
+        long,
+        alias = "protectedCopiedCSVNamespaces",
+        value_name = "NAME,…",
+        value_delimiter = ','
+    )]
+    pub protected_copied_csv_namespaces: Vec<String>,
     /// What operators are told of the network.
     #[command(flatten)]
     pub network: NetworkArguments,
@@ -215,6 +224,15 @@ pub struct RunArguments {
     /// How long a plan whose steps fail is tried again before it counts as failed.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub install_plan_retry_timeout: Duration,
+    /// Namespaces that see operators for all namespaces by copies of their versions also where such
+    /// copies are switched off.
+    #[arg(
+        long,
+        alias = "protectedCopiedCSVNamespaces",
+        value_name = "NAME,…",
+        value_delimiter = ','
+    )]
+    pub protected_copied_csv_namespaces: Vec<String>,
     /// What operators are told of the network.
     #[command(flatten)]
     pub network: NetworkArguments,

@@ -5,6 +5,7 @@ use crate::args::{
 };
 use mainstay_cause::{Cause, Place};
 use mainstay_image::reference::Reference;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,6 +62,8 @@ pub struct Up {
     pub repair: bool,
     /// Where requests are written down, if they are.
     pub audit_log: Option<PathBuf>,
+    /// The namespaces that keep copies of versions where these are switched off.
+    pub protected: BTreeSet<String>,
     /// What operators are told of the network.
     pub network: Network,
     /// Whether operators are somebody else's business.
@@ -90,6 +93,8 @@ pub struct Run {
     pub unpack_timeout: Duration,
     /// For how long a plan whose steps fail is tried again.
     pub plan_timeout: Duration,
+    /// The namespaces that keep copies of versions where these are switched off.
+    pub protected: BTreeSet<String>,
     /// What operators are told of the network.
     pub network: Network,
 }
@@ -154,6 +159,7 @@ impl Up {
             catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
             audit_log: arguments.audit_log,
+            protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: Network::check(arguments.network)?,
             bare: arguments.bare,
         })
@@ -190,6 +196,7 @@ impl Run {
             listen: arguments.listen,
             unpack_timeout: arguments.bundle_unpack_timeout,
             plan_timeout: arguments.install_plan_retry_timeout,
+            protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: Network::check(arguments.network)?,
         })
     }

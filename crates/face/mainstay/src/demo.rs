@@ -15,6 +15,7 @@ use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Name of the CatalogSource that the story uses.
@@ -53,6 +54,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         repair: false,
         audit_log: None,
         network: Network::default(),
+        protected: BTreeSet::new(),
         bare: false,
     };
     let embedded = Embedded::start(settings, &|_| {}).await?;

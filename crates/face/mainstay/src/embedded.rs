@@ -19,6 +19,7 @@ use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
 use mainstay_store::Store;
 use mainstay_workloads::Workloads;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,8 @@ pub(crate) struct Settings {
     /// Where requests are written down, if they are.
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) network: Network,
+    /// The namespaces that keep copies of versions where these are switched off.
+    pub(crate) protected: BTreeSet<String>,
     /// Whether operators are somebody else's business.
     pub(crate) bare: bool,
 }
@@ -186,6 +189,7 @@ impl Embedded {
                 serve: Some(Arc::new(ports.clone())),
                 surroundings: network::surroundings(&settings.network),
                 timeouts: Timeouts::default(),
+                protected: settings.protected,
                 cache: match &settings.data {
                     Data::Folder(folder) => Some(folder.join("catalogs")),
                     Data::Memory => None,

@@ -154,6 +154,7 @@ async fn begin(
             unpack: run.unpack_timeout,
             ..Timeouts::default()
         },
+        protected: run.protected.clone(),
     };
     let classic = Classic::start_with(cluster, options, pods(run.catalog_mode));
     for catalog in &run.catalogs {

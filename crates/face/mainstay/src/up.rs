@@ -25,6 +25,7 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
         repair: up.repair,
         audit_log: up.audit_log,
         network: up.network,
+        protected: up.protected,
         bare: up.bare,
     };
     let embedded = tokio::select! {

@@ -16,6 +16,7 @@ use mainstay_api::{
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, OwnerReference, Resource, known};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,8 @@ pub(crate) struct Context {
     /// The proxies that operators are to use.
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) timeouts: Timeouts,
+    /// The namespaces that have copies also where copies are switched off.
+    pub(crate) protected: Arc<BTreeSet<String>>,
     /// What happened since the start.
     pub(crate) tallies: Arc<Tallies>,
 }

@@ -16,6 +16,7 @@ use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorde
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
 use mainstay_object::NamespacedName;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,9 @@ pub struct Options {
     pub surroundings: Surroundings,
     /// How long some things may take.
     pub timeouts: Timeouts,
+    /// The namespaces that have copies of versions for all namespaces also where an `OLMConfig`
+    /// switches such copies off.
+    pub protected: BTreeSet<String>,
 }
 
 /// How long some things may take.
@@ -95,6 +99,7 @@ impl Options {
             serve: None,
             surroundings: Surroundings::default(),
             timeouts: Timeouts::default(),
+            protected: BTreeSet::new(),
         }
     }
 }
@@ -131,6 +136,7 @@ impl Classic {
             serve,
             surroundings,
             timeouts,
+            protected,
         } = options;
         let asks = cluster.clone().named(CATALOG_OPERATOR);
         let puller = images.map(|images| Puller::new(images, asks));
@@ -157,6 +163,7 @@ impl Classic {
             caches: Arc::new(Caches::start(cluster, runs, &stop)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,
+            protected: Arc::new(protected),
             tallies: Arc::default(),
         });
         let controllers = Controllers::new();

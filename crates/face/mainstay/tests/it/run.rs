@@ -84,6 +84,7 @@ async fn ready(cluster: &Cluster) {
     until(cluster, &CATALOG_SOURCE, Some("olm"), state).await;
 }
 
+// ids: MET-12 OG-04
 #[tokio::test(flavor = "multi_thread")]
 async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -95,12 +96,14 @@ async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     let cluster = tls_cluster(&up.kubeconfig).await;
     ready(&cluster).await;
     let group = cluster.get(&OPERATOR_GROUP, Some("operators"), "global-operators").await;
-    assert!(group.is_ok(), "{group:?}");
+    let group = group.expect("the group of those who serve all namespaces");
+    assert_eq!(group.get(&["spec", "targetNamespaces"]), None);
     let line = said.lines().find(|line| line.starts_with("health")).expect("where it is well");
     let address = line.split("http://").nth(1).and_then(|it| it.split('/').next());
     let address = address.expect("an address");
     assert_eq!(http_get(address, "/readyz"), (200, "ok".to_owned()));
     let metrics = http_get(address, "/metrics").1;
+    assert!(metrics.contains("# TYPE catalog_source_count gauge\n"), "{metrics}");
     assert!(metrics.contains("\ncatalog_source_count 1\n"), "{metrics}");
 
     let error = refusal(&up.kubeconfig, &one);

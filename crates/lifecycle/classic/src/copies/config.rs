@@ -103,7 +103,7 @@ fn is_incomplete(context: &Context) -> bool {
     let everywhere = |it: &crate::facts::Csv| decide::targets(it) == Targets::All;
     let all = caches.csvs.list(None).into_iter();
     all.filter(|(_, it)| !it.is_copy() && everywhere(it))
-        .any(|(key, _)| decided(caches, &key, &namespaces, true).is_incomplete())
+        .any(|(key, _)| decided(context, &key, &namespaces, true).is_incomplete())
 }
 
 /// What the condition should be.

@@ -64,7 +64,7 @@ impl Controller {
             self.tell(key, csv).await?;
         }
         let namespaces = namespaces(&context.caches);
-        let decision = decided(&context.caches, key, &namespaces, left.is_none());
+        let decision = decided(context, key, &namespaces, left.is_none());
         tracing::debug!(%key, tasks = decision.tasks.len(), "copies");
         if !decision.tasks.is_empty() {
             self.carry_out(key, original.as_deref(), &decision, left.is_none()).await?;
@@ -178,11 +178,12 @@ pub(super) fn namespaces(caches: &Caches) -> BTreeSet<Arc<str>> {
 
 /// What is to be done for the copies of a version.
 pub(super) fn decided(
-    caches: &Caches,
+    context: &Context,
     key: &NamespacedName,
     namespaces: &BTreeSet<Arc<str>>,
     settled: bool,
 ) -> Decision {
+    let caches = &context.caches;
     let original = original(caches, key);
     let grouped = original.as_deref().is_some_and(|csv| {
         let group = csv.membership[0].as_deref().unwrap_or_default();
@@ -194,6 +195,7 @@ pub(super) fn decided(
         original: original.as_deref(),
         grouped,
         disabled: is_disabled(caches),
+        protected: &context.protected,
         settled,
         namespaces,
         places: &places(caches, key),

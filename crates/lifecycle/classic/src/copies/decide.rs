@@ -22,6 +22,8 @@ pub(crate) struct World<'a> {
     pub(crate) grouped: bool,
     /// Whether copies of what watches all namespaces are switched off.
     pub(crate) disabled: bool,
+    /// The namespaces that have them nevertheless.
+    pub(crate) protected: &'a BTreeSet<String>,
     /// Whether its phase will last.
     pub(crate) settled: bool,
     /// The namespaces that exist and stay.
@@ -138,7 +140,9 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
     let mut decision = Decision::default();
     let original = world.original.filter(|it| !it.deleting && world.grouped);
     let targets = match original.map(targets) {
-        Some(Targets::All) if world.disabled => Targets::These(BTreeSet::new()),
+        Some(Targets::All) if world.disabled => {
+            Targets::These(world.protected.iter().map(String::as_str).collect())
+        }
         Some(targets) => targets,
         None => Targets::These(BTreeSet::new()),
     };
@@ -236,6 +240,16 @@ mod tests {
 
     /// What is done in `a`, `b` and `c` for a version of `home` with these things there.
     fn done(csv: Option<&facts::Csv>, there: &[(&str, Place)], disabled: bool) -> Decision {
+        done_with(csv, there, disabled, &[])
+    }
+
+    /// The same with namespaces that keep their copies.
+    fn done_with(
+        csv: Option<&facts::Csv>,
+        there: &[(&str, Place)],
+        disabled: bool,
+        protected: &[&str],
+    ) -> Decision {
         let key = NamespacedName::new("home", "v");
         let names = ["a", "b", "c", "home"];
         decide(&World {
@@ -243,6 +257,7 @@ mod tests {
             original: csv,
             grouped: true,
             disabled,
+            protected: &protected.iter().map(|it| (*it).to_owned()).collect(),
             settled: true,
             namespaces: &names.into_iter().map(Arc::from).collect(),
             places: &there.iter().map(|(at, it)| (Arc::from(*at), it.clone())).collect(),
@@ -301,6 +316,20 @@ mod tests {
         assert_eq!(names(&done(Some(&version(Some(""))), &there, true)), both);
         let listed = done(Some(&version(Some("a,b"))), &there, true);
         assert_eq!(names(&listed), [], "the switch is about what watches all namespaces");
+    }
+
+    #[test]
+    fn namespaces_that_are_protected_keep_and_get_copies_though_they_are_switched_off() {
+        let csv = version(Some(""));
+        let there = [("a", place(Whose::Ours, GOOD)), ("b", place(Whose::Ours, GOOD))];
+        let protected = ["b", "c", "home", "nowhere"];
+        let off = done_with(Some(&csv), &there, true, &protected);
+        assert_eq!(names(&off), [("a", "remove"), ("c", "create")]);
+        assert_eq!(names(&done_with(Some(&csv), &there, false, &protected)), [("c", "create")]);
+        let listed = version(Some("a"));
+        let found = done_with(Some(&listed), &there, true, &protected);
+        assert_eq!(names(&found), [("b", "remove")], "it is no target of the group");
+        assert_eq!(names(&done_with(None, &there[..1], true, &["a"])), [("a", "remove")]);
     }
 
     #[test]

@@ -113,6 +113,28 @@ async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() 
     copies_are_in(&world, &[]).await;
 }
 
+// ids: CSV-84
+#[tokio::test]
+async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_installed() {
+    let world = running(&["a"]).await;
+    let config = "kubectl.kubernetes.io/last-applied-configuration";
+    patch(&world, "team", json!({"metadata": {"annotations": {config: "{}", "note": "x"}}})).await;
+    let copy = copy(&world, "a", |it| it.annotation("note").is_some()).await;
+    let component = |it: &Object| it.label("operators.coreos.com/anvil.team").is_some();
+    let original = world.cluster.wait_for(&CSV, Some("team"), NAME, move |it| component(it)).await;
+    assert!(original.finalizers().next().is_some() && original.annotation(config).is_some());
+    assert!(copy.finalizers().next().is_none() && copy.owner_references().is_empty());
+    assert_eq!(copy.labels().collect::<Vec<_>>(), [("olm.copiedFrom", "team")]);
+    let annotations: Vec<&str> = copy.annotations().map(|it| it.0).collect();
+    assert_eq!(annotations, ["note", "olm.operatorGroup", "olm.operatorNamespace"]);
+    assert_eq!(copy.get(&["spec"]), original.get(&["spec"]));
+    let mut status = original.get(&["status"]).unwrap().clone();
+    for field in ["reason", "message"] {
+        status[field] = copy.get(&["status", field]).unwrap().clone();
+    }
+    assert_eq!(copy.get(&["status"]), Some(&status));
+}
+
 // ids: E036
 #[tokio::test]
 async fn whatever_somebody_does_to_a_copy_is_undone() {
@@ -280,6 +302,36 @@ async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
     let fields = ListParams::fields("reason=DisabledCopiedCSVs");
     let events = world.cluster.cluster().list(&known::EVENT, None, &fields).await.unwrap();
     assert!(events.items.is_empty());
+}
+
+#[tokio::test]
+async fn namespaces_that_are_protected_have_copies_also_where_they_are_switched_off() {
+    let mut world = running(&[]).await;
+    world.pause().await;
+    world.protected = ["b", "later"].map(str::to_owned).into();
+    world.resume().await;
+    configured(&world).await;
+    let kept = copy(&world, "b", |_| true).await;
+    switch(&world, true.into()).await;
+    copies_are_in(&world, &["b"]).await;
+    settings_say(
+        &world,
+        "True",
+        "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
+    )
+    .await;
+    assert_eq!(copy(&world, "b", |_| true).await.uid(), kept.uid());
+    namespace(&world.cluster, "later", "").await;
+    copies_are_in(&world, &["b", "later"]).await;
+    // Who deletes one has it back, and an operator that goes takes it along.
+    let cluster = world.cluster.cluster();
+    cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
+    copy(&world, "b", move |it| it.uid() != kept.uid()).await;
+    let options = DeleteOptions::default();
+    let subscriptions = mainstay_api::resources::SUBSCRIPTION;
+    cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
+    cluster.delete(&CSV, Some("team"), NAME, &options).await.unwrap();
+    copies_are_in(&world, &[]).await;
 }
 
 // ids: CFG-05

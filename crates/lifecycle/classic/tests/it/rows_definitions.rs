@@ -41,11 +41,22 @@ fn bring(world: &World, definition: &Value) {
 /// A definition that is there with an object, and one that comes with a bundle: why that does not take
 /// its place, if it does not.
 async fn replaced(old: &Value, anvil: &Value, new: &Value) -> Option<String> {
+    replaced_beside(false, old, anvil, new).await
+}
+
+/// The same where somebody else may have been installed with the definition that is there.
+async fn replaced_beside(other: bool, old: &Value, anvil: &Value, new: &Value) -> Option<String> {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.timeouts.plan = Duration::from_millis(300);
     world.resume().await;
-    world.cluster.apply(object(old.clone())).await;
+    let mut old = old.clone();
+    if other {
+        put(&world, "default", "rival.v1", false).await;
+        old["metadata"]["annotations"] =
+            json!({"operatorframework.io/installed-alongside-1": "default/rival.v1"});
+    }
+    world.cluster.apply(object(old)).await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     world.cluster.wait_for_condition(crds, None, NAME, "Established").await;
     let mut it = anvil.clone();
@@ -207,6 +218,37 @@ async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
             "api-server resource not found installing CustomResourceDefinition anvils.forge.example.com: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
         )
     );
+}
+
+// ids: AT-CRU-02
+#[tokio::test]
+async fn a_definition_of_two_versions_is_upgraded_if_it_serves_what_was_served_to_all_objects() {
+    let size = |most: u32| of_spec(&json!({"size": {"type": "integer", "maximum": most}}));
+    let old = definition(&[version("v1", true, &size(99)), version("v2", true, &size(99))]);
+    let without = definition(&[version("v1", true, &size(99))]);
+    let strict = definition(&[version("v1", true, &size(5)), version("v2", true, &size(99))]);
+    let more = definition(&[
+        version("v1", true, &size(100)),
+        version("v2", true, &size(99)),
+        version("v3", true, &size(5)),
+    ]);
+    let big = json!({"spec": {"size": 30}});
+    let cases = [
+        (&without, Some("the new CRD does not have version v2, which is served")),
+        (&strict, Some("updated validation is too restrictive: [].spec.size: Invalid value: 30")),
+        (&more, None),
+    ];
+    let outcomes = cases.iter().map(|(new, _)| replaced_beside(true, &old, &big, new));
+    let outcomes = futures::future::join_all(outcomes).await;
+    for (said, (new, wanted)) in outcomes.iter().zip(cases) {
+        match (said, wanted) {
+            (None, None) => {}
+            (Some(said), Some(wanted)) => assert!(said.contains(wanted), "{said}"),
+            other => panic!("{new}: {other:?}"),
+        }
+    }
+    // Who has it alone decides alone what is served.
+    assert_eq!(replaced(&old, &big, &without).await, None);
 }
 
 /// A version that is there, be it as a copy.

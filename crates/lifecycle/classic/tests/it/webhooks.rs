@@ -91,7 +91,7 @@ async fn trusted(world: &World) -> Object {
     world.cluster.wait_for_all(selection, good).await.remove(0)
 }
 
-// ids: WHK-01 WHK-02 WHK-03 WHK-04
+// ids: CSV-73 WHK-01 WHK-02 WHK-03 WHK-04
 #[tokio::test]
 async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
     let hooks = json!([

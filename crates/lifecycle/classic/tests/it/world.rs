@@ -15,6 +15,7 @@ use mainstay_image::store::Store;
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct World {
     /// What operators are told of the network.
     pub(crate) surroundings: Surroundings,
     pub(crate) timeouts: Timeouts,
+    /// Namespaces that keep copies, from the next start on.
+    pub(crate) protected: BTreeSet<String>,
 }
 
 impl World {
@@ -66,6 +69,7 @@ impl World {
             pods: CatalogPods::default(),
             surroundings,
             timeouts: Timeouts::default(),
+            protected: BTreeSet::new(),
         };
         world.publish(versions);
         world.resume().await;
@@ -108,6 +112,7 @@ spec: {{sourceType: grpc, address: '{}'}}
                 serve: None,
                 surroundings: self.surroundings.clone(),
                 timeouts: self.timeouts,
+                protected: self.protected.clone(),
             },
             self.pods.clone(),
         );

@@ -1,0 +1,251 @@
+//! Rows of the specification about groups and conditions of operators that no other scenario shows.
+
+use crate::dependencies::latest;
+use crate::world::{World, condition, csv, namespace};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION, OPERATOR_CONDITION, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_client::{DeleteOptions, Patch};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+const NAME: &str = "anvil.v1.0.0";
+const PROVIDED: &str = "Anvil.v1.forge.example.com";
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+async fn change_group(world: &World, change: Value) {
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(change)).await.unwrap();
+}
+
+// ids: OG-16
+#[tokio::test]
+async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_held_to() {
+    let world = World::start(&["1.0.0"]).await;
+    let cluster = world.cluster.cluster();
+    let stored = |targets: &[&str]| {
+        let mut group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "og", "namespace": "team"},
+            "spec": {"selector": {}, "serviceAccount": {"metadata": {"creationTimestamp": null}}},
+        });
+        if !targets.is_empty() {
+            group["spec"]["targetNamespaces"] = targets.into();
+        }
+        object(group)
+    };
+    for (targets, wanted) in [(&[] as &[&str], [""]), (&["team"], ["team"])] {
+        cluster.create(&OPERATOR_GROUP, &stored(targets)).await.unwrap();
+        let served =
+            move |it: &Object| *it.array(&["status", "namespaces"]) == wanted.map(Value::from);
+        let group = world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", served).await;
+        assert_eq!(group.get(&["status", "serviceAccountRef"]), None);
+        if targets.is_empty() {
+            cluster
+                .delete(&OPERATOR_GROUP, Some("team"), "og", &DeleteOptions::default())
+                .await
+                .unwrap();
+        }
+    }
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+    latest(&world, "anvil", NAME).await;
+    let account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: less, namespace: team}}";
+    world.cluster.apply_yaml(account).await;
+    change_group(&world, json!({"spec": {"serviceAccountName": "less"}})).await;
+    let known = |it: &Object| it.str(&["status", "serviceAccountRef", "name"]) == Some("less");
+    world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", known).await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    let refused = |all: &[&Object]| {
+        let told = |it: &&Object| it.str(&["status", "message"]).map(str::to_owned);
+        all.iter().filter_map(told).any(|it| it.contains("system:serviceaccount:team:less"))
+    };
+    world.plans(refused).await;
+}
+
+// ids: OG-26 AT-OG-04
+#[tokio::test]
+async fn a_group_names_the_api_that_its_only_member_serves() {
+    let world = World::start(&[]).await;
+    namespace(&world.cluster, "local", "").await;
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "olm-operators", "namespace": "local"},
+        "spec": {"targetNamespaces": ["local"]},
+    });
+    world.cluster.apply(object(group)).await;
+    let mut server = csv("1.0.0", None);
+    server["metadata"] = json!({"name": "packageserver.v1.0.0", "namespace": "local"});
+    server["spec"]["customresourcedefinitions"] = json!({});
+    server["spec"]["apiservicedefinitions"] = json!({"owned": [{
+        "group": "packages.apps.redhat.com", "version": "v1alpha1", "kind": "PackageManifest",
+        "name": "packagemanifests", "deploymentName": "anvil", "containerPort": 5443,
+    }]});
+    let install = &mut server["spec"]["install"]["spec"];
+    install["permissions"] = json!([]);
+    install["deployments"][0]["spec"]["template"]["spec"]["serviceAccountName"] = "default".into();
+    world.cluster.apply(object(server)).await;
+    let runs = |it: &Object| it.str(&["status", "phase"]) == Some("Succeeded");
+    let csvs = &CLUSTER_SERVICE_VERSION;
+    let it = world.cluster.wait_for(csvs, Some("local"), "packageserver.v1.0.0", runs).await;
+    let cluster = world.cluster.cluster();
+    let group = cluster.get(&OPERATOR_GROUP, Some("local"), "olm-operators").await.unwrap();
+    assert_eq!(
+        group.annotation("olm.providedAPIs"),
+        Some("PackageManifest.v1alpha1.packages.apps.redhat.com")
+    );
+    assert_eq!(*group.array(&["status", "namespaces"]), ["local"].map(Value::from));
+    assert_eq!(it.annotation("olm.operatorGroup"), Some("olm-operators"));
+}
+
+/// A group of another namespace that has the API of `anvil` in the namespace `team`, whoever serves
+/// it.
+async fn reserve(world: &World) {
+    let rival = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {
+            "name": "rival", "namespace": "other", "annotations": {"olm.providedAPIs": PROVIDED},
+        },
+        "spec": {"targetNamespaces": ["team"], "staticProvidedAPIs": true},
+    });
+    world.cluster.apply(object(rival)).await;
+}
+
+async fn release(world: &World) {
+    let params = DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    cluster.delete(&OPERATOR_GROUP, Some("other"), "rival", &params).await.unwrap();
+}
+
+/// The group of `anvil` provides its API, or does not, and its APIs are fixed, or are not.
+async fn own(world: &World, provides: bool, fixed: bool) {
+    let text = provides.then_some(PROVIDED);
+    let change = json!({
+        "metadata": {"annotations": {"olm.providedAPIs": text}}, "spec": {"staticProvidedAPIs": fixed},
+    });
+    change_group(world, change).await;
+}
+
+async fn provided(world: &World, text: &'static str) {
+    let says = move |it: &Object| it.annotation("olm.providedAPIs") == Some(text);
+    world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", says).await;
+}
+
+// ids: OG-41 AT-OG-05
+#[tokio::test]
+async fn what_becomes_of_a_version_follows_from_its_group_and_those_that_meet_it() {
+    let world = World::start(&["1.0.0"]).await;
+    namespace(&world.cluster, "other", "").await;
+    // Nobody else has the API. The group does not yet: it is added. From then on it has it.
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let uid = world.succeeded(NAME).await.uid().to_owned();
+    provided(&world, PROVIDED).await;
+    let fails = async |reason: &'static str| {
+        world.version(NAME, "Failed", reason).await;
+        world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+    };
+    let runs = async || {
+        assert_eq!(world.succeeded(NAME).await.uid(), uid, "the version is the same one");
+        provided(&world, PROVIDED).await;
+    };
+    let fixed = "CannotModifyStaticOperatorGroupProvidedAPIs";
+    // The group does not have it, and its APIs are fixed.
+    own(&world, false, true).await;
+    fails(fixed).await;
+    own(&world, true, true).await;
+    runs().await;
+    // Another one has it, and the group, too: it cannot be taken away from a fixed one.
+    reserve(&world).await;
+    fails(fixed).await;
+    release(&world).await;
+    runs().await;
+    // It is taken away from one that is not fixed. Then the other one alone has it.
+    own(&world, true, false).await;
+    runs().await;
+    reserve(&world).await;
+    provided(&world, "").await;
+    fails("InterOperatorGroupOwnerConflict").await;
+    release(&world).await;
+    runs().await;
+}
+
+/// The condition of a version, once it is there.
+async fn says(world: &World, good: impl FnMut(&Object) -> bool + Send + 'static) -> Object {
+    world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), NAME, good).await
+}
+
+// ids: OC-12
+#[tokio::test]
+async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
+    for other in [false, true] {
+        let mut world = World::start(&["1.0.0"]).await;
+        world.group("og").await;
+        world.subscribe(json!({})).await;
+        world.succeeded(NAME).await;
+        latest(&world, "anvil", NAME).await;
+        assert_eq!(says(&world, |_| true).await.get(&["spec", "conditions"]), None);
+        let cluster = world.cluster.cluster().clone();
+        let conditions = &OPERATOR_CONDITION;
+        if other {
+            // It speaks, but of something else.
+            let operator = world.cluster.cluster_as_account("team", "anvil");
+            let ill = json!({"spec": {"conditions": [{
+                "type": "Degraded", "status": "False", "reason": "Fine", "message": "well",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]}});
+            operator.patch(conditions, Some("team"), NAME, &Patch::Merge(ill)).await.unwrap();
+            says(&world, |it| !it.array(&["status", "conditions"]).is_empty()).await;
+        } else {
+            // There is not even where it could speak.
+            world.pause().await;
+            let params = DeleteOptions::default();
+            cluster.delete(conditions, Some("team"), NAME, &params).await.unwrap();
+        }
+        world.publish(&["1.0.0", "1.1.0"]);
+        if !other {
+            world.resume().await;
+        }
+        world.succeeded("anvil.v1.1.0").await;
+        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), NAME).await;
+    }
+}
+
+// ids: OC-14
+#[tokio::test]
+async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+    latest(&world, "anvil", NAME).await;
+    let busy = json!({"spec": {"conditions": [{
+        "type": "Upgradeable", "status": "False", "reason": "Migrating", "message": "not now",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    says(&world, |_| true).await;
+    let operator = world.cluster.cluster_as_account("team", "anvil");
+    let conditions = &OPERATOR_CONDITION;
+    operator.patch(conditions, Some("team"), NAME, &Patch::Merge(busy)).await.unwrap();
+    says(&world, |it| !it.array(&["status", "conditions"]).is_empty()).await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    let held = world.version("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
+    assert!(held.str(&["status", "message"]).is_some_and(|it| it.contains("not now")));
+    // As an editor does it: read, change, write what was changed.
+    let read = world.cluster.cluster().get(conditions, Some("team"), NAME).await.unwrap();
+    let mut edited = read.clone();
+    edited.set(
+        &["spec", "overrides"],
+        json!([{"type": "Upgradeable", "status": "True", "reason": "Admin", "message": "go on"}]),
+    );
+    world.cluster.cluster().update(conditions, &edited).await.unwrap();
+    world.succeeded("anvil.v1.1.0").await;
+    let healthy = |it: &Object| condition(it, "CatalogSourcesUnhealthy").is_none();
+    world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", healthy).await;
+    // Who read before that does not undo it.
+    let late = world.cluster.cluster().update(conditions, &read).await;
+    assert!(late.is_err());
+}

@@ -1,0 +1,118 @@
+//! Rows of the specification about operators that are removed, begun anew and steered to nodes, that
+//! no other scenario shows.
+
+use crate::dependencies::latest;
+use crate::images::put_bundle;
+use crate::world::{CATALOGS, World, condition, namespace};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_classic::CatalogMode;
+use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+
+const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
+const NAME: &str = "anvil.v1.0.0";
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+async fn delete(world: &World, resource: &Resource, namespace: &str, name: &str) {
+    let namespace = (!namespace.is_empty()).then_some(namespace);
+    let params = DeleteOptions::default();
+    world.cluster.cluster().delete(resource, namespace, name, &params).await.unwrap();
+}
+
+// ids: DEL-02
+#[tokio::test]
+async fn what_only_a_removed_operator_could_let_go_holds_its_namespace_until_somebody_else_does() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+    latest(&world, "anvil", NAME).await;
+    let anvil = json!({
+        "apiVersion": "forge.example.com/v1", "kind": "Anvil",
+        "metadata": {"name": "big", "namespace": "team", "finalizers": ["forge.example.com/cool"]},
+    });
+    world.cluster.apply(object(anvil)).await;
+    delete(&world, &SUBSCRIPTION, "team", "anvil").await;
+    delete(&world, &CLUSTER_SERVICE_VERSION, "team", NAME).await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), NAME).await;
+    delete(&world, &known::NAMESPACE, "", "team").await;
+    let hangs = |it: &Object| {
+        let told = condition(it, "NamespaceFinalizersRemaining");
+        told.is_some_and(|it| it.1.contains("forge.example.com/cool"))
+    };
+    let team = world.cluster.wait_for(&known::NAMESPACE, None, "team", hangs).await;
+    assert_eq!(team.str(&["status", "phase"]), Some("Terminating"));
+    // To install it again is refused, with the reason.
+    let again = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "anvil", "namespace": "team"},
+        "spec": {"name": "anvil", "source": "cat", "sourceNamespace": CATALOGS},
+    });
+    let refused = world.cluster.cluster().create(&SUBSCRIPTION, &object(again)).await.unwrap_err();
+    assert!(refused.is_namespace_terminating(), "{refused}");
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    world.cluster.cluster().patch(&ANVIL, Some("team"), "big", &free).await.unwrap();
+    world.cluster.wait_gone(&known::NAMESPACE, None, "team").await;
+    namespace(&world.cluster, "team", "").await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+}
+
+fn jobs() -> Selection {
+    Selection::all(known::JOB).namespace(CATALOGS)
+}
+
+// ids: AT-DEL-02
+#[tokio::test]
+async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_what_came_of_it() {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.pods.mode = CatalogMode::Pods;
+    world.publish_edited(&["1.0.0"], |version, bundle| {
+        bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
+        let properties = bundle["properties"].as_array_mut().unwrap();
+        properties.retain(|it| it["type"] != "olm.bundle.object");
+    });
+    world.resume().await;
+    world.group("og").await;
+    let annotation = "operatorframework.io/bundle-unpack-timeout";
+    let patience = async |time: Option<&str>| {
+        let body = json!({"metadata": {"annotations": {annotation: time}}});
+        let cluster = world.cluster.cluster();
+        cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(body)).await.unwrap();
+    };
+    patience(Some("1s")).await;
+    world.subscribe(json!({})).await;
+    world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
+    let name = job.name().to_owned();
+    assert_eq!(name.len(), 63);
+
+    // The image is there now. What the failed attempt left goes, in the order of the guide.
+    put_bundle(&world.store(), "1.0.0", None);
+    patience(None).await;
+    delete(&world, &SUBSCRIPTION, "team", "anvil").await;
+    let cluster = world.cluster.cluster();
+    for kind in [&CLUSTER_SERVICE_VERSION, &INSTALL_PLAN] {
+        let left = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
+        for it in left.items {
+            delete(&world, kind, "team", it.name()).await;
+        }
+    }
+    for kind in [&known::JOB, &known::CONFIG_MAP] {
+        delete(&world, kind, CATALOGS, &name).await;
+    }
+    world.subscribe(json!({})).await;
+    world.succeeded(NAME).await;
+    latest(&world, "anvil", NAME).await;
+    let map = cluster.get(&known::CONFIG_MAP, Some(CATALOGS), &name).await.unwrap();
+    let files = map.get(&["binaryData"]).and_then(Value::as_object).unwrap().len();
+    assert_eq!(files, 3, "as `kubectl get configmap` counts them");
+}

@@ -1,0 +1,433 @@
+//! Rows of the specification about what a version says of itself, to people and to machines, that no
+//! other scenario shows.
+
+use crate::dependencies::{CHISEL, NEEDY, catalog, latest, subscribe};
+use crate::webhooks::edit_csv;
+use crate::world::{World, csv, namespace};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_client::ListParams;
+use mainstay_object::{Object, Resource, known};
+use mainstay_packages::{Content, Packages};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// The form that kubectl asks for.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+/// The columns of a table, and the cells of each row.
+fn table(text: &str) -> (Vec<String>, Vec<Vec<Value>>) {
+    let table: Value = serde_json::from_str(text).unwrap();
+    let name = |it: &Value| it["name"].as_str().unwrap().to_uppercase();
+    let columns = table["columnDefinitions"].as_array().unwrap().iter().map(name).collect();
+    let cells = |it: &Value| it["cells"].as_array().unwrap().clone();
+    (columns, table["rows"].as_array().unwrap().iter().map(cells).collect())
+}
+
+/// What `kubectl get` shows of a kind in the namespace `team`: a map from column to cell for each row.
+async fn shown(world: &World, resource: &Resource) -> Vec<Value> {
+    let path = format!(
+        "/apis/{}/{}/namespaces/team/{}",
+        resource.group, resource.version, resource.plural
+    );
+    let request = http::Request::get(path).header("accept", TABLE).body(Vec::new()).unwrap();
+    let text = world.cluster.kube_client().request_text(request).await.unwrap();
+    by_column(table(&text))
+}
+
+fn by_column((columns, rows): (Vec<String>, Vec<Vec<Value>>)) -> Vec<Value> {
+    let row = |cells: Vec<Value>| columns.iter().cloned().zip(cells).collect();
+    rows.into_iter().map(row).collect()
+}
+
+/// The packages of a world, as its cluster shows them.
+struct Shown(Packages);
+
+impl Shown {
+    fn of(world: &World) -> Self {
+        let packages = Packages::new("olm", world.cluster.clock(), CancellationToken::new());
+        packages.attach(world.classic.as_ref().unwrap().catalogs());
+        Self(packages)
+    }
+
+    async fn ask(&self, path: &str, accept: &str) -> String {
+        let path = format!("/apis/packages.operators.coreos.com/v1/namespaces/team/{path}");
+        let request = http::Request::get(path).header("accept", accept).body(()).unwrap();
+        let bytes = match self.0.answer(&request).await.into_body() {
+            Content::Whole(bytes) => bytes.to_vec(),
+            Content::Pieces(pieces) => pieces.flatten().collect(),
+            Content::Stream(_) => panic!("a watch"),
+        };
+        String::from_utf8(bytes).unwrap()
+    }
+}
+
+/// Fails unless all that is given is there, whatever else is.
+fn keeps(there: &Value, given: &Value, place: &str) {
+    match (there, given) {
+        (Value::Object(there), Value::Object(given)) => {
+            for (key, given) in given {
+                let place = format!("{place}.{key}");
+                keeps(there.get(key).unwrap_or(&Value::Null), given, &place);
+            }
+        }
+        (Value::Array(all), Value::Array(given)) => {
+            assert_eq!(all.len(), given.len(), "{place}");
+            for (at, (there, given)) in all.iter().zip(given).enumerate() {
+                keeps(there, given, &format!("{place}[{at}]"));
+            }
+        }
+        _ => assert_eq!(there, given, "{place}"),
+    }
+}
+
+const DIGEST: &str = "sha256:5a02a1e1e2a6b2e2d1d1f2d8ab2fb7d0d1a1fd4a5a2f0f6a37b5bb8c9a3c2f10";
+const URN: &str = "urn:alm:descriptor:com.tectonic.ui";
+
+/// All that authors say of a version for people, and what user interfaces make of it.
+fn told() -> (Value, Value) {
+    let field = |path: &str, ui: &str| {
+        json!({
+            "path": path, "displayName": path.to_uppercase(), "description": format!("The {path}."),
+            "x-descriptors": [format!("{URN}:{ui}")],
+        })
+    };
+    let part = |kind: &str, version: &str| json!({"kind": kind, "name": "", "version": version});
+    let owned = json!({
+        "name": "anvils.forge.example.com", "version": "v1", "kind": "Anvil",
+        "displayName": "Anvil", "description": "One anvil.",
+        "resources": [
+            part("Service", "v1"), part("StatefulSet", "v1beta2"), part("Pod", "v1"),
+            part("ConfigMap", "v1"),
+        ],
+        "specDescriptors": [
+            field("credentials", "selector:core:v1:Secret"),
+            field("project", "selector:core:v1:ConfigMap"),
+            field("version", "label"),
+        ],
+        "statusDescriptors": [field("pods", "podStatuses")],
+        "actionDescriptors": [field("strike", "action")],
+    });
+    let image = |name: &str| format!("example.com/{name}@{DIGEST}");
+    let example = json!([{
+        "apiVersion": "forge.example.com/v1", "kind": "Anvil", "metadata": {"name": "example"},
+        "spec": {"size": 3},
+    }]);
+    let metadata = json!({
+        "annotations": {
+            "capabilities": "Deep Insights", "categories": "Developer Tools",
+            "alm-examples": example.to_string(),
+            "operators.operatorframework.io/internal-objects":
+                r#"["my.internal.crd1.io","my.internal.crd2.io"]"#,
+            "operatorframework.io/suggested-namespace": "smithy",
+        },
+        "labels": {
+            "operatorframework.io/arch.s390x": "supported",
+            "operatorframework.io/os.linux": "supported",
+        },
+    });
+    let spec = json!({
+        "displayName": "Anvil Operator", "description": "# Anvils\nThey are heavy.",
+        "keywords": ["iron", "forge"],
+        "maintainers": [{"name": "Smith", "email": "smith@example.com"}],
+        "provider": {"name": "Smithy", "url": "https://smithy.example.com"},
+        "labels": {"operated-by": "anvil"}, "annotations": {"every": "object"},
+        "version": "1.1.0", "replaces": "anvil.v1.0.0", "skips": ["anvil.v1.0.1"],
+        "minKubeVersion": "1.16.0", "maturity": "stable",
+        "links": [{"name": "Manual", "url": "https://smithy.example.com/manual"}],
+        "selector": {"matchLabels": {"operated-by": "anvil"}},
+        "icon": [{"base64data": "PHN2Zy8+", "mediatype": "image/svg+xml"}],
+        "customresourcedefinitions": {"owned": [owned]},
+        "nativeAPIs": [{"group": "", "version": "v1", "kind": "Pod"}],
+        "relatedImages": [
+            {"name": "operator", "image": image("anvil")}, {"name": "hammer", "image": image("hammer")},
+        ],
+    });
+    (metadata, spec)
+}
+
+// ids: CSV-01 CSV-02 CSV-03 CSV-40..CSV-54 CSV-60..CSV-63 CSV-68..CSV-70 CSV-72
+#[tokio::test]
+async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_its_package() {
+    let world = World::start(&[]).await;
+    namespace(&world.cluster, "a", "").await;
+    let (metadata, spec) = told();
+    let hammer = format!("example.com/hammer@{DIGEST}");
+    world.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
+        if version == "1.0.0" {
+            return;
+        }
+        edit_csv(bundle, |csv| {
+            for (key, value) in metadata.as_object().unwrap() {
+                csv["metadata"][key] = value.clone();
+            }
+            csv["spec"].as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
+            // No definition of a version knows this field, though authors may write it.
+            csv["spec"]["customresourcedefinitions"]["owned"][0]["group"] =
+                "forge.example.com".into();
+            let pod = &mut csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"];
+            let container = &mut pod["spec"]["containers"][0];
+            container["image"] = spec["relatedImages"][0]["image"].clone();
+            container["env"] = json!([{"name": "HAMMER_IMAGE", "value": hammer}]);
+        });
+    });
+    world.group_for("og", &["a"]).await;
+    world.subscribe(json!({})).await;
+    let it = world.succeeded("anvil.v1.1.0").await;
+    keeps(it.get(&["spec"]).unwrap(), &spec, "spec");
+    keeps(it.get(&["metadata"]).unwrap(), &metadata, "metadata");
+    let owned = it.array(&["spec", "customresourcedefinitions", "owned"])[0].clone();
+    assert_eq!(owned.get("group"), None);
+
+    // How it is installed: Deployments by name, and rights of accounts.
+    let strategy = csv("1.1.0", None)["spec"]["install"].clone();
+    let mut found = it.get(&["spec", "install"]).unwrap().clone();
+    assert_eq!(
+        (&found["strategy"], &strategy["strategy"]),
+        (&json!("deployment"), &"deployment".into())
+    );
+    let pod = &mut found["spec"]["deployments"][0]["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["env"][0]["value"], hammer);
+    keeps(&found["spec"]["permissions"], &strategy["spec"]["permissions"], "permissions");
+    let cluster = world.cluster.cluster();
+    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let container = &deployment.array(&["spec", "template", "spec", "containers"])[0];
+    assert_eq!(container["image"], spec["relatedImages"][0]["image"]);
+    let images = container["env"].as_array().unwrap();
+    assert!(images.contains(&json!({"name": "HAMMER_IMAGE", "value": hammer})), "{images:?}");
+
+    // Those who only have the copy see the same.
+    let copied = |it: &Object| it.str(&["status", "reason"]) == Some("Copied");
+    let csvs = &CLUSTER_SERVICE_VERSION;
+    let copy = world.cluster.wait_for(csvs, Some("a"), "anvil.v1.1.0", copied).await;
+    assert_eq!(copy.get(&["spec"]), it.get(&["spec"]));
+    keeps(copy.get(&["metadata"]).unwrap(), &metadata, "copy");
+
+    // And so do those who look for an operator.
+    let packages = Shown::of(&world);
+    let package = packages.ask("packagemanifests/anvil", "application/json").await;
+    let package: Value = serde_json::from_str(&package).unwrap();
+    keeps(&package["metadata"]["labels"], &metadata["labels"], "labels");
+    assert_eq!(package["status"]["provider"], spec["provider"]);
+    let head = &package["status"]["channels"][0]["currentCSVDesc"];
+    assert_eq!(package["status"]["channels"][0]["currentCSV"], "anvil.v1.1.0");
+    keeps(&head["annotations"], &metadata["annotations"], "annotations");
+    for field in [
+        "displayName",
+        "description",
+        "keywords",
+        "maintainers",
+        "provider",
+        "version",
+        "maturity",
+        "minKubeVersion",
+        "links",
+    ] {
+        assert_eq!(head[field], spec[field], "{field}");
+    }
+    assert_eq!(head["nativeApis"], spec["nativeAPIs"]);
+    let images: Vec<&Value> =
+        spec["relatedImages"].as_array().unwrap().iter().map(|it| &it["image"]).collect();
+    assert_eq!(head["relatedImages"], json!(images));
+    for field in ["name", "version", "kind", "displayName", "description"] {
+        assert_eq!(head["customresourcedefinitions"]["owned"][0][field], owned[field], "{field}");
+    }
+    assert_eq!(packages.ask("packagemanifests/anvil/icon", "*/*").await, "<svg/>");
+}
+
+/// A change of what a version consists of.
+type Change = fn(&mut Value);
+
+#[tokio::test]
+async fn a_version_without_what_it_must_have_is_refused_with_the_name_of_the_field() {
+    let world = World::start(&[]).await;
+    let cluster = world.cluster.cluster();
+    let cases: [(Change, &str); 6] = [
+        (
+            |it| drop(it.as_object_mut().unwrap().remove("displayName")),
+            "spec.displayName: Required value",
+        ),
+        (|it| drop(it.as_object_mut().unwrap().remove("install")), "spec.install: Required value"),
+        (|it| it["maintainers"] = json!(["Smith"]), "spec.maintainers[0]: Invalid value"),
+        (|it| it["icon"] = json!([{"base64data": ""}]), "spec.icon[0].mediatype: Required value"),
+        (
+            |it| it["relatedImages"] = json!([{"name": "a"}]),
+            "spec.relatedImages[0].image: Required value",
+        ),
+        (
+            |it| it["customresourcedefinitions"]["owned"][0]["specDescriptors"] = json!([{}]),
+            "spec.customresourcedefinitions.owned[0].specDescriptors[0].path: Required value",
+        ),
+    ];
+    for (change, wanted) in cases {
+        let mut bad = csv("1.0.0", None);
+        bad["metadata"]["namespace"] = "team".into();
+        change(&mut bad["spec"]);
+        let error = cluster.create(&CLUSTER_SERVICE_VERSION, &object(bad)).await.unwrap_err();
+        assert!(error.to_string().contains(wanted), "{wanted}: {error}");
+    }
+    // A name stands for one version of a namespace.
+    let mut good = csv("1.0.0", None);
+    good["metadata"]["namespace"] = "team".into();
+    cluster.create(&CLUSTER_SERVICE_VERSION, &object(good.clone())).await.unwrap();
+    let again = cluster.create(&CLUSTER_SERVICE_VERSION, &object(good)).await.unwrap_err();
+    assert!(again.is_already_exists(), "{again}");
+}
+
+// ids: CSV-04
+#[tokio::test]
+async fn an_operator_gets_whatever_rights_its_version_asks_for() {
+    let world = World::start(&[]).await;
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        edit_csv(bundle, |csv| {
+            csv["spec"]["install"]["spec"]["clusterPermissions"] = json!([{
+                "serviceAccountName": "anvil", "rules": [
+                    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+                ],
+            }]);
+        });
+    });
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let it = world.succeeded("anvil.v1.0.0").await;
+    let needs = it.array(&["status", "requirementStatus"]);
+    let account = needs.iter().find(|it| it["kind"] == "ServiceAccount").unwrap();
+    let satisfied = |it: &Value| it["status"] == "Satisfied";
+    assert!(account["dependents"].as_array().unwrap().iter().all(satisfied), "{account}");
+    let operator = world.cluster.cluster_as_account("team", "anvil");
+    operator.list(&known::SECRET, Some("kube-system"), &ListParams::default()).await.unwrap();
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "all"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    operator.create(&known::CLUSTER_ROLE, &object(role)).await.unwrap();
+    operator
+        .get_raw("/metrics")
+        .await
+        .err()
+        .iter()
+        .for_each(|it| assert!(!it.is_forbidden(), "{it}"));
+}
+
+// ids: CSV-65
+#[tokio::test]
+async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_account_of_its_own()
+{
+    let edit = |name: &str, csv: &mut Value| {
+        let spec = &mut csv["spec"];
+        if name == "anvil.v1.0.0" {
+            let needed = &mut spec["customresourcedefinitions"]["required"][0];
+            needed["displayName"] = "Chisel".into();
+            needed["description"] = "What it is cut with.".into();
+            return;
+        }
+        let install = &mut spec["install"]["spec"];
+        install["permissions"][0]["serviceAccountName"] = "chisel".into();
+        let pod = &mut install["deployments"][0]["spec"]["template"]["spec"];
+        pod["serviceAccountName"] = "chisel".into();
+    };
+    let world = World::start(&[]).await;
+    world.publish_text(&catalog(&[NEEDY, CHISEL], &edit, &[]));
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let it = world.succeeded("anvil.v1.0.0").await;
+    world.succeeded("chisel.v1.0.0").await;
+    let needed = &it.array(&["spec", "customresourcedefinitions", "required"])[0];
+    assert_eq!(
+        needed,
+        &json!({
+            "name": "chisels.forge.example.com", "kind": "Chisel", "version": "v1",
+            "displayName": "Chisel", "description": "What it is cut with.",
+        })
+    );
+    let status = it.array(&["status", "requirementStatus"]);
+    let met = status.iter().find(|it| it["name"] == needed["name"]).unwrap();
+    assert_eq!(met["status"], "Present");
+    let cluster = world.cluster.cluster();
+    for name in ["anvil", "chisel"] {
+        cluster.get(&known::SERVICE_ACCOUNT, Some("team"), name).await.unwrap();
+        let operator = world.cluster.cluster_as_account("team", name);
+        operator.list(&known::CONFIG_MAP, Some("team"), &ListParams::default()).await.unwrap();
+    }
+}
+
+// ids: AT-CSV-01
+#[tokio::test]
+async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know() {
+    const NAME: &str = "elasticsearch-operator.5.0.0-65";
+    let world = World::start(&[]).await;
+    let mut version = csv("5.0.0-65", None);
+    version["metadata"]["name"] = NAME.into();
+    version["spec"]["displayName"] = "OpenShift Elasticsearch Operator".into();
+    let text = crate::world::catalog(&["5.0.0-65"], |_, bundle| {
+        edit_csv(bundle, |csv| *csv = version.clone());
+    });
+    let text = text
+        .replace("\"stable\"", "\"5.0\"")
+        .replace("\"anvil.v5.0.0-65\"", &format!("\"{NAME}\""))
+        .replace("\"anvil\"", "\"elasticsearch-operator\"");
+    world.publish_text(&text);
+    world.group("og").await;
+    let spec = json!({"name": "elasticsearch-operator", "channel": "5.0"});
+    subscribe(&world, "elasticsearch-operator", spec).await;
+    latest(&world, "elasticsearch-operator", NAME).await;
+    world.succeeded(NAME).await;
+    let row = shown(&world, &SUBSCRIPTION).await.remove(0);
+    assert_eq!(
+        row,
+        json!({
+            "NAME": "elasticsearch-operator", "PACKAGE": "elasticsearch-operator", "SOURCE": "cat",
+            "CHANNEL": "5.0",
+        })
+    );
+    let row = shown(&world, &CLUSTER_SERVICE_VERSION).await.remove(0);
+    let wanted = json!({
+        "NAME": NAME, "DISPLAY": "OpenShift Elasticsearch Operator", "VERSION": "5.0.0-65",
+        "PHASE": "Succeeded",
+    });
+    keeps(&row, &wanted, "csv");
+}
+
+// ids: AT-OUT-03
+#[tokio::test]
+async fn a_catalog_without_a_publisher_is_listed_with_an_empty_cell_and_its_packages_with_its_name()
+{
+    let world = World::start(&[]).await;
+    let registry = crate::registry::Registry::start(&["1.0.0"]).await;
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "my-operator-catalog", "namespace": "team"},
+        "spec": {
+            "sourceType": "grpc", "address": registry.address, "displayName": "My Operator Catalog",
+        },
+    });
+    world.cluster.apply(object(source)).await;
+    let ready =
+        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    let sources = &mainstay_api::resources::CATALOG_SOURCE;
+    world.cluster.wait_for(sources, Some("team"), "my-operator-catalog", ready).await;
+    let mut row = shown(&world, sources).await.remove(0);
+    let is_age = |age: &Value| age.as_str().is_some_and(|it| it.ends_with('s'));
+    assert!(is_age(&row["AGE"].take()));
+    // A cell of nothing, which kubectl prints as such.
+    assert_eq!(
+        row,
+        json!({
+            "NAME": "my-operator-catalog", "DISPLAY": "My Operator Catalog", "TYPE": "grpc",
+            "PUBLISHER": null, "AGE": null,
+        })
+    );
+    let packages = Shown::of(&world).ask("packagemanifests", TABLE).await;
+    let rows = by_column(table(&packages));
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["NAME"], &rows[0]["CATALOG"]),
+        (&json!("anvil"), &json!("My Operator Catalog"))
+    );
+    assert!(is_age(&rows[0]["AGE"]), "{rows:?}");
+}
