@@ -6,7 +6,8 @@
 use crate::copies::model::{self, Content};
 use crate::csv::serving::asked::api_service;
 use crate::csv::serving::seen::Conversion;
-use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
+use crate::operator_group::modes::Modes;
+use mainstay_api::{CsvPhase, CsvReason, InstallMode, InstallPlanPhase, names};
 use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,6 +55,8 @@ pub(crate) struct Csv {
     pub(crate) message: String,
     /// `olm.operatorGroup`, `olm.operatorNamespace`, `olm.targetNamespaces`.
     pub(crate) membership: [Option<String>; 3],
+    /// Whether its install modes do not support the namespaces of the last one.
+    pub(crate) unfit: bool,
     /// Names of the definitions that it owns.
     pub(crate) owned_crds: Vec<String>,
     /// Names of the definitions that it owns or requires.
@@ -138,6 +141,7 @@ impl Csv {
                 annotation(names::OPERATOR_NAMESPACE),
                 annotation(names::TARGET_NAMESPACES),
             ],
+            unfit: is_unfit(object),
             owned_crds,
             all_crds,
             api_services,
@@ -160,6 +164,19 @@ impl Csv {
             copies: model::wanted(object),
         }
     }
+}
+
+/// Whether the install modes of a version do not support the namespaces of its group.
+fn is_unfit(object: &Object) -> bool {
+    let Some(targets) = object.annotation(names::TARGET_NAMESPACES) else { return false };
+    let modes: Vec<InstallMode> = object
+        .array(&["spec", "installModes"])
+        .iter()
+        .filter_map(|it| InstallMode::deserialize(it).ok())
+        .collect();
+    let targets: Vec<&str> = targets.split(',').collect();
+    let outcome = Modes::parse(&modes).and_then(|it| it.check(object.namespace(), &targets));
+    outcome.is_err()
 }
 
 /// The accounts of a version's permissions; who asks for none runs as the default one.

@@ -119,9 +119,10 @@ pub(crate) fn targets(csv: &facts::Csv) -> Targets<'_> {
 }
 
 /// Whether a version is a member of its group, so that copies of it are made. What is there of one
-/// that is no more stays and says so.
+/// that is no more stays and says so. Its status tells that a moment after its group has changed.
 pub(crate) fn is_active(csv: &facts::Csv) -> bool {
     csv.phase != CsvPhase::None
+        && !csv.unfit
         && !matches!(
             csv.reason,
             CsvReason::Copied
@@ -338,6 +339,8 @@ mod tests {
         (csv.phase, csv.reason) = (CsvPhase::Failed, CsvReason::UnsupportedOperatorGroup);
         let there = [("a", place(Whose::Ours, Content { status: 9, ..GOOD }))];
         assert_eq!(names(&done(Some(&csv), &there, false)), [("a", "status")]);
+        let before_it_says_so = facts::Csv { unfit: true, ..version(Some("a,b")) };
+        assert_eq!(names(&done(Some(&before_it_says_so), &there, false)), [("a", "status")]);
     }
 
     #[test]
