@@ -116,3 +116,40 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
     let files = map.get(&["binaryData"]).and_then(Value::as_object).unwrap().len();
     assert_eq!(files, 3, "as `kubectl get configmap` counts them");
 }
+
+// ids: PLC-01
+#[tokio::test]
+async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
+    const ROLE: &str = "node-role.kubernetes.io/app";
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    // By itself it asks for no node at all, so that whatever holds for its namespace decides.
+    world.succeeded(NAME).await;
+    let cluster = world.cluster.cluster();
+    let it = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    for field in ["nodeSelector", "affinity", "tolerations", "nodeName"] {
+        assert_eq!(it.get(&["spec", "template", "spec", field]), None, "{field}");
+    }
+    let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
+    let kept = Patch::Merge(json!({
+        "metadata": {"labels": {ROLE: ""}},
+        "spec": {"taints": [{"key": "myoperator", "effect": "NoSchedule"}]},
+    }));
+    cluster.patch(&known::NODE, None, nodes[0].name(), &kept).await.unwrap();
+    let steered = Patch::Merge(json!({"spec": {"config": {
+        "nodeSelector": {ROLE: ""},
+        "tolerations": [{"key": "myoperator", "operator": "Exists", "effect": "NoSchedule"}],
+    }}}));
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &steered).await.unwrap();
+    let node = nodes[0].name().to_owned();
+    let runs = move |all: &[&Object]| {
+        all.iter().any(|it| {
+            it.str(&["spec", "nodeName"]) == Some(&node)
+                && it.str(&["spec", "nodeSelector", ROLE]) == Some("")
+        })
+    };
+    let pods = Selection::all(known::POD).namespace("team");
+    world.cluster.wait_for_all(pods, runs).await;
+    world.succeeded(NAME).await;
+}
