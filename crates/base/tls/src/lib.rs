@@ -1,4 +1,4 @@
-//! Settings of TLS clients: the provider of cryptography, which is ring everywhere, and whose
+//! Settings of TLS clients, and of servers that look at certificates themselves: the provider of cryptography, which is ring everywhere, and whose
 //! certificates are taken.
 //!
 //! ```text
@@ -15,8 +15,10 @@ use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, SignatureScheme, WantsVerifier,
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
+    WantsVerifier,
 };
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -82,6 +84,57 @@ pub struct Anybody;
 impl Judge for Anybody {
     fn judge(&self, _: &Shown<'_>) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// How a server asks for client certificates that it judges itself, later: nobody needs one, and one
+/// of any authority is taken. That whoever shows one has its key is held.
+pub fn any_client() -> Arc<dyn ClientCertVerifier> {
+    Arc::new(AnyClient(provider().signature_verification_algorithms))
+}
+
+#[derive(Debug)]
+struct AnyClient(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    /// None, which invites certificates of all authorities.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
     }
 }
 

@@ -48,6 +48,11 @@ impl Shown {
             .collect();
         if chain.is_empty() { None } else { Some(Self { chain, verdict: OnceLock::new() }) }
     }
+
+    /// The certificates, the client's own first.
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.chain
+    }
 }
 
 /// The authority whose client certificates are accepted.

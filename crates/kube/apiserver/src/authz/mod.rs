@@ -25,6 +25,8 @@ pub(crate) mod request;
 mod review;
 pub(crate) mod rules;
 
+pub use request::RequestInfo;
+
 use crate::{Identity, MASTERS};
 use index::Index;
 use mainstay_object::Status;

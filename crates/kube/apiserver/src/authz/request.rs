@@ -10,7 +10,7 @@ use mainstay_object::selector::{FieldSelector, LabelSelector};
 
 /// What a request asks for. Owns what [`Attributes`] borrow.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestInfo {
+pub struct RequestInfo {
     verb: &'static str,
     method: String,
     /// Name that a selector demands where the path has none.
@@ -22,7 +22,7 @@ pub(crate) struct RequestInfo {
 impl RequestInfo {
     /// Reads method, decoded path and query. None if the path promises a resource and names none
     /// (`/api/v1/watch`), which the original answers with 500.
-    pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Option<Self> {
+    pub fn read(method: &Method, path: &str, query: Option<&str>) -> Option<Self> {
         let resource = path::resource(path);
         let mut info = Self {
             verb: "",
@@ -63,7 +63,7 @@ impl RequestInfo {
     }
 
     /// What is asked by somebody.
-    pub(crate) fn attributes<'a>(&'a self, identity: &'a Identity) -> Attributes<'a> {
+    pub fn attributes<'a>(&'a self, identity: &'a Identity) -> Attributes<'a> {
         let Some(resource) = &self.resource else {
             return Attributes::path(identity, &self.method, &self.path);
         };

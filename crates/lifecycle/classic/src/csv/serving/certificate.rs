@@ -43,7 +43,7 @@ pub(crate) const KEY: &str = "tls.key";
 
 /// Why no certificate can be made.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum MakeError {
+pub enum MakeError {
     /// The cryptographic library refuses.
     #[error("cannot make a key or certificate for {0}")]
     Generate(String, #[source] rcgen::Error),
@@ -53,10 +53,13 @@ pub(crate) enum MakeError {
 }
 
 /// A new certificate with all that belongs to it, in PEM.
-pub(crate) struct Made {
-    pub(crate) authority: String,
-    pub(crate) certificate: String,
-    pub(crate) key: String,
+pub struct Made {
+    /// The authority's certificate.
+    pub authority: String,
+    /// The server's certificate.
+    pub certificate: String,
+    /// The server's key.
+    pub key: String,
 }
 
 impl std::fmt::Debug for Made {
@@ -87,11 +90,11 @@ pub(crate) fn hosts(service: &str, namespace: &str) -> [String; 2] {
     [format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]
 }
 
-/// A new authority, and a certificate by it for the server behind a Service.
+/// A new authority, and a certificate by it for the server behind a Service. Both live two years.
 ///
 /// # Errors
 /// If there is no randomness, or a name cannot be one of a certificate.
-pub(crate) fn make(service: &str, namespace: &str, now: Timestamp) -> Result<Made, MakeError> {
+pub fn make(service: &str, namespace: &str, now: Timestamp) -> Result<Made, MakeError> {
     let hosts = hosts(service, namespace);
     let wrong = |error| MakeError::Generate(hosts[1].clone(), error);
     let serial = serial()?;
