@@ -2,12 +2,14 @@
 
 use crate::bundle::BundleArguments;
 use crate::catalog::CatalogArguments;
+use crate::cluster::ClusterArguments;
 use crate::image::ImageArguments;
 use crate::resolve::ResolveArguments;
 use crate::uninstall::UninstallArguments;
+use crate::upstream::UpstreamArguments;
 use crate::why::WhyArguments;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +26,8 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Log filter, such as `info` or `mainstay_classic=debug`; logs go to standard error.
+    /// Log filter, such as `info` or `mainstay_classic=debug`; logs go to standard error. `run` logs
+    /// what it decides, too (`mainstay::decision=info`), unless this says otherwise.
     #[arg(
         long,
         global = true,
@@ -33,6 +36,27 @@ pub struct Arguments {
         default_value = "warn"
     )]
     pub log: String,
+    /// How log lines are written.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        env = "MAINSTAY_LOG_FORMAT",
+        default_value_t = LogFormat::Text
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object of JSON in each line.
+    Json,
+    /// `key=value` pairs.
+    Logfmt,
 }
 
 impl Arguments {
@@ -163,11 +187,16 @@ pub struct UpArguments {
     /// Names of the standard namespaces.
     #[arg(long, value_enum, default_value_t = Profile::Standard)]
     pub profile: Profile,
+    /// Catalogs that the cluster has by default, as its OperatorHub `cluster` allows: `none`,
+    /// `profile` for those of the distribution, or a folder with manifests of `CatalogSources`
+    /// [default: `profile` with --profile openshift, else `none`].
+    #[arg(long, value_name = "none|profile|DIR")]
+    pub default_sources: Option<String>,
     /// Where catalogs by image and by ConfigMap are served.
     #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
     pub catalog_mode: CatalogMode,
     /// Serve the Kubernetes API and its workloads only; `mainstay run` runs operators on it.
-    #[arg(long, conflicts_with_all = ["catalogs", "catalog_mode"])]
+    #[arg(long, conflicts_with_all = ["catalogs", "catalog_mode", "default_sources"])]
     pub bare: bool,
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
@@ -192,12 +221,9 @@ pub struct UpArguments {
 /// Arguments of `run`.
 #[derive(Args, Debug)]
 pub struct RunArguments {
-    /// The kubeconfig [default: as kubectl finds it, or the account of the pod].
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
+    /// The cluster to work on.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// Folder for pulled images and copies of catalogs [default: `mainstay/run` in the user's data
     /// folder].
     #[arg(long, value_name = "DIR")]
@@ -209,8 +235,18 @@ pub struct RunArguments {
     /// Names of the standard namespaces.
     #[arg(long, value_enum, default_value_t = Profile::Standard)]
     pub profile: Profile,
+    /// Catalogs that the cluster has by default, as its OperatorHub `cluster` allows: `none`,
+    /// `profile` for those of the distribution, or a folder with manifests of `CatalogSources`
+    /// [default: `profile` with --profile openshift, else `none`].
+    #[arg(long, value_name = "none|profile|DIR")]
+    pub default_sources: Option<String>,
     /// The namespace of catalogs that every namespace sees [default: that of the profile].
-    #[arg(long, value_name = "NAME", env = "GLOBAL_CATALOG_NAMESPACE")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "GLOBAL_CATALOG_NAMESPACE",
+        aliases = ["global-namespace", "global-catalog-namespace", "catalogNamespace"]
+    )]
     pub namespace: Option<String>,
     /// Where catalogs by image and by ConfigMap are served.
     #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
@@ -218,7 +254,15 @@ pub struct RunArguments {
     /// Address of `/healthz`, `/readyz` and `/metrics`; port 0 picks a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
-    /// How long unpacking a bundle may take where its OperatorGroup does not say.
+    /// The address at which the cluster reaches this process, to ask it for `PackageManifests`
+    /// [default: in a pod, that of the pod; elsewhere they are not served].
+    #[arg(long, value_name = "IP")]
+    pub packages_address: Option<IpAddr>,
+    /// Where `PackageManifests` are served on this machine, over TLS; port 0 picks a free one
+    /// [default: every address, port 5443].
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
+    pub packages_listen: Option<SocketAddr>,
+    /// How long unpacking a bundle may take where its OperatorGroup does not say; 0 is without end.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub bundle_unpack_timeout: Duration,
     /// How long a plan whose steps fail is tried again before it counts as failed.
@@ -236,6 +280,9 @@ pub struct RunArguments {
     /// What operators are told of the network.
     #[command(flatten)]
     pub network: NetworkArguments,
+    /// The flags of the programs that this one takes the place of.
+    #[command(flatten)]
+    pub upstream: UpstreamArguments,
 }
 
 /// What operators are told of the network.
@@ -270,6 +317,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// Reads a duration as `90s`, `10m` or `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "write it as a number and a unit, such as 90s, 10m or 1h30m".to_owned();
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
     let read: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(read).map_err(|_| wrong())
 }
@@ -359,7 +409,9 @@ mod tests {
 
     #[test]
     fn a_duration_has_a_unit() {
-        for (text, seconds) in [("90s", Some(90)), ("1h30m", Some(5400)), ("10m", Some(600))] {
+        for (text, seconds) in
+            [("90s", Some(90)), ("1h30m", Some(5400)), ("10m", Some(600)), ("0", Some(0))]
+        {
             assert_eq!(duration(text).ok().map(|it| it.as_secs()), seconds, "{text}");
         }
         for text in ["10", "", "-3s", "soon"] {

@@ -3,6 +3,9 @@
 use crate::args::{
     CatalogMode, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
 };
+use crate::cluster::ClusterArguments;
+use crate::defaults::Defaults;
+pub use crate::serving::{PackagesAt, PodImages, Secured};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::reference::Reference;
 use std::collections::BTreeSet;
@@ -56,6 +59,8 @@ pub struct Up {
     pub nodes: u32,
     /// Standard namespaces.
     pub profile: Profile,
+    /// Catalogs that the cluster has by default.
+    pub defaults: Defaults,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
@@ -73,22 +78,30 @@ pub struct Up {
 /// A checked `run`.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The kubeconfig that was named.
-    pub kubeconfig: Option<PathBuf>,
-    /// The context that was named.
-    pub context: Option<String>,
+    /// The cluster that is meant.
+    pub cluster: ClusterArguments,
     /// Where pulled images and copies of catalogs are kept.
     pub data: PathBuf,
     /// Catalogs to have, names unique.
     pub catalogs: Vec<CatalogFolder>,
     /// Standard namespaces.
     pub profile: Profile,
+    /// Catalogs that the cluster has by default.
+    pub defaults: Defaults,
     /// The namespace of catalogs that every namespace sees.
     pub namespace: String,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogMode,
     /// Where health and metrics are told.
     pub listen: SocketAddr,
+    /// Where packages are served.
+    pub packages: PackagesAt,
+    /// What health and metrics are served over TLS with, if they are.
+    pub secured: Option<Secured>,
+    /// What catalogs run with as pods.
+    pub images: PodImages,
+    /// What is to be said of flags that have no effect.
+    pub notes: Vec<String>,
     /// How long unpacking a bundle may take.
     pub unpack_timeout: Duration,
     /// For how long a plan whose steps fail is tried again.
@@ -156,6 +169,7 @@ impl Up {
             registry: arguments.registry,
             nodes: arguments.nodes,
             profile: arguments.profile,
+            defaults: Defaults::check(arguments.default_sources.as_deref(), arguments.profile)?,
             catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
             audit_log: arguments.audit_log,
@@ -184,16 +198,24 @@ impl Run {
         let default = default_data_folder().map(|folder| folder.join("run"));
         let data = check_data_folder(arguments.data_dir, default, "name one with --data-dir DIR")?;
         Ok(Self {
-            kubeconfig: arguments.kubeconfig,
-            context: arguments.context,
+            cluster: arguments.cluster,
             data,
             catalogs: parse_catalogs(&arguments.catalogs)?,
             profile: arguments.profile,
+            defaults: Defaults::check(arguments.default_sources.as_deref(), arguments.profile)?,
             namespace: arguments
                 .namespace
                 .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
             catalog_mode: arguments.catalog_mode,
             listen: arguments.listen,
+            packages: PackagesAt::check(
+                arguments.packages_address,
+                arguments.packages_listen,
+                &arguments.upstream,
+            )?,
+            secured: Secured::check(&arguments.upstream)?,
+            images: PodImages::of(&arguments.upstream),
+            notes: arguments.upstream.notes(),
             unpack_timeout: arguments.bundle_unpack_timeout,
             plan_timeout: arguments.install_plan_retry_timeout,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),

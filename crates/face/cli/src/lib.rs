@@ -10,7 +10,9 @@
 pub mod args;
 pub mod bundle;
 pub mod catalog;
+pub mod cluster;
 pub mod config;
+pub mod defaults;
 pub mod exit;
 pub mod image;
 pub mod machine;
@@ -18,5 +20,7 @@ pub mod opm;
 mod outlet;
 pub mod report;
 pub mod resolve;
+mod serving;
 pub mod uninstall;
+pub mod upstream;
 pub mod why;

@@ -5,6 +5,7 @@
 //! ```
 
 use crate::catalog::plain;
+use crate::cluster::ClusterArguments;
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use crate::resolve::Io;
@@ -19,7 +20,6 @@ use mainstay_removal::{
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Kinds of objects that carry the labels of the version that they belong to.
@@ -55,12 +55,9 @@ pub struct UninstallArguments {
     /// Remove the definitions of these kinds, too, and with them all objects of them, everywhere.
     #[arg(long)]
     definitions: bool,
-    /// The kubeconfig [default: as kubectl finds it].
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    /// The cluster that it runs on.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// How many seconds each part may take to go.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     timeout: u64,
@@ -70,16 +67,6 @@ pub struct UninstallArguments {
 }
 
 impl UninstallArguments {
-    /// The kubeconfig that was named.
-    pub const fn kubeconfig(&self) -> Option<&PathBuf> {
-        self.kubeconfig.as_ref()
-    }
-
-    /// The context that was named.
-    pub fn context(&self) -> Option<&str> {
-        self.context.as_deref()
-    }
-
     /// How long each part may take to go.
     pub const fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)

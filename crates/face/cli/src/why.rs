@@ -6,6 +6,7 @@
 //! ```
 
 use crate::catalog::plain;
+use crate::cluster::AskedArguments;
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use crate::resolve::{self, Io};
@@ -19,8 +20,6 @@ use mainstay_resolver::universe::cause_json;
 use mainstay_yaml::{Options, documents};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
-use std::time::Duration;
 
 /// What people type to save a state.
 const SAVE: &str =
@@ -40,37 +39,14 @@ pub struct WhyArguments {
     namespace: Option<String>,
     /// A saved state instead of a cluster: what `kubectl get og,catalogsource,sub,ip,csv,\
     /// operatorcondition,deployment,pod -A -o yaml` printed; `-` reads standard input (repeatable).
-    #[arg(long = "state", value_name = "FILE")]
+    #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     states: Vec<String>,
-    /// The kubeconfig [default: as kubectl finds it].
-    #[arg(long, value_name = "FILE", conflicts_with = "states")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: the current one].
-    #[arg(long, value_name = "NAME", conflicts_with = "states")]
-    context: Option<String>,
-    /// How many seconds the cluster, or a registry, may take to answer.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
+    /// The cluster to ask.
+    #[command(flatten)]
+    pub asked: AskedArguments,
     /// How the answer is written.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
-}
-
-impl WhyArguments {
-    /// The kubeconfig that was named.
-    pub const fn kubeconfig(&self) -> Option<&PathBuf> {
-        self.kubeconfig.as_ref()
-    }
-
-    /// The context that was named.
-    pub fn context(&self) -> Option<&str> {
-        self.context.as_deref()
-    }
-
-    /// How long a cluster or a registry may take to answer.
-    pub const fn timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout)
-    }
 }
 
 /// Formats of answers.

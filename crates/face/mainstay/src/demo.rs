@@ -13,6 +13,7 @@ use crate::stop::Stop;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
+use mainstay_cli::defaults::Defaults;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
 use std::collections::BTreeSet;
@@ -50,6 +51,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         registry: None,
         nodes: 1,
         profile: Profile::Standard,
+        defaults: Defaults::None,
         catalog_mode: CatalogMode::InProcess,
         repair: false,
         audit_log: None,

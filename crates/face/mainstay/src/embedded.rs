@@ -6,13 +6,14 @@
 
 use crate::credentials::Keys;
 use crate::ports::Ports;
-use crate::{catalogs, data, images, kubeconfig, layout, network, packages};
+use crate::{catalogs, data, hub, images, kubeconfig, layout, network, packages};
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity, audit};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, ImageSource, Network, reason, runtime_folder};
+use mainstay_cli::defaults::Defaults;
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
@@ -47,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) nodes: u32,
     /// Standard namespaces.
     pub(crate) profile: Profile,
+    /// Catalogs that the cluster has by default.
+    pub(crate) defaults: Defaults,
     /// Where catalogs by image and by ConfigMap are served.
     pub(crate) catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
@@ -115,7 +118,8 @@ impl Embedded {
         if let Some(audit) = audit {
             server.write_down(audit);
         }
-        let shown = packages::behind(&server, settings.profile, clock);
+        // Another program may serve them on a bare one.
+        let shown = (!settings.bare).then(|| packages::behind(&server, settings.profile, clock));
         let front = pki.front_proxy(&clock).map_err(|error| {
             Cause::new("the certificate for aggregated servers cannot be made")
                 .because(chain(&error))
@@ -148,6 +152,7 @@ impl Embedded {
         // Before anybody follows all kinds: each step of each definition is news to whoever does.
         if !settings.bare {
             layout::definitions(&cluster).await?;
+            hub::definition(&cluster, &settings.defaults).await?;
         }
         definitions.open();
         let workloads = Workloads::start(
@@ -161,6 +166,7 @@ impl Embedded {
         );
         let namespace = settings.profile.catalog_namespace();
         let catalogs = if settings.bare {
+            layout::no_packages(&cluster, settings.profile).await?;
             catalogs::Folders::new()
         } else {
             layout::standard(&cluster, settings.profile).await?;
@@ -190,6 +196,7 @@ impl Embedded {
                 surroundings: network::surroundings(&settings.network),
                 timeouts: Timeouts::default(),
                 protected: settings.protected,
+                defaults: hub::prepare(&cluster, &settings.defaults, settings.profile, say).await?,
                 cache: match &settings.data {
                     Data::Folder(folder) => Some(folder.join("catalogs")),
                     Data::Memory => None,
@@ -200,7 +207,9 @@ impl Embedded {
                 layout::catalog_source(&cluster, namespace, name).await?;
             }
             tokio::join!(workloads.synced(), classic.synced());
-            shown.attach(classic.catalogs());
+            if let Some(shown) = shown {
+                shown.attach(classic.catalogs());
+            }
             server.also_measures(classic.metrics());
             Some(classic)
         };

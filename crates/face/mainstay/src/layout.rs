@@ -6,16 +6,33 @@
 use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
-use mainstay_client::{Cluster, Selection, WatchEvent};
-use mainstay_object::known::{API_SERVICE, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
+use mainstay_client::{Cluster, DeleteOptions, Selection, WatchEvent};
+use mainstay_object::known::{
+    API_SERVICE, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE,
+};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
-const MANAGER: &str = "mainstay";
+/// Who writes what this program sees to, beside its controllers.
+pub(crate) const MANAGER: &str = "mainstay";
+
+/// Whether an object was applied by a process like this.
+pub(crate) fn is_ours(object: &Object) -> bool {
+    let managers = object.array(&["metadata", "managedFields"]).iter();
+    managers.filter_map(|it| it["manager"].as_str()).any(|it| it == MANAGER)
+}
 
 /// Makes sure that our CRDs are there and Established.
 pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
-    let crds = mainstay_api::crds();
+    establish(cluster, &mainstay_api::crds()).await?;
+    for role in mainstay_api::cluster_roles() {
+        apply(cluster, &CLUSTER_ROLE, &role).await?;
+    }
+    Ok(())
+}
+
+/// Makes sure that these CRDs are there and Established.
+pub(crate) async fn establish(cluster: &Cluster, crds: &[Object]) -> Result<(), Cause> {
     let applied = crds
         .iter()
         .map(|crd| async move { apply(cluster, &CUSTOM_RESOURCE_DEFINITION, crd).await });
@@ -26,9 +43,6 @@ pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
             return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
                 .because_all(refusals(&crd)));
         }
-    }
-    for role in mainstay_api::cluster_roles() {
-        apply(cluster, &CLUSTER_ROLE, &role).await?;
     }
     Ok(())
 }
@@ -82,6 +96,28 @@ pub(crate) async fn packages(cluster: &Cluster, profile: Profile) -> Result<(), 
     let is_there = |it: &Object| it.condition("Available") == Some("True");
     until(cluster, &API_SERVICE, applied, is_there).await?;
     Ok(())
+}
+
+/// Takes the registration of packages away if this program made it and nobody is behind it any more:
+/// it would break discovery.
+pub(crate) async fn no_packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+    let registration = mainstay_packages::registration(profile.manager_namespace());
+    let refused = |error: &mainstay_client::Error| {
+        Cause::new(format!("the APIService `{}` cannot be taken away", registration.name()))
+            .because(Cause::new(error.to_string()))
+    };
+    let found = cluster.find(&API_SERVICE, None, registration.name()).await;
+    let Some(found) = found.map_err(|it| refused(&it))?.filter(is_ours) else { return Ok(()) };
+    let text = |path: &[&str]| found.str(path).unwrap_or_default();
+    let (namespace, name) =
+        (text(&["spec", "service", "namespace"]), text(&["spec", "service", "name"]));
+    let service = cluster.find(&SERVICE, Some(namespace), name).await;
+    if service.map_err(|it| refused(&it))?.is_some() {
+        return Ok(());
+    }
+    let options = DeleteOptions::uid(found.uid());
+    let gone = cluster.ensure_deleted(&API_SERVICE, None, found.name(), &options).await;
+    gone.map_err(|it| refused(&it))
 }
 
 fn refusals(crd: &Object) -> Vec<Cause> {

@@ -10,6 +10,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
+use mainstay_cli::cluster::ClusterArguments;
 use mainstay_cli::config::kubeconfig_variable;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::resolve::Remote;
@@ -21,7 +22,6 @@ use mainstay_removal::Step;
 use mainstay_resolver::universe::CatalogData;
 use serde_json::Value;
 use std::error::Error;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -36,8 +36,7 @@ const CLUSTER_CATALOG: Resource =
 
 /// How a cluster is found, and who asks.
 pub(crate) struct Reach<'a> {
-    pub(crate) kubeconfig: Option<&'a PathBuf>,
-    pub(crate) context: Option<&'a str>,
+    pub(crate) cluster: &'a ClusterArguments,
     pub(crate) patience: Duration,
     /// What the command is called in requests.
     pub(crate) name: &'static str,
@@ -147,9 +146,9 @@ async fn configured(reach: &Reach<'_>) -> Result<Config, Failure> {
         Cause::new(error.to_string().lines().next().unwrap_or_default().to_owned())
     };
     let refuse = |error: &dyn Error| Failure::usage(unusable(reach, first(error)));
-    let context = reach.context.map(str::to_owned);
+    let context = reach.cluster.context.clone();
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    let named = reach.kubeconfig;
+    let named = reach.cluster.kubeconfig.as_ref();
     if let Some(file) = named {
         let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
         return Config::from_custom_kubeconfig(file, &options).await.map_err(|it| refuse(&it));
@@ -166,7 +165,7 @@ async fn configured(reach: &Reach<'_>) -> Result<Config, Failure> {
 
 /// Says that the kubeconfig cannot be used, and which one that is.
 fn unusable(reach: &Reach<'_>, why: Cause) -> Cause {
-    let named = reach.kubeconfig.cloned().or_else(kubeconfig_variable);
+    let named = reach.cluster.kubeconfig.clone().or_else(kubeconfig_variable);
     let file = named.map_or_else(|| "~/.kube/config".to_owned(), |it| it.display().to_string());
     Cause::new(format!("the kubeconfig {file} cannot be used"))
         .because(why)

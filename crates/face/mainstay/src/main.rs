@@ -9,13 +9,16 @@ mod credentials;
 mod data;
 mod demo;
 mod embedded;
+mod hub;
 mod images;
 mod kubeconfig;
 mod layout;
 mod live;
+mod log;
 mod network;
 mod opm;
 mod packages;
+mod plain;
 mod ports;
 mod resolve;
 mod run;
@@ -41,9 +44,12 @@ fn main() -> ExitCode {
         (Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_), "warn") => {
             "warn,kube_client=off"
         }
+        (Command::Run(arguments), "warn") if arguments.upstream.debug() => "info,mainstay=debug",
+        // Whoever looks after a cluster reads afterwards what was decided.
+        (Command::Run(_), "warn") => "warn,mainstay::decision=info",
         (_, filter) => filter,
     };
-    if let Err(cause) = start_log(filter) {
+    if let Err(cause) = log::start(filter, arguments.log_format) {
         report::error(&cause);
         return Exit::Usage.into();
     }
@@ -93,18 +99,4 @@ fn run(work: impl Future<Output = Result<(), Failure>>) -> Exit {
             failure.exit
         }
     }
-}
-
-fn start_log(filter: &str) -> Result<(), Cause> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| {
-        Cause::new(format!("--log {filter} is not a log filter"))
-            .because(Cause::new(error.to_string()))
-            .remedy("write it as a level (`info`) or as TARGET=LEVEL pairs")
-    })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(report::colours_on_stderr())
-        .init();
-    Ok(())
 }

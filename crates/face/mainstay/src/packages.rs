@@ -18,18 +18,21 @@ pub(crate) fn behind(server: &ApiServer, profile: Profile, clock: Clock) -> Pack
     packages
 }
 
+/// What is sent of an answer.
+pub(crate) fn body(content: Content) -> Body {
+    match content {
+        Content::Whole(bytes) => Body::from(bytes),
+        Content::Pieces(pieces) => Body::chunks(pieces),
+        Content::Stream(lines) => Body::stream(lines),
+    }
+}
+
 /// Packages as the server asks for them.
 #[derive(Debug)]
 struct Group(Packages);
 
 impl NativeGroup for Group {
     fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
-        Box::pin(async move {
-            self.0.answer(&request).await.map(|content| match content {
-                Content::Whole(bytes) => Body::from(bytes),
-                Content::Pieces(pieces) => Body::chunks(pieces),
-                Content::Stream(lines) => Body::stream(lines),
-            })
-        })
+        Box::pin(async move { self.0.answer(&request).await.map(body) })
     }
 }

@@ -17,9 +17,8 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
     with(|io| {
         resolve::run(arguments, io, &mut || {
             let live = Live::connect(&Reach {
-                kubeconfig: arguments.kubeconfig(),
-                context: arguments.context(),
-                patience: arguments.timeout(),
+                cluster: &arguments.asked.cluster,
+                patience: arguments.asked.timeout(),
                 name: "mainstay-resolve",
                 otherwise: "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name \
                             packages and a --catalog to do without a cluster",
@@ -34,9 +33,8 @@ pub(crate) fn why(arguments: &WhyArguments) -> Exit {
     with(|io| {
         why::run(arguments, io, &mut || {
             let live = Live::connect(&Reach {
-                kubeconfig: arguments.kubeconfig(),
-                context: arguments.context(),
-                patience: arguments.timeout(),
+                cluster: &arguments.asked.cluster,
+                patience: arguments.asked.timeout(),
                 name: "mainstay-why",
                 otherwise: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
             })?;
@@ -50,8 +48,7 @@ pub(crate) fn uninstall(arguments: &UninstallArguments) -> Exit {
     with(|io| {
         uninstall::run(arguments, io, &mut || {
             let live = Live::connect(&Reach {
-                kubeconfig: arguments.kubeconfig(),
-                context: arguments.context(),
+                cluster: &arguments.cluster,
                 patience: PATIENCE,
                 name: "mainstay-uninstall",
                 otherwise: "name its kubeconfig with --kubeconfig FILE",

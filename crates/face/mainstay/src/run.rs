@@ -4,16 +4,20 @@
 //! lifecycle manager; the others wait. The worker first sees that definitions and standard
 //! namespaces are there, then runs the controllers until it is told to stop or loses the Lease.
 
+mod access;
 mod health;
+mod packages;
+mod secured;
 
+use self::access::Access;
 use self::health::{Health, Standing};
 use crate::embedded::{chain, io, pods};
 use crate::live::{self, Reach};
 use crate::stop::Stop;
-use crate::{images, layout, network};
+use crate::{hub, images, layout, network};
 use mainstay_cause::{Cause, Place};
-use mainstay_classic::{Classic, FolderCatalog, Images, Timeouts};
-use mainstay_cli::config::Run;
+use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Images, Timeouts};
+use mainstay_cli::config::{PodImages, Run};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
 use mainstay_client::{Cluster, Election, ListParams};
@@ -29,6 +33,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The Lease.
 const NAME: &str = "mainstay";
+/// As good as without end.
+const FOREVER: Duration = Duration::from_hours(24 * 36_500);
 /// How long connecting may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -46,23 +52,34 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
     let address = listener
         .local_addr()
         .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
+    let secured = run.secured.as_ref().map(secured::settings).transpose();
+    let secured = secured.map_err(Failure::usage)?;
+    let manager = run.profile.manager_namespace();
+    let packages = packages::Port::open(&run.packages, manager, clock).await?;
     let _lock = lock(&run.data).map_err(Failure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(Failure::usage)?;
     let reach = Reach {
-        kubeconfig: run.kubeconfig.as_ref(),
-        context: run.context.as_deref(),
+        cluster: &run.cluster,
         patience: PATIENCE,
         name: concat!("mainstay/", env!("CARGO_PKG_VERSION")),
         otherwise: "name a kubeconfig with --kubeconfig FILE, or bring up a cluster with `mainstay up`",
     };
     let (cluster, url) = live::reached(&reach).await?;
     report.say(format!("cluster     {url}"));
-    report.say(format!("health      http://{address}/healthz /readyz /metrics"));
+    let scheme = if secured.is_some() { "https" } else { "http" };
+    report.say(format!("health      {scheme}://{address}/healthz /readyz /metrics"));
+    for note in &run.notes {
+        report.say(format!("note        {note}"));
+    }
 
     let stop = CancellationToken::new();
     let health = Health::new();
-    let port = tokio::spawn(health::serve(listener, health.clone(), stop.clone()));
-    let manager = run.profile.manager_namespace();
+    let guarded = secured.map(|it| (it, Arc::new(Access::new(cluster.clone(), clock))));
+    let port = tokio::spawn(health::serve(listener, health.clone(), guarded, stop.clone()));
+    let (packages, serving) = packages.map(|it| it.serve(stop.clone())).transpose()?.unzip();
+    if packages.is_none() {
+        report.say("packages    are not served: say where the cluster reaches this process with --packages-address IP");
+    }
     let leading = async {
         let seen = stop.run_until_cancelled(async {
             unrivalled(&cluster).await?;
@@ -81,18 +98,24 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
         };
         let work = |term: CancellationToken| {
             let (run, cluster, images) = (&run, &cluster, images.clone());
-            let (health, report) = (&health, &report);
+            let (health, report, packages) = (&health, &report, &packages);
             async move {
                 health.set(Standing::Starting);
                 let classic = tokio::select! {
-                    classic = begin(run, cluster, images, clock) => classic?,
+                    classic = begin(run, cluster, images, clock, report) => classic?,
                     () = term.cancelled() => return Ok(()),
                 };
                 tokio::select! {
                     () = classic.synced() => {
                         health.set(Standing::Working(Arc::new(classic.metrics())));
                         report.say(format!("ready       after {}", milliseconds(clock.elapsed())));
-                        term.cancelled().await;
+                        match packages {
+                            Some(packages) => {
+                                let say = |line: &str| report.say(line);
+                                packages.work(cluster, &classic, &run.namespace, &term, say).await;
+                            }
+                            None => term.cancelled().await,
+                        }
                     }
                     () = term.cancelled() => {}
                 }
@@ -120,6 +143,9 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
     );
     // A port that panicked has ended as well; the panic is in the log.
     let _ = port.await;
+    if let Some(serving) = serving {
+        let _ = serving.await;
+    }
     result?;
     report.say("stopped");
     Ok(())
@@ -131,8 +157,10 @@ async fn begin(
     cluster: &Cluster,
     images: Images,
     clock: Clock,
+    report: &Report,
 ) -> Result<Classic, Cause> {
     layout::definitions(cluster).await?;
+    hub::definition(cluster, &run.defaults).await?;
     layout::standard(cluster, run.profile).await?;
     layout::namespace(cluster, &run.namespace).await?;
     let catalogs = run.catalogs.iter().map(|it| FolderCatalog {
@@ -141,6 +169,8 @@ async fn begin(
         folder: it.folder.clone(),
         served: None,
     });
+    let say = |line: &str| report.say(line);
+    let defaults = hub::prepare(cluster, &run.defaults, run.profile, say).await?;
     let options = mainstay_classic::Options {
         clock,
         global_namespace: run.namespace.clone(),
@@ -151,16 +181,28 @@ async fn begin(
         surroundings: network::surroundings(&run.network),
         timeouts: Timeouts {
             plan: run.plan_timeout,
-            unpack: run.unpack_timeout,
+            unpack: if run.unpack_timeout.is_zero() { FOREVER } else { run.unpack_timeout },
             ..Timeouts::default()
         },
         protected: run.protected.clone(),
+        defaults,
     };
-    let classic = Classic::start_with(cluster, options, pods(run.catalog_mode));
+    let classic = Classic::start_with(cluster, options, pods_with(run));
     for catalog in &run.catalogs {
         layout::catalog_source(cluster, &run.namespace, &catalog.name).await?;
     }
     Ok(classic)
+}
+
+/// How catalogs run as pods, and with which images.
+fn pods_with(run: &Run) -> CatalogPods {
+    let mut pods = pods(run.catalog_mode);
+    let PodImages { config_map, opm, util, any_user } = run.images.clone();
+    pods.config_map_image = config_map.unwrap_or(pods.config_map_image);
+    pods.opm_image = opm.unwrap_or(pods.opm_image);
+    pods.util_image = util.unwrap_or(pods.util_image);
+    pods.any_user = any_user;
+    pods
 }
 
 /// Refuses to work beside Operator Lifecycle Manager: each would undo what the other does.

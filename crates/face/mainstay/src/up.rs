@@ -21,6 +21,7 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
         registry: up.registry,
         nodes: up.nodes,
         profile: up.profile,
+        defaults: up.defaults,
         catalog_mode: up.catalog_mode,
         repair: up.repair,
         audit_log: up.audit_log,

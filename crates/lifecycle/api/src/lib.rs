@@ -1,6 +1,6 @@
 //! The API of the Operator Lifecycle Manager: group `operators.coreos.com`.
 //!
-//! Typed views of the eight kinds, the names that clients and operators rely on, and the custom
+//! Typed views of the eight kinds (and of `OperatorHub`, which is of `config.openshift.io`), the names that clients and operators rely on, and the custom
 //! resource definitions themselves. JSON names, texts of phases and reasons, labels and annotations
 //! are those of the original, because manifests, scripts and dashboards depend on them.
 //!
@@ -30,6 +30,7 @@ mod olm_config;
 mod operator;
 mod operator_condition;
 mod operator_group;
+mod operator_hub;
 mod subscription;
 
 pub mod names;
@@ -56,7 +57,7 @@ pub use install_plan::{
     InstallPlanConditionType, InstallPlanPhase, InstallPlanReason, InstallPlanReference,
     InstallPlanSpec, InstallPlanStatus, Step, StepResource, StepStatus,
 };
-pub use manifests::{cluster_roles, crds};
+pub use manifests::{cluster_roles, crds, operator_hub_crd};
 pub use meta::{
     Condition, ConditionStatus, DecodeError, Kind, Metadata, ObjectReference, Time, View,
 };
@@ -68,6 +69,9 @@ pub use operator_condition::{
     OperatorCondition, OperatorConditionSpec, OperatorConditionStatus, Override,
 };
 pub use operator_group::{OperatorGroup, OperatorGroupSpec, OperatorGroupStatus, UpgradeStrategy};
+pub use operator_hub::{
+    HubSource, HubSourceStatus, OperatorHub, OperatorHubSpec, OperatorHubStatus,
+};
 pub use subscription::{
     Approval, CatalogHealth, Subscription, SubscriptionCondition, SubscriptionConditionType,
     SubscriptionConfig, SubscriptionReason, SubscriptionSpec, SubscriptionState,

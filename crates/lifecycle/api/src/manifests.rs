@@ -1,5 +1,6 @@
 //! The custom resource definitions, embedded, and the roles of people who work with them.
 
+use crate::resources;
 use flate2::read::DeflateDecoder;
 use mainstay_object::{Object, known};
 use serde_json::json;
@@ -8,11 +9,24 @@ use std::io::Read;
 /// Deflated JSON: a list of manifests. Written by `cargo xtask crds`.
 static PACKED: &[u8] = include_bytes!("crds.bin");
 
-/// The eight custom resource definitions, in alphabetical order of their plurals.
+/// The eight custom resource definitions of our group, in alphabetical order of their plurals.
 ///
 /// Inflated and parsed by every call (they are needed once, when a server starts): about a
 /// millisecond.
 pub fn crds() -> Vec<Object> {
+    let mut all = packed();
+    all.retain(|it| it.str(&["spec", "group"]) == Some(resources::GROUP));
+    all
+}
+
+/// The definition of `OperatorHub`. It is not among [`crds`]: a cluster that knows the group
+/// `config.openshift.io` looks like OpenShift to many operators.
+pub fn operator_hub_crd() -> Option<Object> {
+    let name = resources::OPERATOR_HUB.group_resource();
+    packed().into_iter().find(|it| it.name() == name)
+}
+
+fn packed() -> Vec<Object> {
     let mut json = Vec::new();
     // A test holds that the embedded bytes are sound.
     if DeflateDecoder::new(PACKED).read_to_end(&mut json).is_err() {

@@ -49,6 +49,11 @@ pub const CATALOG_IMAGE_TEMPLATE: &str = "olm.catalogImageTemplate";
 /// Annotation on a CatalogSource: priority class of its Pod.
 pub const PRIORITY_CLASS: &str = "operatorframework.io/priorityclass";
 
+/// Annotation on a CatalogSource: who keeps it as it is; on default ones [`MARKETPLACE`].
+pub const MANAGED_BY: &str = "operatorframework.io/managed-by";
+/// Value of [`MANAGED_BY`] on default `CatalogSources`.
+pub const MARKETPLACE: &str = "marketplace-operator";
+
 /// Annotation on a Subscription: name of the InstallPlan that made it for a dependency.
 pub const GENERATED_BY: &str = "olm.generated-by";
 /// Annotation on a ClusterServiceVersion: range of versions that it can replace.
@@ -88,6 +93,8 @@ pub const OPERATOR_CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
 
 /// Name of the only `OLMConfig` object.
 pub const OLM_CONFIG: &str = "cluster";
+/// Name of the only `OperatorHub` that counts.
+pub const OPERATOR_HUB: &str = "cluster";
 
 /// Field managers of server-side apply.
 pub mod managers {

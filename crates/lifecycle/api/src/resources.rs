@@ -31,7 +31,12 @@ pub const OPERATOR: Resource = Resource::cluster(GROUP, "v1", "Operator", "opera
 /// `OLMConfig`: settings of the lifecycle manager; the only object is named `cluster`.
 pub const OLM_CONFIG: Resource = Resource::cluster(GROUP, "v1", "OLMConfig", "olmconfigs");
 
-/// All eight, in alphabetical order of their plurals.
+/// `OperatorHub` of `config.openshift.io`: which default catalogs there are; the only object is named
+/// `cluster`.
+pub const OPERATOR_HUB: Resource =
+    Resource::cluster("config.openshift.io", "v1", "OperatorHub", "operatorhubs");
+
+/// All eight of our group, in alphabetical order of their plurals.
 pub const ALL: [Resource; 8] = [
     CATALOG_SOURCE,
     CLUSTER_SERVICE_VERSION,

@@ -7,7 +7,7 @@
 
 use crate::{
     CatalogSource, ClusterServiceVersion, InstallPlan, Kind, OlmConfig, Operator,
-    OperatorCondition, OperatorGroup, Subscription, Time, View,
+    OperatorCondition, OperatorGroup, OperatorHub, Subscription, Time, View, resources,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -129,7 +129,8 @@ const fn only(name: &'static str, columns: &'static [Column]) -> Version {
     Version { name, storage: true, columns, adapt: |_| {} }
 }
 
-/// The eight definitions, in alphabetical order of their plurals, with `$ref`s inside.
+/// The eight definitions of our group, in alphabetical order of their plurals, and that of
+/// `OperatorHub`, with `$ref`s inside.
 pub fn manifests() -> Vec<Value> {
     let spec = &json!(["metadata", "spec"]);
     let metadata = &json!(["metadata"]);
@@ -241,6 +242,7 @@ pub fn manifests() -> Vec<Value> {
                 ],
             )],
         ),
+        definition(OperatorHub::default(), &[], spec, &[only("v1", &[])]),
     ]
 }
 
@@ -255,12 +257,14 @@ where
 {
     let resource = <View<S, T>>::RESOURCE;
     let mut names = json!({
-        "categories": ["olm"],
         "kind": resource.kind,
         "listKind": format!("{}List", resource.kind),
         "plural": resource.plural,
         "singular": resource.kind.to_lowercase(),
     });
+    if resource.group == resources::GROUP {
+        names["categories"] = json!(["olm"]);
+    }
     if !short_names.is_empty() {
         names["shortNames"] = json!(short_names);
     }

@@ -9,6 +9,7 @@
 //!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
 //! OperatorGroup ─► operator_group ─► which namespaces, whose APIs
 //! ClusterServiceVersion, OLMConfig ─► copies ─► ClusterServiceVersions in those namespaces
+//! OperatorHub ─► hub ─► CatalogSources that a cluster has by default
 //! ```
 //!
 //! * What decides is plain functions of plain data (`csv::phase`, `csv::requirements`,
@@ -49,6 +50,7 @@ mod error;
 mod facts;
 mod gojson;
 mod hash;
+mod hub;
 mod image;
 mod install_plan;
 mod metrics;
@@ -61,13 +63,19 @@ mod proxy;
 mod start;
 mod steps;
 mod subscription;
+mod told;
 mod triggers;
 mod trust;
 
 pub use catalog::{
     CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Offered, Serve, ServedAt,
 };
+pub use csv::serving::certificate::{
+    Made as ServingCertificate, MakeError, make as serving_certificate,
+};
+pub use hub::DefaultSources;
 pub use image::{Images, LocalName, Named};
 pub use proxy::ProxySettings;
 pub use start::{Classic, Options, Surroundings, Timeouts};
+pub use told::DECISIONS;
 pub use trust::Trusted;

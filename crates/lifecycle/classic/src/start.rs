@@ -3,6 +3,7 @@
 use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve};
 use crate::component::{self, parts::Parts};
 use crate::context::{Caches, Context};
+use crate::hub::{self, DefaultSources};
 use crate::image::bundles::Bundles;
 use crate::image::{Images, Puller};
 use crate::metrics::{self, Measured};
@@ -48,6 +49,9 @@ pub struct Options {
     /// The namespaces that have copies of versions for all namespaces also where an `OLMConfig`
     /// switches such copies off.
     pub protected: BTreeSet<String>,
+    /// The catalogs that the cluster has by default, unless its `OperatorHub` says otherwise; none
+    /// keeps no such, and needs no definition of `OperatorHub`.
+    pub defaults: Option<DefaultSources>,
 }
 
 /// How long some things may take.
@@ -100,6 +104,7 @@ impl Options {
             surroundings: Surroundings::default(),
             timeouts: Timeouts::default(),
             protected: BTreeSet::new(),
+            defaults: None,
         }
     }
 }
@@ -137,6 +142,7 @@ impl Classic {
             surroundings,
             timeouts,
             protected,
+            defaults,
         } = options;
         let asks = cluster.clone().named(CATALOG_OPERATOR);
         let puller = images.map(|images| Puller::new(images, asks));
@@ -175,6 +181,11 @@ impl Classic {
         }
         let mut handles = controllers.start(&context, &parts, &stop);
         handles.extend(surroundings.trusted.map(|it| trust(&context, it, &stop)));
+        // A folder that is served under the name of a default takes its place.
+        let here = catalogs.iter().filter(|it| *it.namespace == *context.global);
+        let taken: Vec<&str> = here.map(|it| &*it.name).collect();
+        let defaults = defaults.map(|it| it.without(&taken));
+        handles.extend(defaults.map(|it| hub::controller::start(&context, it, &stop)));
         Self { context, handles, stop }
     }
 

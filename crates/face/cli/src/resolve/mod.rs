@@ -29,6 +29,7 @@ mod value;
 mod walk;
 mod wish;
 
+use crate::cluster::AskedArguments;
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use clap::{Args, ValueEnum};
@@ -39,7 +40,6 @@ use mainstay_version::Version;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 use wish::{CatalogFolder, Change, Priority, Wish, kube_version};
 
 /// Arguments of `resolve`.
@@ -59,20 +59,14 @@ pub struct ResolveArguments {
     priorities: Vec<Priority>,
     /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed, or of OLM v1
     /// `kubectl get clusterextension,clustercatalog -o yaml`; `-` reads standard input (repeatable).
-    #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster"])]
+    #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster", "kubeconfig", "context"])]
     states: Vec<String>,
     /// Look at the cluster that the kubeconfig names, also when packages are given.
     #[arg(long, conflicts_with = "universe")]
     cluster: bool,
-    /// The kubeconfig [default: as kubectl finds it].
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["universe", "states"])]
-    kubeconfig: Option<PathBuf>,
-    /// How many seconds the cluster, or a registry, may take to answer.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
-    /// The context of the kubeconfig [default: the current one].
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["universe", "states"])]
-    context: Option<String>,
+    /// The cluster to ask.
+    #[command(flatten)]
+    pub asked: AskedArguments,
     /// The namespace to resolve [default: every one that has Subscriptions].
     #[arg(short, long, value_name = "NAME", value_parser = wish::namespace, conflicts_with = "universe")]
     namespace: Option<String>,
@@ -94,7 +88,7 @@ pub struct ResolveArguments {
     changes: Vec<Change>,
     /// A world in one file, instead of all of the above: a universe, or a case that holds one; `-`
     /// reads standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     universe: Option<String>,
     /// Folder with the published catalogs that a universe names with `realData`: `catalog-NAME/`
     /// or `catalog-NAME.tar.xz` [default: what `MAINSTAY_TESTDATA` says].
@@ -114,23 +108,8 @@ pub struct ResolveArguments {
 impl ResolveArguments {
     /// Whether a cluster is looked at.
     pub const fn needs_cluster(&self) -> bool {
-        let asked = self.cluster || self.kubeconfig.is_some() || self.context.is_some();
+        let asked = self.cluster || self.asked.cluster.is_named();
         asked || self.universe.is_none() && self.states.is_empty() && self.packages.is_empty()
-    }
-
-    /// The kubeconfig that was named.
-    pub const fn kubeconfig(&self) -> Option<&PathBuf> {
-        self.kubeconfig.as_ref()
-    }
-
-    /// How long a cluster or a registry may take to answer.
-    pub const fn timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout)
-    }
-
-    /// The context that was named.
-    pub fn context(&self) -> Option<&str> {
-        self.context.as_deref()
     }
 }
 

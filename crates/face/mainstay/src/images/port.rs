@@ -4,81 +4,35 @@
 //! skopeo with `--tls-verify=false`. A page in somebody's browser must not reach it by a name that
 //! it makes lead here, so who asks for another host than this machine is sent away.
 
+use crate::plain::{self, Limits};
 use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use mainstay_image::serve::{Body, Registry};
-use mainstay_port::Guard;
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Connections at one time; more wait.
-const CONNECTIONS: usize = 256;
-/// Requests of a connection at one time.
-const STREAMS: u32 = 64;
-/// Bytes of the head of a request, and how long it may take.
-const HEAD: usize = 32 << 10;
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long nothing may come from a client, or be taken by it.
-const IDLE: Duration = Duration::from_secs(90);
-const STALL: Duration = Duration::from_mins(1);
-/// How long requests under way may take when the cluster stops.
-const GRACE: Duration = Duration::from_millis(300);
+/// What the port takes: layers are large, and their readers may be slow.
+const LIMITS: Limits = Limits { connections: 256, streams: 64, stall: Duration::from_mins(1) };
 
 /// Serves a registry until `stop`.
 pub(super) async fn serve(listener: TcpListener, registry: Registry, stop: CancellationToken) {
-    let until = stop.clone();
-    let serve = move |stream, _| connection(stream, registry.clone(), stop.clone());
-    mainstay_port::connections(listener, CONNECTIONS, GRACE, &until, serve).await;
+    let answer = move |request| answer(registry.clone(), request);
+    plain::serve(listener, LIMITS, stop, answer).await;
 }
 
-async fn connection(stream: TcpStream, registry: Registry, stop: CancellationToken) {
-    // Most answers are small.
-    let _ = stream.set_nodelay(true);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(HEAD.max(64 << 10))
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(32 << 10);
-    let service = service_fn(move |request| answer(registry.clone(), request));
-    let io = TokioIo::new(Guard::new(stream, IDLE, STALL));
-    let mut connection = Box::pin(builder.serve_connection(io, service));
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = result {
-        tracing::debug!(error, "a connection to the registry broke");
-    }
-}
-
-async fn answer(
-    registry: Registry,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+async fn answer(registry: Registry, request: Request<Incoming>) -> Response<Body> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
     if !host.is_some_and(is_here) {
         let text = Full::new("this registry serves its own machine only\n".into());
         let mut refusal = Response::new(text.map_err(|never| match never {}).boxed());
         *refusal.status_mut() = StatusCode::MISDIRECTED_REQUEST;
-        return Ok(refusal);
+        return refusal;
     }
-    Ok(registry.handle(request).await)
+    registry.handle(request).await
 }
 
 /// Whether a host, perhaps with a port, is this machine by name.

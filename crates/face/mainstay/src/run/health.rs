@@ -1,31 +1,27 @@
 //! Whether the process is well, and what it counts, for who probes and measures it.
 
+use super::access::Access;
+use crate::plain;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use mainstay_apiserver::authz::Attributes;
+use mainstay_apiserver::serve::{self, Limits};
 use mainstay_exposition::Page;
-use mainstay_port::Guard;
 use parking_lot::Mutex;
+use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tower::service_fn;
 
-/// Connections at one time; more wait.
-const CONNECTIONS: usize = 64;
-/// How long the head of a request may take.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long nothing may come from a client, or be taken by it.
-const IDLE: Duration = Duration::from_secs(90);
-const STALL: Duration = Duration::from_secs(30);
-/// How long answers under way may take at the end.
-const GRACE: Duration = Duration::from_millis(300);
+/// What the port takes.
+const LIMITS: plain::Limits =
+    plain::Limits { connections: 64, streams: 16, stall: Duration::from_secs(30) };
 
 /// What writes the counts of the controllers.
 pub(super) type Measure = Arc<dyn Fn(&mut Page) + Send + Sync>;
@@ -54,6 +50,29 @@ impl Health {
         *self.0.lock() = standing;
     }
 
+    /// The answer to somebody who may see everything.
+    fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        let (code, text) = self.answer(method, path);
+        response(code, text)
+    }
+
+    /// The answer to somebody who may have to show a token.
+    async fn guarded(&self, access: &Access, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (parts, _) = request.into_parts();
+        let path = parts.uri.path();
+        if path == "/metrics" {
+            let allowed = async {
+                let identity = access.bearer(&parts.headers).await?;
+                access.allow(&Attributes::path(&identity, "get", path)).await
+            };
+            if let Err(status) = allowed.await {
+                let code = StatusCode::from_u16(status.code);
+                return response(code.unwrap_or(StatusCode::FORBIDDEN), format!("{status}\n"));
+            }
+        }
+        self.respond(&parts.method, path)
+    }
+
     fn answer(&self, method: &Method, path: &str) -> (StatusCode, String) {
         let standing = self.0.lock().clone();
         if !matches!(*method, Method::GET | Method::HEAD) {
@@ -75,6 +94,14 @@ impl Health {
     }
 }
 
+fn response(code: StatusCode, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = code;
+    let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
 fn page(standing: &Standing) -> String {
     let mut page = Page::default();
     let works = u8::from(matches!(standing, Standing::Working(_)));
@@ -90,36 +117,27 @@ fn page(standing: &Standing) -> String {
     page.text()
 }
 
-/// Answers until `stop`.
-pub(super) async fn serve(listener: TcpListener, health: Health, stop: CancellationToken) {
-    let until = stop.clone();
-    let serve = move |stream, _| connection(stream, health.clone(), stop.clone());
-    mainstay_port::connections(listener, CONNECTIONS, GRACE, &until, serve).await;
-}
-
-async fn connection(stream: TcpStream, health: Health, stop: CancellationToken) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (code, text) = health.answer(request.method(), request.uri().path());
-        let mut response = Response::new(Full::new(Bytes::from(text)));
-        *response.status_mut() = code;
-        let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        response.headers_mut().insert(CONTENT_TYPE, plain);
-        std::future::ready(Ok::<_, Infallible>(response))
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-    let io = TokioIo::new(Guard::new(stream, IDLE, STALL));
-    let mut connection = Box::pin(builder.serve_connection(io, service));
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+/// Answers until `stop`: without TLS to anybody, or with these settings, and then counts to those who
+/// may see them.
+pub(super) async fn serve(
+    listener: TcpListener,
+    health: Health,
+    guarded: Option<(Arc<ServerConfig>, Arc<Access>)>,
+    stop: CancellationToken,
+) {
+    let Some((settings, access)) = guarded else {
+        let answer = move |request: Request<Incoming>| {
+            std::future::ready(health.respond(request.method(), request.uri().path()))
+        };
+        plain::serve(listener, LIMITS, stop, answer).await;
+        return;
     };
-    if let Err(error) = result {
-        tracing::debug!(%error, "a connection for health and metrics ended");
-    }
+    let limits = Limits { connections: LIMITS.connections, ..Limits::default() };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (health, access) = (health.clone(), Arc::clone(&access));
+        async move { Ok::<_, Infallible>(health.guarded(&access, request).await) }
+    });
+    serve::serve(listener, settings, limits, stop, service).await;
 }
 
 #[cfg(test)]

@@ -82,6 +82,15 @@ impl Drop for Up {
     }
 }
 
+/// The address of this machine that endpoints may have; none if it has only itself.
+pub(crate) fn own_address() -> Option<std::net::IpAddr> {
+    // Nothing is sent: the address is that of the way there.
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).ok()?;
+    socket.connect(("192.0.2.1", 9)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
 /// Asks a server without TLS: the status and the body.
 pub(crate) fn http_get(address: &str, path: &str) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).expect("a connection");

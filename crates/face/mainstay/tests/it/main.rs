@@ -19,6 +19,7 @@ mod manager;
 mod packages;
 mod resolve;
 mod run;
+mod run_packages;
 mod scripts;
 mod serve;
 mod start;

@@ -2,7 +2,7 @@
 //! cached reads, create-or-update, server-side apply, status patches, a finalizer, leader election,
 //! events; and its webhooks, on the host.
 
-use crate::harness::{Up, tls_cluster, until, until_gone};
+use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch};
 use mainstay_object::known::{CONFIG_MAP, DEPLOYMENT, EVENT, LEASE};
 use mainstay_object::{Object, Resource};
@@ -100,15 +100,6 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it has an address").port()
 }
 
-/// The address of this machine that endpoints may have; none if it has only itself.
-fn host() -> Option<std::net::IpAddr> {
-    // Nothing is sent: the address is that of the way there.
-    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).ok()?;
-    socket.connect(("192.0.2.1", 9)).ok()?;
-    let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
-}
-
 /// Writes a certificate for webhooks into a folder, and gives it as a `caBundle`.
 fn certificate(folder: &Path) -> String {
     use base64::Engine as _;
@@ -163,7 +154,7 @@ async fn webhooks_of_a_manager_are_reached_on_the_host() {
     };
     hooks(&program, None).await;
     ran("webhooks of a controller-runtime manager, reached by URL");
-    match host() {
+    match own_address() {
         Some(host) => {
             hooks(&program, Some(host)).await;
             ran("webhooks of a controller-runtime manager, reached through a Service");

@@ -14,7 +14,7 @@ const PACKAGES: Resource = Resource::namespaced(
 );
 
 /// A catalog with the sample's operator under another name for each word.
-fn catalog(folder: &Path, names: &[&str]) {
+pub(crate) fn catalog(folder: &Path, names: &[&str]) {
     let text = std::fs::read_to_string(SAMPLE).expect("the sample");
     std::fs::create_dir_all(folder).expect("a folder");
     let all: Vec<String> = names.iter().map(|it| text.replace("teapot-operator", it)).collect();

@@ -1,6 +1,7 @@
 //! Operators on a cluster that is there.
 
 use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
+use crate::run_packages::{directly, token};
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
 use mainstay_client::Cluster;
 use mainstay_object::{Object, known};
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A running `mainstay run`; killed when dropped.
-struct Run {
+pub(crate) struct Run {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
@@ -23,18 +24,20 @@ fn command(kubeconfig: &Path, data: &Path) -> Command {
 }
 
 impl Run {
-    fn start(kubeconfig: &Path, data: &Path, arguments: &[&str]) -> Self {
-        let mut child = command(kubeconfig, data)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
+    pub(crate) fn start(kubeconfig: &Path, data: &Path, arguments: &[&str]) -> Self {
+        let mut command = command(kubeconfig, data);
+        command.args(arguments);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
         Self { child, stdout }
     }
 
     /// What it says up to a line that begins so.
-    fn until(&mut self, word: &str) -> String {
+    pub(crate) fn until(&mut self, word: &str) -> String {
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.starts_with(word)) {
             let read = self.stdout.read_line(&mut said).expect("its output is text");
@@ -44,7 +47,7 @@ impl Run {
     }
 
     /// Asks it to stop and returns the rest of what it says.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
         let mut rest = String::new();
@@ -68,7 +71,7 @@ fn refusal(kubeconfig: &Path, data: &Path) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-fn catalog(folder: &Path) -> String {
+pub(crate) fn catalog(folder: &Path) -> String {
     let folder = folder.join("catalog");
     std::fs::create_dir_all(&folder).expect("a folder");
     let text = "{schema: olm.package, name: kiwi, defaultChannel: stable}\n---\n{schema: olm.channel, package: kiwi, name: stable, entries: [{name: kiwi.v1.0.0}]}\n---\n{schema: olm.bundle, package: kiwi, name: kiwi.v1.0.0, image: example.com/kiwi:1, properties: [{type: olm.package, value: {packageName: kiwi, version: 1.0.0}}]}\n";
@@ -155,4 +158,66 @@ fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
     let error = refusal(&folder.path().join("none"), &folder.path().join("data"));
     assert!(error.contains("cannot be used"), "{error}");
     assert!(error.contains("--kubeconfig FILE"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_lines_of_the_log_and_flags_without_effect_say_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let log = folder.path().join("log");
+    let mut command = command(&up.kubeconfig, &folder.path().join("data"));
+    let catalog = catalog(folder.path());
+    command.args(["--catalog", &catalog, "--log-format", "json", "--interval", "15m"]);
+    command.stderr(std::fs::File::create(&log).expect("a file"));
+    let mut run = Run::spawn(command);
+    let said = run.until("ready");
+    assert!(said.contains("--interval has no effect: nothing is polled"), "{said}");
+    ready(&tls_cluster(&up.kubeconfig).await).await;
+    run.stop();
+    let log = std::fs::read_to_string(&log).expect("a text");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
+    let told = |it: &&serde_json::Value| {
+        it["kind"] == "CatalogSource" && it["object"] == "olm/fruit" && it["decision"] == "READY"
+    };
+    let told = lines.iter().find(told).unwrap_or_else(|| panic!("{log}"));
+    assert_eq!((&told["level"], &told["target"]), (&json!("info"), &json!("mainstay::decision")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_behind_tls_are_for_those_who_may_see_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    std::fs::write(&certificate, made.cert.pem()).expect("a file");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+    let mut command = command(&up.kubeconfig, &folder.path().join("data"));
+    command.arg("--tls-cert").arg(&certificate).arg("--tls-key").arg(&key);
+    let mut run = Run::spawn(command);
+    let said = run.until("ready");
+    let line = said.lines().find(|line| line.starts_with("health")).expect("where it is well");
+    let address = line.split("https://").nth(1).and_then(|it| it.split('/').next());
+    let address = address.expect("an address");
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "scraper"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "scraper", "namespace": "default"}],
+    });
+    let role = Object::from_value(role).expect("an object");
+    cluster.create(&known::CLUSTER_ROLE_BINDING, &role).await.expect("it is made");
+    let token = token(&cluster, "scraper").await;
+    let ask = |path: &'static str, token: Option<&str>| {
+        let asked = directly(address, token).client().clone();
+        async move {
+            let request = http::Request::get(path).body(Vec::new()).expect("a request");
+            asked.request_text(request).await.map_err(|error| error.to_string())
+        }
+    };
+    assert_eq!(ask("/readyz", None).await.expect("open to all"), "ok");
+    assert!(ask("/metrics", None).await.is_err());
+    assert!(ask("/metrics", Some(&token)).await.expect("counts").contains("csv_count"));
+    run.stop();
 }

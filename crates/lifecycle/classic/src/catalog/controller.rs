@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::csv::observe::server_version;
 use crate::error::{Doing, Error, settle};
 use crate::patch;
+use crate::told;
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_object::{NamespacedName, known};
@@ -93,6 +94,15 @@ impl Controller {
             .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
             .await
             .doing("writing the status of a CatalogSource")?;
+        let state = |it: &CatalogSourceStatus| {
+            let state = it.connection_state.as_ref().map(|it| it.last_observed_state.to_string());
+            (state.unwrap_or_default(), it.message.clone())
+        };
+        let (before, after) = (state(&source.status), state(status));
+        if before != after {
+            let why = failure.unwrap_or(&after.1);
+            told::decided("CatalogSource", key, &after.0, why);
+        }
         if let Some((kind, reason, message)) = source::event(&source.status, status, failure) {
             context.recorder.publish(&source.to_object()?, kind, reason, message);
         }

@@ -48,6 +48,8 @@ pub struct CatalogPods {
     pub opm_image: String,
     /// The image with the program that copies it.
     pub util_image: String,
+    /// Whether restricted pods leave it to the cluster as which user they run.
+    pub any_user: bool,
 }
 
 impl Default for CatalogPods {
@@ -59,6 +61,7 @@ impl Default for CatalogPods {
             config_map_image: image("configmap-operator-registry"),
             opm_image: image("opm"),
             util_image: image("olm"),
+            any_user: false,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::parts::{self, Kind, Part, Parts};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::patch;
+use crate::told;
 use mainstay_api::resources;
 use mainstay_client::{Action, Changed, Patch, Queue, Reconciler};
 use mainstay_object::{NamespacedName, Object, Resource, known};
@@ -123,11 +124,14 @@ impl Controller {
                 }
             }
         };
+        let parts = refs.len();
         if let Some(patch) = patch::status(&live, &decide::status(operator, refs))? {
             cluster
                 .patch_status(OPERATOR, None, operator, &patch)
                 .await
                 .doing("writing the status of an Operator")?;
+            let why = "objects with its label came, changed or went";
+            told::decided("Operator", operator, format!("{parts} parts"), why);
         }
         Ok(Action::Done)
     }

@@ -5,6 +5,7 @@ use super::decide::{self, Targets};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::patch;
+use crate::told;
 use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, ListParams, Reconciler};
 use mainstay_object::{NamespacedName, known};
@@ -65,6 +66,11 @@ impl Controller {
             let written =
                 context.cluster.patch_status(&resources::OLM_CONFIG, None, &key.name, &patch).await;
             written.doing("writing the status of the OLMConfig")?;
+            let told = status.conditions.iter().find(|it| it.kind == CONDITION);
+            if let Some(it) = told {
+                let decision = format!("{CONDITION}={}", it.status.as_str());
+                told::decided("OLMConfig", key, decision, &it.message);
+            }
         }
         Ok(Action::Done)
     }

@@ -5,6 +5,7 @@ use super::model::{self, Prototype};
 use crate::context::{Caches, Context};
 use crate::error::{Doing, Error, settle};
 use crate::facts;
+use crate::told;
 use mainstay_api::{names, resources};
 use mainstay_client::{
     Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Queue, Reconciler,
@@ -125,6 +126,15 @@ impl Controller {
             copies.get(&at).is_none_or(|it| it.uid != *uid || it.deleting)
         };
         if outcome.is_ok() {
+            let gone_for = decision.tasks.values().filter(|it| matches!(it, Task::Remove(_)));
+            let removed = gone_for.count();
+            let written = decision.tasks.len() - removed;
+            let why = match original {
+                Some(_) => "its group's targets, and the OLMConfig",
+                None => "there is no original",
+            };
+            let done = format!("copies: {written} written, {removed} removed");
+            told::decided(&CSV.kind, key, done, why);
             copies.until(|| decision.tasks.iter().all(gone)).await;
         }
         outcome

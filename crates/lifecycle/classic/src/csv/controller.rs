@@ -15,6 +15,7 @@ use crate::gojson::{self, Shape};
 use crate::install_plan::decide::account;
 use crate::operator_group::{apis::ApiSet, targets};
 use crate::patch;
+use crate::told;
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, Time, names, resources,
 };
@@ -220,6 +221,10 @@ impl Controller {
             .doing("writing the status of a version")?;
         if csv.status.phase == CsvPhase::Succeeded && status.phase == CsvPhase::Replacing {
             context.tallies.upgrades.fetch_add(1, Ordering::Relaxed);
+        }
+        if told || csv.status.phase != status.phase || csv.status.reason != status.reason {
+            let why = format!("{}: {}", status.reason, status.message);
+            told::decided(&CSV.kind, csv.key(), &status.phase, &why);
         }
         if told {
             let kind = if status.phase == CsvPhase::Failed {

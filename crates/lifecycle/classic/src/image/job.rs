@@ -294,6 +294,11 @@ impl Jobs {
             })
         };
         let secrets: Vec<Value> = asking.secrets.iter().map(|it| json!({"name": it})).collect();
+        let mut security =
+            json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
+        if !self.images.any_user {
+            security["runAsUser"] = USER.into();
+        }
         let mut pod = json!({
             "restartPolicy": "Never",
             "serviceAccountName": bundle,
@@ -301,9 +306,7 @@ impl Jobs {
             "containers": [main],
             "volumes": [{"name": "bundle", "emptyDir": {}}, {"name": "util", "emptyDir": {}}],
             "nodeSelector": {"kubernetes.io/os": "linux"},
-            "securityContext": {
-                "runAsNonRoot": true, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": security,
             "tolerations": [
                 on("amd64"), on("arm64"), on("ppc64le"), on("s390x"),
                 {"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"},

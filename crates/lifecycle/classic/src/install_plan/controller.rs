@@ -11,6 +11,7 @@ use crate::image::bundles::{Key, Patience, Standing};
 use crate::packed;
 use crate::patch;
 use crate::subscription::unpack;
+use crate::told;
 use mainstay_api::{
     CatalogSource, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference, Time,
     resources,
@@ -236,12 +237,16 @@ impl Controller {
         status: &InstallPlanStatus,
     ) -> Result<Option<Object>, Error> {
         let Some(patch) = patch::status(live, status)? else { return Ok(None) };
+        let before = InstallPlan::from_object(live)?.status;
         let written = self
             .0
             .cluster
             .patch_status(PLAN, Some(live.namespace()), live.name(), &patch)
             .await
             .doing("writing the status of a plan")?;
+        if let Some((decision, why)) = told::plan(&before, status) {
+            told::decided(&PLAN.kind, live.key(), decision, &why);
+        }
         Ok(Some(written))
     }
 }

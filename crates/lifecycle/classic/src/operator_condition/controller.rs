@@ -4,6 +4,7 @@ use super::decide::{self, Version};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
+use crate::told;
 use mainstay_api::{OperatorCondition, Time, resources};
 use mainstay_client::{Action, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
@@ -101,6 +102,14 @@ impl Controller {
             .patch_status(CONDITION, key.namespace(), &key.name, &patch)
             .await
             .doing("writing the status of a condition")?;
+        let all = wanted.iter().map(|it| format!("{}={}", it.kind, it.status.as_str()));
+        let all: Vec<String> = all.collect();
+        told::decided(
+            "OperatorCondition",
+            key,
+            all.join(" "),
+            "the operator, or an override, says so",
+        );
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use crate::csv::controller::select;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::patch;
+use crate::told;
 use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_object::{NamespacedName, known};
@@ -50,6 +51,13 @@ impl Controller {
                 .patch_status(GROUP, Some(&key.namespace), &key.name, &patch)
                 .await
                 .doing("writing the status of a group")?;
+            let conditions = status.conditions.iter().filter(|it| !it.message.is_empty());
+            let why: Vec<&str> = conditions.map(|it| &*it.message).collect();
+            let targets = match &*status.namespaces {
+                [all] if all.is_empty() => "all namespaces".to_owned(),
+                some => format!("namespaces {}", some.join(",")),
+            };
+            told::decided("OperatorGroup", key, targets, &why.join("; "));
             return Ok(Action::Done);
         }
         let versions: Vec<Arc<facts::Csv>> = context
@@ -176,10 +184,18 @@ impl Reconciler for Labels {
         let added = wanted.difference(&present).map(|it| (it.clone(), Value::from("")));
         let removed = present.difference(&wanted).map(|it| (it.clone(), Value::Null));
         let labels: Map<String, Value> = added.chain(removed).collect();
+        let words: Vec<String> = labels
+            .iter()
+            .map(|(label, value)| format!("{}{label}", if value.is_null() { "-" } else { "+" }))
+            .collect();
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         match context.cluster.patch(&known::NAMESPACE, None, &key.name, &patch).await {
             Err(error) if !error.is_not_found() => Err(error).doing("labelling a namespace"),
-            _ => Ok(Action::Done),
+            _ => {
+                let why = "which groups have it as a target";
+                told::decided("Namespace", &key.name, words.join(" "), why);
+                Ok(Action::Done)
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::csv::observe::server_version;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::patch;
+use crate::told;
 use mainstay_api::{
     CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
     SubscriptionReason, SubscriptionState, SubscriptionStatus, Time, UpgradeStrategy, resources,
@@ -285,6 +286,9 @@ impl Controller {
                 )
                 .await
                 .doing("writing the status of a Subscription")?;
+            if let Some((decision, why)) = told::subscription(&subscription.status, &status) {
+                told::decided("Subscription", subscription.key(), decision, &why);
+            }
             *subscription = Subscription::from_object(&written)?;
             last = Some(written.resource_version().to_owned());
         }

@@ -10,6 +10,7 @@ use super::resolution::Resolved;
 use crate::component;
 use crate::error::{Doing, Error};
 use crate::packed;
+use crate::told;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{NamespacedName, Object};
@@ -180,7 +181,18 @@ impl Controller {
                 Err(source) if is_refusal(&source) => {
                     return Err(Error::PlanRefused { name, source });
                 }
-                made => return made.doing("creating a plan"),
+                made => {
+                    let made = made.doing("creating a plan")?;
+                    let names: Vec<&str> = csvs.iter().map(|it| &**it).collect();
+                    let why = "Subscriptions of the namespace were resolved";
+                    told::decided(
+                        &PLAN.kind,
+                        made.key(),
+                        format!("made for {}", names.join(" ")),
+                        why,
+                    );
+                    return Ok(made);
+                }
             };
             let found = cluster.find(PLAN, Some(namespace), &name).await;
             match found.doing("reading a plan")? {

@@ -8,6 +8,7 @@ mod chaos;
 mod copies;
 mod dependencies;
 mod groups;
+mod hub;
 mod images;
 mod installs;
 mod jobs;

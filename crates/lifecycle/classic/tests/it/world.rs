@@ -5,8 +5,8 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_classic::{
-    CatalogPods, Classic, FolderCatalog, Images, LocalName, Options, ProxySettings, Surroundings,
-    Timeouts, Trusted,
+    CatalogPods, Classic, DefaultSources, FolderCatalog, Images, LocalName, Options, ProxySettings,
+    Surroundings, Timeouts, Trusted,
 };
 use mainstay_client::{Cluster, Selection};
 use mainstay_image::reference::Reference;
@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) timeouts: Timeouts,
     /// Namespaces that keep copies, from the next start on.
     pub(crate) protected: BTreeSet<String>,
+    /// Default catalogs, from the next start on.
+    pub(crate) defaults: Option<DefaultSources>,
 }
 
 impl World {
@@ -70,6 +72,7 @@ impl World {
             surroundings,
             timeouts: Timeouts::default(),
             protected: BTreeSet::new(),
+            defaults: None,
         };
         world.publish(versions);
         world.resume().await;
@@ -113,6 +116,7 @@ spec: {{sourceType: grpc, address: '{}'}}
                 surroundings: self.surroundings.clone(),
                 timeouts: self.timeouts,
                 protected: self.protected.clone(),
+                defaults: self.defaults.clone(),
             },
             self.pods.clone(),
         );

@@ -141,7 +141,7 @@ pub(super) fn wanted(
     } else {
         let image = &pods.config_map_image;
         let mut spec = pod(source, ("configmap-registry-server", image), 5, pods);
-        restrict(&mut spec, restricted);
+        restrict(&mut spec, restricted, pods);
         prioritise(source, &mut spec);
         let hash = hash::pod_spec(&spec);
         spec["serviceAccountName"] = format!("{name}-configmap-server").into();
@@ -401,13 +401,16 @@ fn extracted(spec: &mut Value, image: &str, (catalog, cache): (&str, &str), pods
 }
 
 /// What the Pod Security level `restricted` asks for.
-fn restrict(spec: &mut Value, restricted: bool) {
+fn restrict(spec: &mut Value, restricted: bool, pods: &CatalogPods) {
     if !restricted {
         return;
     }
     spec["securityContext"] = json!({
-        "runAsNonRoot": true, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"},
+        "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
     });
+    if !pods.any_user {
+        spec["securityContext"]["runAsUser"] = USER.into();
+    }
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             let context = &mut container["securityContext"];
@@ -432,7 +435,7 @@ fn image_pod(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Va
     if !secrets.is_empty() {
         spec["imagePullSecrets"] = secrets.into();
     }
-    restrict(&mut spec, restricted);
+    restrict(&mut spec, restricted, pods);
     prioritise(source, &mut spec);
     // As the original's types write it: quantities in canonical form, what is empty left out.
     let spec = gojson::normalize(Shape::PodSpec, &spec);

@@ -1,0 +1,111 @@
+//! Which catalogs a cluster has by default: those of its profile, or manifests in a folder.
+
+use crate::args::Profile;
+use crate::config::reason;
+use mainstay_cause::{Cause, Place};
+use mainstay_object::Object;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which catalogs a cluster has by default, as its `OperatorHub` allows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Defaults {
+    /// None, and no `OperatorHub`.
+    None,
+    /// Those that the distribution of the profile has.
+    Profile,
+    /// These `CatalogSources`.
+    Given(Vec<Object>),
+}
+
+impl Defaults {
+    /// Checks `--default-sources`: `none`, `profile` or a folder. Where nothing is said, a cluster
+    /// that is to look like OpenShift has its catalogs, and another one has none.
+    pub(crate) fn check(text: Option<&str>, profile: Profile) -> Result<Self, Cause> {
+        match text {
+            None if profile == Profile::Openshift => Ok(Self::Profile),
+            None | Some("none") => Ok(Self::None),
+            Some("profile") => Ok(Self::Profile),
+            Some(folder) => read(Path::new(folder)).map(Self::Given),
+        }
+    }
+}
+
+/// Reads the manifests in a folder.
+fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
+    let refuse = |file: &Path, why: String| {
+        Cause::new("--default-sources").at(Place::file(file)).because(Cause::new(why)).remedy(
+            "write `none`, `profile`, or the folder of manifests of CatalogSources, such as ./defaults",
+        )
+    };
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| refuse(folder, reason(&error)))?.flatten();
+    let mut files: Vec<PathBuf> =
+        entries.map(|it| it.path()).filter(|it| is_manifest(it)).collect();
+    files.sort_unstable();
+    let mut found: BTreeMap<String, Object> = BTreeMap::new();
+    for file in &files {
+        let bytes = std::fs::read(file).map_err(|error| refuse(file, reason(&error)))?;
+        for document in mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default()) {
+            let document = document.map_err(|error| refuse(file, error.to_string()))?;
+            let object = Object::from_value(document.value).unwrap_or_default();
+            if object.kind() != "CatalogSource" || object.name().is_empty() {
+                let what = "a document is no CatalogSource with a name";
+                return Err(refuse(file, what.to_owned()));
+            }
+            let name = object.name().to_owned();
+            if found.insert(name.clone(), object).is_some() {
+                return Err(refuse(file, format!("there are two CatalogSources named `{name}`")));
+            }
+        }
+    }
+    if found.is_empty() {
+        let what = "there is no manifest in it: no file that ends with .yaml, .yml or .json";
+        return Err(refuse(folder, what.to_owned()));
+    }
+    Ok(found.into_values().collect())
+}
+
+fn is_manifest(file: &Path) -> bool {
+    let end = file.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    matches!(end, "yaml" | "yml" | "json") && file.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // ids: HUB-04
+    #[test]
+    fn defaults_follow_from_the_profile_unless_somebody_names_others() {
+        for (text, profile, wanted) in [
+            (None, Profile::Standard, Defaults::None),
+            (None, Profile::Openshift, Defaults::Profile),
+            (Some("none"), Profile::Openshift, Defaults::None),
+            (Some("profile"), Profile::Standard, Defaults::Profile),
+        ] {
+            assert_eq!(Defaults::check(text, profile).unwrap(), wanted, "{text:?} {profile:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        };
+        let check = || {
+            let checked = Defaults::check(folder.path().to_str(), Profile::Standard);
+            checked.map_err(|cause| cause.to_string())
+        };
+        assert!(check().unwrap_err().contains("there is no manifest in it"));
+        write(
+            "a.yaml",
+            "kind: CatalogSource\nmetadata: {name: a}\n---\nkind: CatalogSource\nmetadata: {name: b}\n",
+        );
+        write("notes.txt", "none of it");
+        let Defaults::Given(all) = check().unwrap() else { panic!("they are given") };
+        assert_eq!(all.iter().map(Object::name).collect::<Vec<_>>(), ["a", "b"]);
+        write("b.json", r#"{"kind": "CatalogSource", "metadata": {"name": "b"}}"#);
+        assert!(check().unwrap_err().contains("two CatalogSources named `b`"));
+        write("b.json", r#"{"kind": "ConfigMap", "metadata": {"name": "c"}}"#);
+        let error = check().unwrap_err();
+        assert!(error.contains("b.json") && error.contains("no CatalogSource"), "{error}");
+    }
+}

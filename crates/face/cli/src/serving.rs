@@ -1,0 +1,152 @@
+//! What `run` serves to others and with what, checked.
+
+use crate::upstream::UpstreamArguments;
+use mainstay_cause::Cause;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// The port of packages where nobody says another one.
+const PACKAGES: u16 = 5443;
+
+/// Where packages are served, as far as it was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackagesAt {
+    /// Where the cluster reaches the process.
+    pub address: Option<IpAddr>,
+    /// Where it is listened.
+    pub listen: Option<SocketAddr>,
+}
+
+impl PackagesAt {
+    pub(crate) fn check(
+        address: Option<IpAddr>,
+        listen: Option<SocketAddr>,
+        upstream: &UpstreamArguments,
+    ) -> Result<Self, Cause> {
+        let refused = |flag: &str, value: &str, remedy: &'static str| {
+            let why = Cause::new(format!("`{value}` is none"));
+            Cause::new(format!("--{flag} {value}")).because(why).remedy(remedy)
+        };
+        let port = upstream.value("secure-port").map(|it| {
+            it.parse::<u16>().map_err(|_| refused("secure-port", it, "write a port, such as 5443"))
+        });
+        let bind = upstream.value("bind-address").map(|it| {
+            it.parse::<IpAddr>()
+                .map_err(|_| refused("bind-address", it, "write an address, such as 0.0.0.0"))
+        });
+        let (port, bind) = (port.transpose()?, bind.transpose()?);
+        let theirs = (port.is_some() || bind.is_some()).then(|| {
+            SocketAddr::new(bind.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port.unwrap_or(PACKAGES))
+        });
+        let listen = listen.or(theirs);
+        // An address that is one of this machine's is where it is reached, unless somebody knows better.
+        let own = listen.map(|it| it.ip()).filter(|it| !it.is_unspecified() && !it.is_loopback());
+        let address = address.or(own);
+        if let Some(address) = address.filter(|it| it.is_loopback() || it.is_unspecified()) {
+            return Err(Cause::new(format!("--packages-address {address}"))
+                .because(Cause::new("a cluster reaches no process there"))
+                .remedy("name the address of this machine that the cluster's API server reaches"));
+        }
+        Ok(Self { address, listen })
+    }
+}
+
+/// Files for TLS, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secured {
+    /// What is shown.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl Secured {
+    pub(crate) fn check(upstream: &UpstreamArguments) -> Result<Option<Self>, Cause> {
+        let file = |flag: &str| upstream.value(flag).filter(|it| !it.is_empty()).map(PathBuf::from);
+        match (file("tls-cert"), file("tls-key")) {
+            (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
+            (None, None) => Ok(None),
+            _ => Err(Cause::new("--tls-cert and --tls-key belong together")
+                .remedy("name both files, or none")),
+        }
+    }
+}
+
+/// What catalogs run with as pods, as far as it was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodImages {
+    /// The image that serves `ConfigMaps`.
+    pub config_map: Option<String>,
+    /// The image that serves and unpacks content.
+    pub opm: Option<String>,
+    /// The image with the program that copies content.
+    pub util: Option<String>,
+    /// Whether restricted pods do not say as which user they run.
+    pub any_user: bool,
+}
+
+impl PodImages {
+    pub(crate) fn of(upstream: &UpstreamArguments) -> Self {
+        let image = |flag: &str| upstream.value(flag).map(str::to_owned);
+        Self {
+            config_map: image("configmapServerImage"),
+            opm: image("opmImage"),
+            util: image("util-image"),
+            any_user: !upstream.is_on("set-workload-user-id", true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser as _;
+
+    fn given(words: &[&str]) -> (Option<IpAddr>, Option<SocketAddr>, UpstreamArguments) {
+        let words = ["mainstay", "run"].iter().chain(words);
+        match Arguments::try_parse_from(words).unwrap().command {
+            Command::Run(it) => (it.packages_address, it.packages_listen, it.upstream),
+            _ => unreachable!("`run` was typed"),
+        }
+    }
+
+    #[test]
+    fn where_packages_are_is_said_in_one_way_or_another() {
+        for (words, address, listen) in [
+            (&[][..], None, None),
+            (&["--packages-address", "10.0.0.7"], Some("10.0.0.7"), None),
+            (&["--packages-listen", "10.0.0.7:0"], Some("10.0.0.7"), Some("10.0.0.7:0")),
+            (&["--packages-listen", "0.0.0.0:7"], None, Some("0.0.0.0:7")),
+            (&["--secure-port", "7443"], None, Some("0.0.0.0:7443")),
+            (&["--bind-address", "10.0.0.7"], Some("10.0.0.7"), Some("10.0.0.7:5443")),
+        ] {
+            let (said, listens, upstream) = given(words);
+            let at = PackagesAt::check(said, listens, &upstream).unwrap();
+            assert_eq!(at.address, address.map(|it| it.parse().unwrap()), "{words:?}");
+            assert_eq!(at.listen, listen.map(|it| it.parse().unwrap()), "{words:?}");
+        }
+        for (words, text) in [
+            (&["--packages-address", "127.0.0.1"][..], "a cluster reaches no process there"),
+            (&["--secure-port", "x"], "write a port"),
+        ] {
+            let (said, listens, upstream) = given(words);
+            let refused = PackagesAt::check(said, listens, &upstream).unwrap_err().to_string();
+            assert!(refused.contains(text), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key_and_images_are_those_that_were_said() {
+        let upstream = |words: &[&str]| given(words).2;
+        assert_eq!(Secured::check(&upstream(&[])).unwrap(), None);
+        assert!(Secured::check(&upstream(&["--tls-cert", "a"])).is_err());
+        let both = Secured::check(&upstream(&["--tls-cert", "a", "--tls-key", "b"])).unwrap();
+        assert_eq!(both.map(|it| it.key), Some(PathBuf::from("b")));
+        let images =
+            PodImages::of(&upstream(&["--opmImage", "opm:1", "--set-workload-user-id=false"]));
+        let wanted =
+            PodImages { opm: Some("opm:1".into()), any_user: true, ..PodImages::default() };
+        assert_eq!(images, wanted);
+    }
+}

@@ -1,0 +1,173 @@
+//! The catalogs that a cluster has by default, and the `OperatorHub` that switches them.
+
+use crate::embedded::chain;
+use crate::layout;
+use mainstay_api::names;
+use mainstay_api::resources::OPERATOR_HUB;
+use mainstay_cause::Cause;
+use mainstay_classic::DefaultSources;
+use mainstay_cli::args::Profile;
+use mainstay_cli::defaults::Defaults;
+use mainstay_client::{Cluster, Error};
+use mainstay_object::Object;
+use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT};
+use serde_json::{Value, json};
+
+/// Name, image, name for people and weight of what OpenShift has.
+const OPENSHIFT: [(&str, &str, &str, i64); 4] = [
+    ("redhat-operators", "redhat-operator-index", "Red Hat Operators", -100),
+    ("certified-operators", "certified-operator-index", "Certified Operators", -200),
+    ("redhat-marketplace", "redhat-marketplace-index", "Red Hat Marketplace", -300),
+    ("community-operators", "community-operator-index", "Community Operators", -400),
+];
+
+/// Makes sure that there is the definition of `OperatorHub`, if somebody needs it.
+pub(crate) async fn definition(cluster: &Cluster, defaults: &Defaults) -> Result<(), Cause> {
+    let Some(crd) = mainstay_api::operator_hub_crd().filter(|_| *defaults != Defaults::None) else {
+        return Ok(());
+    };
+    // That of OpenShift is looked after by others.
+    let found = cluster.find(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await;
+    if found.map_err(|error| unread(&error))?.is_none() {
+        layout::establish(cluster, &[crd]).await?;
+    }
+    Ok(())
+}
+
+/// The default catalogs to keep, after making sure that there is an `OperatorHub`. None if there are
+/// none, or somebody else keeps them: `say` hears it.
+pub(crate) async fn prepare(
+    cluster: &Cluster,
+    defaults: &Defaults,
+    profile: Profile,
+    say: impl FnOnce(&str),
+) -> Result<Option<DefaultSources>, Cause> {
+    let manifests = match defaults {
+        Defaults::None => return Ok(None),
+        Defaults::Given(manifests) => manifests.clone(),
+        Defaults::Profile => of_profile(profile, minor(cluster).await?),
+    };
+    let (namespace, name) = (Profile::Openshift.catalog_namespace(), names::MARKETPLACE);
+    let rival = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
+    let rival = rival.map_err(|error| unread(&error))?;
+    if rival.is_some_and(|it| it.i64(&["spec", "replicas"]) != Some(0)) {
+        say(&format!("defaults    the Deployment {namespace}/{name} keeps the default catalogs"));
+        return Ok(None);
+    }
+    let found = cluster.find(&OPERATOR_HUB, None, names::OPERATOR_HUB).await;
+    if found.map_err(|error| unread(&error))?.is_none() {
+        let mut hub = Object::new(&OPERATOR_HUB.gvk(), names::OPERATOR_HUB);
+        hub.set(&["spec"], json!({}));
+        match cluster.create(&OPERATOR_HUB, &hub).await {
+            Err(error) if !error.is_already_exists() => {
+                return Err(Cause::new("the OperatorHub cannot be made").because(chain(&error)));
+            }
+            _ => {}
+        }
+    }
+    DefaultSources::new(&manifests)
+        .map(Some)
+        .map_err(|error| Cause::new("a default catalog cannot be read").because(chain(&error)))
+}
+
+fn unread(error: &Error) -> Cause {
+    Cause::new("it cannot be seen which default catalogs the cluster has").because(chain(error))
+}
+
+/// The minor version of the cluster's Kubernetes.
+async fn minor(cluster: &Cluster) -> Result<u32, Cause> {
+    let version = cluster.get_raw("/version").await.map_err(|error| unread(&error))?;
+    let text = version.get("minor").and_then(Value::as_str).unwrap_or_default();
+    let digits = text.trim_end_matches(|it: char| !it.is_ascii_digit());
+    digits.parse().map_err(|_| {
+        let why = format!("its minor version is `{text}`, which is no number");
+        Cause::new("the version of the cluster's Kubernetes cannot be told")
+            .because(Cause::new(why))
+            .remedy("name the catalogs with --default-sources DIR")
+    })
+}
+
+/// What the distribution of a profile has on a Kubernetes of that minor version.
+fn of_profile(profile: Profile, minor: u32) -> Vec<Object> {
+    let sources: Vec<Value> = match profile {
+        Profile::Standard => vec![json!({
+            "metadata": {"name": "operatorhubio-catalog"},
+            "spec": {
+                "sourceType": "grpc",
+                "image": "quay.io/operatorhubio/catalog:latest",
+                "displayName": "Community Operators",
+                "publisher": "OperatorHub.io",
+                "grpcPodConfig": {"securityContextConfig": "restricted"},
+                "updateStrategy": {"registryPoll": {"interval": "60m"}},
+            },
+        })],
+        Profile::Openshift => {
+            let version = openshift(minor);
+            let source = |(name, image, shown, weight): (&str, &str, &str, i64)| {
+                json!({
+                    "metadata": {"name": name},
+                    "spec": {
+                        "sourceType": "grpc",
+                        "image": format!("registry.redhat.io/redhat/{image}:v{version}"),
+                        "displayName": shown,
+                        "publisher": "Red Hat",
+                        "priority": weight,
+                        "grpcPodConfig": {
+                            "securityContextConfig": "restricted",
+                            "priorityClassName": "system-cluster-critical",
+                            "nodeSelector": {"kubernetes.io/os": "linux"},
+                        },
+                        "updateStrategy": {"registryPoll": {"interval": "10m"}},
+                    },
+                })
+            };
+            OPENSHIFT.map(source).to_vec()
+        }
+    };
+    sources.into_iter().filter_map(|it| Object::from_value(it).ok()).collect()
+}
+
+/// The version of OpenShift that has a Kubernetes of this minor version.
+fn openshift(minor: u32) -> String {
+    match minor.checked_sub(36) {
+        // 4.22 is the last of its line.
+        Some(after) => format!("5.{after}"),
+        None => format!("4.{}", minor.saturating_sub(13)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // ids: CAT-50
+    #[test]
+    fn openshift_has_four_catalogs_of_its_version_and_others_have_one() {
+        let all = of_profile(Profile::Openshift, 32);
+        let told: Vec<_> = all
+            .iter()
+            .map(|it| (it.name(), it.str(&["spec", "image"]), it.str(&["spec", "displayName"])))
+            .collect();
+        let image = |name: &str| format!("registry.redhat.io/redhat/{name}-index:v4.19");
+        let images =
+            ["redhat-operator", "certified-operator", "redhat-marketplace", "community-operator"]
+                .map(image);
+        let expected = [
+            ("redhat-operators", Some(&*images[0]), Some("Red Hat Operators")),
+            ("certified-operators", Some(&*images[1]), Some("Certified Operators")),
+            ("redhat-marketplace", Some(&*images[2]), Some("Red Hat Marketplace")),
+            ("community-operators", Some(&*images[3]), Some("Community Operators")),
+        ];
+        assert_eq!(told, expected);
+        assert!(all.iter().all(|it| it.str(&["spec", "publisher"]) == Some("Red Hat")));
+        let all = of_profile(Profile::Standard, 32);
+        assert_eq!(all.iter().map(Object::name).collect::<Vec<_>>(), ["operatorhubio-catalog"]);
+    }
+
+    #[test]
+    fn versions_of_openshift_follow_those_of_kubernetes() {
+        for (minor, version) in [(27, "4.14"), (35, "4.22"), (36, "5.0"), (37, "5.1")] {
+            assert_eq!(openshift(minor), version);
+        }
+    }
+}

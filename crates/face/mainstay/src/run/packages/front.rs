@@ -1,0 +1,197 @@
+//! Who asks: the API server says it in headers, and a certificate says that it is the API server.
+//!
+//! `kube-system/extension-apiserver-authentication` says whose certificates are believed, and which
+//! headers are meant.
+
+use http::{HeaderMap, HeaderName};
+use mainstay_apiserver::Identity;
+use mainstay_object::Object;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// Where the API server says how it is known.
+pub(super) const NAMESPACE: &str = "kube-system";
+pub(super) const NAME: &str = "extension-apiserver-authentication";
+
+/// How the API server is known, and where it says whom it speaks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Front {
+    /// Certificates of authorities, in PEM.
+    authorities: String,
+    /// Names that its certificate may have; none means any.
+    names: Vec<String>,
+    users: Vec<String>,
+    uids: Vec<String>,
+    groups: Vec<String>,
+    extra: Vec<String>,
+}
+
+impl Front {
+    /// Reads the ConfigMap.
+    pub(super) fn of(object: &Object) -> Self {
+        let text = |key: &str| object.str(&["data", key]).unwrap_or_default();
+        let list = |key: &str| -> Vec<String> {
+            // What cannot be read names nothing, and so nobody is believed.
+            serde_json::from_str(text(key)).unwrap_or_default()
+        };
+        Self {
+            authorities: text("requestheader-client-ca-file").to_owned(),
+            names: list("requestheader-allowed-names"),
+            users: list("requestheader-username-headers"),
+            uids: list("requestheader-uid-headers"),
+            groups: list("requestheader-group-headers"),
+            extra: list("requestheader-extra-headers-prefix"),
+        }
+    }
+
+    /// Whom a request is sent for; none if it is not the API server that sends it, or it does not
+    /// say. `shown` is what the client shows, its own certificate first.
+    pub(super) fn identity(
+        &self,
+        shown: &[CertificateDer<'_>],
+        headers: &HeaderMap,
+        now: UnixTime,
+    ) -> Option<Identity> {
+        let (own, between) = shown.split_first()?;
+        if !self.is_signed(own, between, now) || !self.is_named(own) {
+            return None;
+        }
+        let values = |names: &[String]| -> Vec<String> {
+            let found = names.iter().flat_map(|name| headers.get_all(name.as_str()));
+            let texts = found.filter_map(|it| it.to_str().ok()).filter(|it| !it.is_empty());
+            texts.map(str::to_owned).collect()
+        };
+        let user = values(&self.users).into_iter().next()?;
+        let uid = values(&self.uids).into_iter().next().unwrap_or_default();
+        Some(Identity::with_details(user, uid, values(&self.groups), self.extra(headers)))
+    }
+
+    fn is_signed(
+        &self,
+        own: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> bool {
+        let mut roots = RootCertStore::empty();
+        let authorities = CertificateDer::pem_slice_iter(self.authorities.as_bytes());
+        roots.add_parsable_certificates(authorities.flatten());
+        // Without any there is no verifier.
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), mainstay_tls::provider());
+        verifier.build().is_ok_and(|it| it.verify_client_cert(own, between, now).is_ok())
+    }
+
+    fn is_named(&self, own: &CertificateDer<'_>) -> bool {
+        let Ok((_, certificate)) = X509Certificate::from_der(own) else { return false };
+        let mut names = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok());
+        self.names.is_empty() || names.any(|it| self.names.iter().any(|name| name == it))
+    }
+
+    fn extra(&self, headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
+        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in headers {
+            let key = self.extra.iter().find_map(|prefix| after(name, prefix));
+            if let (Some(key), Ok(value)) = (key, value.to_str()) {
+                extra.entry(key).or_default().push(value.to_owned());
+            }
+        }
+        extra
+    }
+}
+
+/// What follows a prefix in the name of a header, without its escapes.
+fn after(name: &HeaderName, prefix: &str) -> Option<String> {
+    let rest = name.as_str().strip_prefix(&*prefix.to_ascii_lowercase())?;
+    let mut bytes = Vec::with_capacity(rest.len());
+    let mut left = rest.as_bytes();
+    while let Some((first, behind)) = left.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
+        let meant = digits.and_then(|it| u8::from_str_radix(it, 16).ok());
+        bytes.push(meant.unwrap_or(*first));
+        left = if meant.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
+    use serde_json::json;
+    use std::slice;
+
+    struct Authority {
+        pem: String,
+        issuer: Issuer<'static, KeyPair>,
+    }
+
+    fn authority() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
+    fn client(authority: &Authority, name: &str) -> CertificateDer<'static> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        params.signed_by(&key, &authority.issuer).unwrap().der().clone()
+    }
+
+    fn front(authority: &Authority, names: &str) -> Front {
+        let map = json!({"data": {
+            "requestheader-client-ca-file": authority.pem,
+            "requestheader-allowed-names": names,
+            "requestheader-username-headers": "[\"X-Remote-User\"]",
+            "requestheader-group-headers": "[\"X-Remote-Group\"]",
+            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+        }});
+        Front::of(&Object::from_value(map).unwrap())
+    }
+
+    fn headers() -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-remote-user", "jane"),
+            ("x-remote-group", "devs"),
+            ("x-remote-group", "ops"),
+            ("x-remote-extra-example.com%2fnode", "n1"),
+        ] {
+            headers.append(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_api_server_is_believed_and_nobody_else() {
+        let (ours, other) = (authority(), authority());
+        let now = UnixTime::now();
+        let named = front(&ours, "[\"front-proxy\"]");
+        let good = client(&ours, "front-proxy");
+        let identity = named.identity(slice::from_ref(&good), &headers(), now).unwrap();
+        assert_eq!(identity.user(), "jane");
+        assert_eq!(identity.groups(), ["devs", "ops", "system:authenticated"]);
+        assert_eq!(identity.extra()["example.com/node"], ["n1"]);
+        let mut nobody = headers();
+        nobody.remove("x-remote-user");
+        assert_eq!(named.identity(slice::from_ref(&good), &nobody, now), None);
+        assert_eq!(named.identity(&[], &headers(), now), None);
+        assert_eq!(named.identity(&[client(&other, "front-proxy")], &headers(), now), None);
+        let jane = client(&ours, "jane");
+        assert_eq!(named.identity(slice::from_ref(&jane), &headers(), now), None);
+        assert!(front(&ours, "[]").identity(&[jane], &headers(), now).is_some());
+        let silent = Front { authorities: String::new(), ..named };
+        assert_eq!(silent.identity(&[good], &headers(), now), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! How the cluster learns where packages are served: an `APIService`, a Service, and the endpoint
+//! behind it.
+//!
+//! Who works keeps them as they should be, and takes them away when it ends: an `APIService` with
+//! nobody behind it breaks discovery, and so the deletion of namespaces.
+
+use super::certificate::{self, Certificate};
+use crate::layout::{MANAGER, is_ours};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_client::{Backoff, Cache, Cluster, DeleteOptions, Result, Selection};
+use mainstay_clock::Clock;
+use mainstay_object::known::{API_SERVICE, ENDPOINT_SLICE, SERVICE};
+use mainstay_object::{NamespacedName, Object, Resource};
+use serde_json::{Value, json};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// The port of the Service, which is that of the original.
+const PORT: u16 = 5443;
+/// How long taking them away may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is registered.
+pub(super) struct Registration {
+    pub(super) cluster: Cluster,
+    pub(super) clock: Clock,
+    /// Where the Service is.
+    pub(super) namespace: &'static str,
+    /// Where the process is reached.
+    pub(super) at: SocketAddr,
+    pub(super) certificate: Arc<Certificate>,
+}
+
+impl Registration {
+    /// Whether another program serves packages, as its registration says.
+    pub(super) async fn is_taken(&self) -> Result<bool> {
+        let [service, _, api] = self.objects();
+        let api = self.cluster.find(&API_SERVICE, None, api.name()).await?;
+        let service = self.cluster.find(&SERVICE, Some(self.namespace), service.name()).await?;
+        Ok(api.is_some_and(|it| !is_ours(&it)) || service.is_some_and(|it| !is_ours(&it)))
+    }
+
+    /// Keeps the registration until `term` ends, and takes it away then.
+    pub(super) async fn keep(&self, term: &CancellationToken) {
+        let bell = Arc::new(Notify::new());
+        let stop = CancellationToken::new();
+        let _ended = stop.clone().drop_guard();
+        let seen = Seen::start(self, &bell, &stop);
+        let mut made = self.clock.now();
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
+        loop {
+            let left = certificate::left(made, self.clock.now());
+            let mut wait = left;
+            if left.is_zero() {
+                match self.certificate.renew() {
+                    Ok(()) => {
+                        made = self.clock.now();
+                        wait = certificate::SHOWN;
+                    }
+                    Err(cause) => tracing::error!(%cause, "packages go on with their certificate"),
+                }
+            }
+            let wanted = self.objects();
+            match seen.settle(&self.cluster, &wanted).await {
+                Ok(()) => {
+                    // From now on the cluster believes its authority.
+                    self.certificate.show();
+                    backoff.reset();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "packages cannot be registered, it is tried again");
+                    wait = backoff.fail();
+                }
+            }
+            tokio::select! {
+                () = term.cancelled() => break,
+                () = bell.notified() => {}
+                () = tokio::time::sleep(wait.min(Duration::from_hours(24))) => {}
+            }
+        }
+        match tokio::time::timeout(PATIENCE, self.withdraw()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the registration of packages is left behind"),
+            Err(_) => tracing::warn!("the registration of packages is left behind: no answer"),
+        }
+    }
+
+    /// Takes away what leads here, and leaves what leads elsewhere by now.
+    async fn withdraw(&self) -> Result<()> {
+        let [_, slice, api] = self.objects();
+        let Some(there) = self.cluster.find(&API_SERVICE, None, api.name()).await? else {
+            return Ok(());
+        };
+        if !is_ours(&there) || relevant(&there).get("caBundle") != relevant(&api).get("caBundle") {
+            return Ok(());
+        }
+        let options = DeleteOptions::exactly(&there);
+        match self.cluster.delete(&API_SERVICE, None, api.name(), &options).await {
+            // Another one has registered itself meanwhile.
+            Err(error) if error.is_conflict() || error.is_not_found() => return Ok(()),
+            gone => gone.map(drop)?,
+        }
+        for (resource, name) in
+            [(&ENDPOINT_SLICE, slice.name()), (&SERVICE, mainstay_packages::SERVICE)]
+        {
+            let found = self.cluster.find(resource, Some(self.namespace), name).await?;
+            if let Some(found) = found.filter(is_ours) {
+                let options = DeleteOptions::exactly(&found);
+                let at = Some(self.namespace);
+                match self.cluster.delete(resource, at, name, &options).await {
+                    Err(error) if error.is_conflict() || error.is_not_found() => {}
+                    gone => drop(gone?),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Service, endpoints and registration, in the order in which they are made.
+    fn objects(&self) -> [Object; 3] {
+        let (name, namespace) = (mainstay_packages::SERVICE, self.namespace);
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"ports": [
+                {"name": "https", "port": PORT, "protocol": "TCP", "targetPort": self.at.port()},
+            ]},
+        });
+        let family = if self.at.is_ipv4() { "IPv4" } else { "IPv6" };
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {
+                "name": format!("{name}-{MANAGER}"), "namespace": namespace,
+                "labels": {
+                    "kubernetes.io/service-name": name,
+                    "endpointslice.kubernetes.io/managed-by": MANAGER,
+                },
+            },
+            "addressType": family,
+            "ports": [{"name": "https", "port": self.at.port(), "protocol": "TCP"}],
+            "endpoints": [{"addresses": [self.at.ip()], "conditions": {"ready": true}}],
+        });
+        let mut api = mainstay_packages::registration(namespace);
+        api.set(&["spec", "caBundle"], STANDARD.encode(self.certificate.bundle()).into());
+        let object = |value| Object::from_value(value).unwrap_or_default();
+        [object(service), object(slice), api]
+    }
+}
+
+/// What of an object says where packages are.
+fn relevant(object: &Object) -> Value {
+    match object.kind() {
+        "EndpointSlice" => json!([object.array(&["endpoints"]), object.array(&["ports"])]),
+        "Service" => json!(object.array(&["spec", "ports"])),
+        _ => object.get(&["spec"]).cloned().unwrap_or_default(),
+    }
+}
+
+/// Whether `there` says all that `wanted` says; servers add defaults.
+fn says(there: &Value, wanted: &Value) -> bool {
+    match (there, wanted) {
+        (Value::Object(there), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| there.get(key).is_some_and(|it| says(it, value)))
+        }
+        (Value::Array(there), Value::Array(wanted)) => {
+            there.len() == wanted.len() && there.iter().zip(wanted).all(|(a, b)| says(a, b))
+        }
+        _ => there == wanted,
+    }
+}
+
+/// The objects as they are.
+struct Seen([(Resource, NamespacedName, Cache<Value>); 3]);
+
+impl Seen {
+    fn start(to: &Registration, bell: &Arc<Notify>, stop: &CancellationToken) -> Self {
+        let follow = |resource: Resource, object: &Object| {
+            let mut selection = Selection::all(resource.clone());
+            selection.fields = format!("metadata.name={}", object.name());
+            let at = Some(object.namespace()).filter(|it| !it.is_empty());
+            selection.namespace = at.map(str::to_owned);
+            let bell = Arc::clone(bell);
+            let cache = Cache::builder(selection, |it| Some(relevant(it)))
+                .subscribe(move |_| bell.notify_one())
+                .start(&to.cluster, stop.clone());
+            (resource, object.key(), cache)
+        };
+        let [service, slice, api] = to.objects();
+        Self([follow(SERVICE, &service), follow(ENDPOINT_SLICE, &slice), follow(API_SERVICE, &api)])
+    }
+
+    /// Writes what is not as it should be.
+    async fn settle(&self, cluster: &Cluster, wanted: &[Object; 3]) -> Result<()> {
+        for ((resource, key, cache), wanted) in self.0.iter().zip(wanted) {
+            cache.synced().await;
+            if !cache.get(key).is_some_and(|it| says(&it, &relevant(wanted))) {
+                cluster.apply(resource, wanted, MANAGER).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The address of this machine that leads to a host; found without sending anything.
+pub(super) fn towards(host: &str) -> Option<IpAddr> {
+    let address: IpAddr = host.parse().ok()?;
+    let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+    let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
+    // Connecting a datagram socket only chooses a route.
+    socket.connect((address, 9)).ok()?;
+    socket.local_addr().ok().map(|it| it.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_add_is_no_difference() {
+        let wanted = json!([{"name": "https", "port": 5443}]);
+        assert!(says(&json!([{"name": "https", "port": 5443, "nodePort": 1}]), &wanted));
+        assert!(!says(&json!([{"name": "https", "port": 443}]), &wanted));
+        assert!(!says(&json!([]), &wanted));
+        assert!(!says(&json!(null), &wanted));
+    }
+}

@@ -1,0 +1,144 @@
+//! `PackageManifests` of `mainstay run`, as the cluster passes them on.
+
+use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
+use crate::packages::catalog;
+use crate::run::Run;
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::known::{API_SERVICE, SERVICE, SERVICE_ACCOUNT};
+use mainstay_object::{Object, Resource};
+use mainstay_testdata::skipped;
+use serde_json::json;
+
+const PACKAGES: Resource = Resource::namespaced(
+    "packages.operators.coreos.com",
+    "v1",
+    "PackageManifest",
+    "packagemanifests",
+);
+const REGISTRATION: &str = "v1.packages.operators.coreos.com";
+
+/// The port itself, asked with a token or without.
+pub(crate) fn directly(address: &str, token: Option<&str>) -> Cluster {
+    let url = format!("https://{address}").parse().expect("a URL");
+    let mut config = kube::Config::new(url);
+    // Its authority is that of the registration; who it is does not matter here.
+    config.accept_invalid_certs = true;
+    if let Some(token) = token {
+        config.auth_info.token = Some(token.to_owned().into());
+    }
+    Cluster::new(kube::Client::try_from(config).expect("a client"))
+}
+
+/// A token of a new service account.
+pub(crate) async fn token(cluster: &Cluster, name: &str) -> String {
+    make(
+        cluster,
+        &SERVICE_ACCOUNT,
+        json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": "default"}}),
+    )
+    .await;
+    let asked =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let asked = Object::from_value(asked).expect("an object");
+    let made =
+        cluster.create_subresource(&SERVICE_ACCOUNT, Some("default"), name, "token", &asked).await;
+    made.expect("a token").str(&["status", "token"]).expect("a token").to_owned()
+}
+
+async fn make(cluster: &Cluster, resource: &Resource, value: serde_json::Value) {
+    let object = Object::from_value(value).expect("an object");
+    cluster.create(resource, &object).await.expect("it is made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_are_passed_on_to_who_may_see_them_while_it_works() {
+    let Some(host) = own_address() else {
+        return skipped("packages of `run`: this machine has no address but loopback");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let source = folder.path().join("catalog");
+    catalog(&source, &["kiwi"]);
+    let catalog = format!("fruit={}", source.display());
+    let host = host.to_string();
+    let arguments =
+        ["--catalog", &catalog, "--packages-address", &host, "--packages-listen", "0.0.0.0:0"];
+    let mut run = Run::start(&up.kubeconfig, &folder.path().join("data"), &arguments);
+    let said = run.until("packages");
+    let line = said.lines().last().expect("a line");
+    let address = line.split("https://").nth(1).and_then(|it| it.split(' ').next());
+    let address = address.expect("where packages are").to_owned();
+
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let available = |it: &Object| {
+        (it.name() == REGISTRATION && it.condition("Available") == Some("True")).then_some(())
+    };
+    until(&cluster, &API_SERVICE, None, available).await;
+    let kiwi = |it: &Object| (it.name() == "kiwi").then(|| it.clone());
+    let found = until(&cluster, &PACKAGES, Some("default"), kiwi).await;
+    assert_eq!(found.label("catalog"), Some("fruit"));
+
+    // Who does not come by way of the API server is asked for a token, and may do what roles allow.
+    let token = token(&cluster, "jane").await;
+    make(
+        &cluster,
+        &mainstay_object::known::ROLE_BINDING,
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "jane", "namespace": "default"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+            "subjects": [{"kind": "ServiceAccount", "name": "jane", "namespace": "default"}]}),
+    )
+    .await;
+    let jane = directly(&address, Some(&token));
+    let list = |cluster: Cluster, namespace: &'static str| async move {
+        cluster.list(&PACKAGES, Some(namespace), &ListParams::default()).await
+    };
+    assert_eq!(list(jane.clone(), "default").await.expect("a list").items.len(), 1);
+    let error = list(jane, "olm").await.expect_err("not there");
+    let words = "User \"system:serviceaccount:default:jane\" cannot list resource \"packagemanifests\" in API group \"packages.operators.coreos.com\" in the namespace \"olm\"";
+    assert!(error.is_forbidden() && error.to_string().contains(words), "{error}");
+    let error = list(directly(&address, None), "default").await.expect_err("nobody");
+    assert!(error.is_forbidden() && error.to_string().contains("system:anonymous"), "{error}");
+    let error = list(directly(&address, Some("nonsense")), "default").await.expect_err("nobody");
+    assert_eq!(error.status().map(|it| it.code), Some(401), "{error}");
+
+    // What somebody deletes is made again.
+    let uid = cluster.get(&SERVICE, Some("olm"), "packageserver-service").await.expect("there");
+    let options = mainstay_client::DeleteOptions::default();
+    cluster.delete(&SERVICE, Some("olm"), "packageserver-service", &options).await.expect("gone");
+    let anew =
+        |it: &Object| (it.name() == "packageserver-service" && it.uid() != uid.uid()).then_some(());
+    until(&cluster, &SERVICE, Some("olm"), anew).await;
+
+    // Nothing that leads nowhere is left.
+    assert!(run.stop().ends_with("stopped\n"));
+    assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_none());
+    until_gone(&cluster, &SERVICE, "olm", "packageserver-service").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_address_packages_are_not_served_and_it_says_so_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let mut run = Run::start(&up.kubeconfig, &folder.path().join("data"), &[]);
+    let said = run.until("ready");
+    let lines: Vec<&str> = said.lines().filter(|it| it.starts_with("packages")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].contains("--packages-address IP"), "{said}");
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bare_cluster_forgets_that_it_served_packages_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data").display().to_string();
+    let up = Up::start(folder.path(), &["--data-dir", &data]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_some());
+    assert!(up.stop("TERM").0);
+    let up = Up::start(folder.path(), &["--data-dir", &data, "--bare"]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_none());
+}

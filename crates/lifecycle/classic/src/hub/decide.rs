@@ -1,0 +1,192 @@
+//! Which default catalogs are wanted, and what is to be done about each.
+
+use mainstay_api::{CatalogSource, CatalogSourceSpec, HubSourceStatus, OperatorHubSpec, names};
+use std::collections::BTreeMap;
+
+/// What is to be done about a default catalog.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Deed {
+    /// Nothing.
+    Leave,
+    /// It is made.
+    Make(Box<CatalogSource>),
+    /// What is there becomes this.
+    Restore(Box<CatalogSource>),
+    /// What is there goes.
+    Remove,
+}
+
+/// Whether each default catalog, and each that the `OperatorHub` names, is disabled.
+pub(crate) fn disabled(
+    defaults: &[CatalogSource],
+    hub: &OperatorHubSpec,
+) -> BTreeMap<String, bool> {
+    let all = hub.disable_all_default_sources;
+    let defaults = defaults.iter().map(|it| (it.metadata.name.clone(), all));
+    let named = hub.sources.iter().map(|it| (it.name.clone(), it.disabled));
+    defaults.chain(named).collect()
+}
+
+/// What is to be done about a default catalog, of which this is there.
+pub(crate) fn deed(
+    default: &CatalogSource,
+    disabled: bool,
+    present: Option<&CatalogSource>,
+) -> Deed {
+    let mut wanted = default.clone();
+    wanted.metadata.annotations.insert(names::MANAGED_BY.into(), names::MARKETPLACE.into());
+    let Some(present) = present else {
+        return if disabled { Deed::Leave } else { Deed::Make(Box::new(wanted)) };
+    };
+    let annotations = &present.metadata.annotations;
+    if present.metadata.deletion_timestamp.is_some() {
+        // Once it is gone, it is decided again.
+        return Deed::Leave;
+    }
+    if disabled {
+        let ours = annotations.get(names::MANAGED_BY).is_some_and(|it| it == names::MARKETPLACE);
+        return if ours { Deed::Remove } else { Deed::Leave };
+    }
+    let spec = spec(default, present);
+    let noted = wanted.metadata.annotations.iter();
+    if spec == present.spec && noted.clone().all(|(key, value)| annotations.get(key) == Some(value))
+    {
+        return Deed::Leave;
+    }
+    let mut restored = present.clone();
+    restored.spec = spec;
+    restored.metadata.annotations.extend(noted.map(|(key, value)| (key.clone(), value.clone())));
+    Deed::Restore(Box::new(restored))
+}
+
+/// The spec that a default has. An image that follows from a template is that of the cluster.
+fn spec(default: &CatalogSource, present: &CatalogSource) -> CatalogSourceSpec {
+    let mut spec = default.spec.clone();
+    if default.metadata.annotations.contains_key(names::CATALOG_IMAGE_TEMPLATE)
+        && !present.spec.image.is_empty()
+    {
+        spec.image.clone_from(&present.spec.image);
+    }
+    spec
+}
+
+/// What the `OperatorHub` says of it all. `failed` holds what went wrong, by name.
+pub(crate) fn statuses(
+    defaults: &[CatalogSource],
+    disabled: &BTreeMap<String, bool>,
+    failed: &BTreeMap<String, String>,
+) -> Vec<HubSourceStatus> {
+    let is_default = |name: &str| defaults.iter().any(|it| it.metadata.name == name);
+    let status = |(name, disabled): (&String, &bool)| {
+        let message = if is_default(name) {
+            failed.get(name).cloned().unwrap_or_default()
+        } else {
+            "Not present in the default definitions".to_owned()
+        };
+        let status = if message.is_empty() { "Success" } else { "Error" };
+        HubSourceStatus {
+            name: name.clone(),
+            disabled: *disabled,
+            status: status.to_owned(),
+            message,
+        }
+    };
+    disabled.iter().map(status).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_api::{HubSource, Time};
+
+    fn source(name: &str, image: &str) -> CatalogSource {
+        let mut source = CatalogSource::default();
+        source.metadata.name = name.to_owned();
+        source.spec.image = image.to_owned();
+        source
+    }
+
+    fn hub(all: bool, sources: &[(&str, bool)]) -> OperatorHubSpec {
+        let named = |(name, disabled): &(&str, bool)| HubSource {
+            name: (*name).to_owned(),
+            disabled: *disabled,
+        };
+        OperatorHubSpec {
+            disable_all_default_sources: all,
+            sources: sources.iter().map(named).collect(),
+        }
+    }
+
+    // ids: HUB-04 HUB-05
+    #[test]
+    fn what_is_said_of_one_counts_more_than_what_is_said_of_all() {
+        let defaults = [source("a", "x"), source("b", "x")];
+        for (hub, expected) in [
+            (hub(false, &[]), &[("a", false), ("b", false)][..]),
+            (hub(true, &[]), &[("a", true), ("b", true)]),
+            (hub(true, &[("b", false)]), &[("a", true), ("b", false)]),
+            (hub(false, &[("a", true)]), &[("a", true), ("b", false)]),
+            (hub(false, &[("z", true)]), &[("a", false), ("b", false), ("z", true)]),
+        ] {
+            let found = disabled(&defaults, &hub);
+            let found: Vec<(&str, bool)> = found.iter().map(|(name, it)| (&**name, *it)).collect();
+            assert_eq!(found, expected, "{hub:?}");
+        }
+    }
+
+    #[test]
+    fn a_wanted_default_is_as_defined_and_what_people_made_stays_if_it_is_unwanted() {
+        let default = source("a", "x");
+        let Deed::Make(ours) = deed(&default, false, None) else { panic!("it is made") };
+        assert_eq!(ours.metadata.annotations[names::MANAGED_BY], names::MARKETPLACE);
+        assert_eq!(deed(&default, true, None), Deed::Leave);
+        assert_eq!(deed(&default, false, Some(&ours)), Deed::Leave);
+        assert_eq!(deed(&default, true, Some(&ours)), Deed::Remove);
+        let mut theirs = source("a", "y");
+        theirs.metadata.annotations.insert("note".into(), "mine".into());
+        theirs.spec.priority = 7;
+        assert_eq!(deed(&default, true, Some(&theirs)), Deed::Leave);
+        let Deed::Restore(restored) = deed(&default, false, Some(&theirs)) else {
+            panic!("it becomes the default")
+        };
+        assert_eq!(restored.spec, default.spec);
+        assert_eq!(restored.metadata.annotations["note"], "mine");
+        assert_eq!(deed(&default, false, Some(&restored)), Deed::Leave);
+        let mut going = theirs;
+        going.metadata.deletion_timestamp = Some(Time::new(jiff::Timestamp::UNIX_EPOCH));
+        assert_eq!(deed(&default, false, Some(&going)), Deed::Leave);
+    }
+
+    #[test]
+    fn an_image_that_a_template_gives_is_no_change() {
+        let mut default = source("a", "x");
+        let template = names::CATALOG_IMAGE_TEMPLATE.to_owned();
+        default.metadata.annotations.insert(template, "x:{kube_minor_version}".into());
+        let Deed::Make(mut made) = deed(&default, false, None) else { panic!("it is made") };
+        made.spec.image = "x:35".into();
+        assert_eq!(deed(&default, false, Some(&made)), Deed::Leave);
+        made.spec.publisher = "me".into();
+        let Deed::Restore(restored) = deed(&default, false, Some(&made)) else {
+            panic!("it is restored")
+        };
+        assert_eq!((&*restored.spec.image, &*restored.spec.publisher), ("x:35", ""));
+    }
+
+    #[test]
+    fn the_status_tells_success_failure_and_names_that_are_no_default() {
+        let defaults = [source("a", "x"), source("b", "x")];
+        let disabled = disabled(&defaults, &hub(true, &[("b", false), ("z", false)]));
+        let failed = BTreeMap::from([("b".to_owned(), "it is forbidden".to_owned())]);
+        let told = statuses(&defaults, &disabled, &failed);
+        let told: Vec<_> =
+            told.iter().map(|it| (&*it.name, it.disabled, &*it.status, &*it.message)).collect();
+        assert_eq!(
+            told,
+            [
+                ("a", true, "Success", ""),
+                ("b", false, "Error", "it is forbidden"),
+                ("z", false, "Error", "Not present in the default definitions"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! Default catalogs, and the `OperatorHub` that says which of them a cluster has.
+//!
+//! ```text
+//! definitions of defaults, OperatorHub `cluster`, `CatalogSources` of the global namespace
+//!     ─► hub::decide ─► `CatalogSources` as their definitions say, or gone ─► OperatorHub status
+//! ```
+//!
+//! A default that is wanted is as its definition says, whoever changes or deletes it, and carries
+//! the annotation `operatorframework.io/managed-by: marketplace-operator`. One that is not wanted is
+//! removed if it carries that; a CatalogSource that somebody made under the same name stays. On
+//! OpenShift the marketplace operator does this, by the same rules.
+
+pub(crate) mod controller;
+pub(crate) mod decide;
+
+use mainstay_api::{CatalogSource, DecodeError, Kind as _};
+use mainstay_object::Object;
+
+/// Definitions of default catalogs.
+#[derive(Clone, Debug, Default)]
+pub struct DefaultSources(Vec<CatalogSource>);
+
+impl DefaultSources {
+    /// Reads definitions: manifests of `CatalogSources`. Where they are does not matter: they are
+    /// kept in the namespace whose catalogs are visible everywhere.
+    ///
+    /// # Errors
+    /// A manifest is not of the shape of a CatalogSource.
+    pub fn new(manifests: &[Object]) -> Result<Self, DecodeError> {
+        manifests.iter().map(CatalogSource::from_object).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Leaves out those of these names: somebody else says what these are.
+    pub(crate) fn without(mut self, taken: &[&str]) -> Self {
+        self.0.retain(|it| !taken.contains(&&*it.metadata.name));
+        self
+    }
+
+    /// Those in a namespace.
+    pub(crate) fn within(mut self, namespace: &str) -> Vec<CatalogSource> {
+        for it in &mut self.0 {
+            namespace.clone_into(&mut it.metadata.namespace);
+            it.api_version = CatalogSource::RESOURCE.api_version();
+            it.kind = CatalogSource::RESOURCE.kind.to_string();
+        }
+        self.0
+    }
+}

@@ -1,0 +1,158 @@
+//! Default catalogs, as an `OperatorHub` wants them.
+
+use crate::world::{CATALOGS, World};
+use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_HUB};
+use mainstay_classic::DefaultSources;
+use mainstay_client::{DeleteOptions, Patch, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+const NAMES: [&str; 4] =
+    ["certified-operators", "community-operators", "redhat-marketplace", "redhat-operators"];
+
+fn default(name: &str) -> Object {
+    let source = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "sourceType": "grpc", "image": format!("localhost/{name}:v1"), "displayName": name,
+            "publisher": "Red Hat", "priority": -100,
+        },
+    });
+    Object::from_value(source).unwrap()
+}
+
+/// A world with four default catalogs besides its own.
+async fn world() -> World {
+    let mut world = World::start(&[]).await;
+    world.cluster.apply(mainstay_api::operator_hub_crd().unwrap()).await;
+    let established = |it: &Object| it.condition("Established") == Some("True");
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    world.cluster.wait_for(crds, None, "operatorhubs.config.openshift.io", established).await;
+    world.pause().await;
+    world.defaults = Some(DefaultSources::new(&NAMES.map(default)).unwrap());
+    world.resume().await;
+    world
+}
+
+async fn want(world: &World, spec: Value) {
+    let mut hub = Object::new(&OPERATOR_HUB.gvk(), "cluster");
+    hub.set(&["spec"], spec);
+    match world.cluster.cluster().find(&OPERATOR_HUB, None, "cluster").await.unwrap() {
+        None => drop(world.cluster.cluster().create(&OPERATOR_HUB, &hub).await.unwrap()),
+        Some(there) => {
+            hub.set(&["metadata", "resourceVersion"], there.resource_version().into());
+            world.cluster.cluster().update(&OPERATOR_HUB, &hub).await.unwrap();
+        }
+    }
+}
+
+/// Waits until the namespace has these catalogs, and its own.
+async fn has(world: &World, names: &[&str]) {
+    let mut wanted: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+    wanted.push("cat".to_owned());
+    wanted.sort_unstable();
+    let all = Selection::all(CATALOG_SOURCE).namespace(CATALOGS);
+    let same = move |all: &[&Object]| {
+        let mut names: Vec<&str> = all.iter().map(|it| it.name()).collect();
+        names.sort_unstable();
+        names == wanted
+    };
+    world.cluster.wait_for_all(all, same).await;
+}
+
+async fn told(world: &World, wanted: &[(&str, bool, &str)]) {
+    let wanted: Vec<Value> =
+        wanted.iter().map(|(name, disabled, status)| json!([name, disabled, status])).collect();
+    let same = move |it: &Object| {
+        let sources = it.array(&["status", "sources"]).iter();
+        let told: Vec<Value> =
+            sources.map(|it| json!([it["name"], it["disabled"], it["status"]])).collect();
+        told == wanted
+    };
+    world.cluster.wait_for(&OPERATOR_HUB, None, "cluster", same).await;
+}
+
+// ids: HUB-04 HUB-05 AT-HUB-01
+#[tokio::test]
+async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
+    let world = world().await;
+    // Nobody has said anything: all are there.
+    has(&world, &NAMES).await;
+    let community = json!({
+        "disableAllDefaultSources": true,
+        "sources": [{"name": "community-operators", "disabled": false}],
+    });
+    want(&world, community).await;
+    has(&world, &["community-operators"]).await;
+    told(
+        &world,
+        &[
+            ("certified-operators", true, "Success"),
+            ("community-operators", false, "Success"),
+            ("redhat-marketplace", true, "Success"),
+            ("redhat-operators", true, "Success"),
+        ],
+    )
+    .await;
+    want(&world, json!({"sources": [{"name": "other", "disabled": true}]})).await;
+    has(&world, &NAMES).await;
+    told(
+        &world,
+        &[
+            ("certified-operators", false, "Success"),
+            ("community-operators", false, "Success"),
+            ("other", true, "Error"),
+            ("redhat-marketplace", false, "Success"),
+            ("redhat-operators", false, "Success"),
+        ],
+    )
+    .await;
+    want(&world, json!({})).await;
+    let all = json!([{"op": "add", "path": "/spec/disableAllDefaultSources", "value": true}]);
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_HUB, None, "cluster", &Patch::Json(all)).await.unwrap();
+    has(&world, &[]).await;
+    world.left_alone().await;
+}
+
+// ids: HUB-04
+#[tokio::test]
+async fn a_default_is_restored_and_what_people_make_in_place_of_a_disabled_one_stays() {
+    let world = world().await;
+    let cluster = world.cluster.cluster();
+    want(&world, json!({"sources": [{"name": "redhat-operators", "disabled": true}]})).await;
+    has(&world, &NAMES[..3]).await;
+    let name = "community-operators";
+    let change = Patch::Merge(json!({
+        "metadata": {"labels": {"mine": "yes"}},
+        "spec": {"image": "localhost/mine:v1", "description": "mine"},
+    }));
+    cluster.patch(&CATALOG_SOURCE, Some(CATALOGS), name, &change).await.unwrap();
+    let image =
+        |it: &Object| it.str(&["spec", "image"]) == Some("localhost/community-operators:v1");
+    let restored = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, image).await;
+    assert_eq!(restored.str(&["spec", "description"]), None);
+    assert_eq!(restored.label("mine"), Some("yes"));
+    cluster.delete(&CATALOG_SOURCE, Some(CATALOGS), name, &DeleteOptions::default()).await.unwrap();
+    let uid = restored.uid().to_owned();
+    let anew = move |it: &Object| it.uid() != uid && image(it);
+    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, anew).await;
+    // A mirror under the name of a default that is not wanted.
+    let mut mine = default("redhat-operators");
+    mine.set(&["apiVersion"], "operators.coreos.com/v1alpha1".into());
+    mine.set(&["kind"], "CatalogSource".into());
+    mine.set(&["metadata", "namespace"], CATALOGS.into());
+    mine.set(&["spec", "image"], "localhost/mirror:v1".into());
+    cluster.create(&CATALOG_SOURCE, &mine).await.unwrap();
+    want(&world, json!({"disableAllDefaultSources": true})).await;
+    has(&world, &["redhat-operators"]).await;
+    // Once the default is wanted, it takes the place of the mirror.
+    want(
+        &world,
+        json!({"disableAllDefaultSources": true, "sources": [{"name": "redhat-operators"}]}),
+    )
+    .await;
+    let image = |it: &Object| it.str(&["spec", "image"]) == Some("localhost/redhat-operators:v1");
+    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "redhat-operators", image).await;
+    world.left_alone().await;
+}
