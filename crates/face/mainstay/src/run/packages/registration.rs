@@ -91,33 +91,42 @@ impl Registration {
 
     /// Takes away what leads here, and leaves what leads elsewhere by now.
     async fn withdraw(&self) -> Result<()> {
-        let [_, slice, api] = self.objects();
-        let Some(there) = self.cluster.find(&API_SERVICE, None, api.name()).await? else {
-            return Ok(());
-        };
-        if !is_ours(&there) || relevant(&there).get("caBundle") != relevant(&api).get("caBundle") {
+        let [service, slice, api] = self.objects();
+        let authority = relevant(&api)["caBundle"].clone();
+        let leads_here = |it: &Object| is_ours(it) && relevant(it)["caBundle"] == authority;
+        if !self.remove(&API_SERVICE, &api, leads_here).await? {
             return Ok(());
         }
-        let options = DeleteOptions::exactly(&there);
-        match self.cluster.delete(&API_SERVICE, None, api.name(), &options).await {
-            // Another one has registered itself meanwhile.
-            Err(error) if error.is_conflict() || error.is_not_found() => return Ok(()),
-            gone => gone.map(drop)?,
-        }
-        for (resource, name) in
-            [(&ENDPOINT_SLICE, slice.name()), (&SERVICE, mainstay_packages::SERVICE)]
-        {
-            let found = self.cluster.find(resource, Some(self.namespace), name).await?;
-            if let Some(found) = found.filter(is_ours) {
-                let options = DeleteOptions::exactly(&found);
-                let at = Some(self.namespace);
-                match self.cluster.delete(resource, at, name, &options).await {
-                    Err(error) if error.is_conflict() || error.is_not_found() => {}
-                    gone => drop(gone?),
-                }
-            }
+        let endpoints = relevant(&slice);
+        let leads_here = |it: &Object| is_ours(it) && says(&relevant(it), &endpoints);
+        if self.remove(&ENDPOINT_SLICE, &slice, leads_here).await? {
+            self.remove(&SERVICE, &service, is_ours).await?;
         }
         Ok(())
+    }
+
+    /// Removes an object in the state in which it was judged; tells whether it is gone.
+    async fn remove(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        leads_here: impl Fn(&Object) -> bool,
+    ) -> Result<bool> {
+        let at = Some(object.namespace()).filter(|it| !it.is_empty());
+        loop {
+            let Some(there) = self.cluster.find(resource, at, object.name()).await? else {
+                return Ok(true);
+            };
+            if !leads_here(&there) {
+                return Ok(false);
+            }
+            let options = DeleteOptions::exactly(&there);
+            match self.cluster.delete(resource, at, object.name(), &options).await {
+                // Somebody wrote meanwhile: who looks after its status, or another process like this.
+                Err(error) if error.is_conflict() || error.is_not_found() => {}
+                gone => return gone.map(|_| true),
+            }
+        }
     }
 
     /// Service, endpoints and registration, in the order in which they are made.
