@@ -43,6 +43,28 @@ pub(crate) struct Place<'a> {
     pub(crate) pod_ip: &'a str,
 }
 
+/// What keeps a pod from being ready whose containers are: conditions that others have to write.
+pub(crate) fn unmet_gates(pod: &Object) -> Option<String> {
+    let conditions = pod.array(&["status", "conditions"]);
+    let gates = pod.array(&["spec", "readinessGates"]).iter();
+    let unmet: Vec<String> = gates
+        .filter_map(|gate| {
+            let gate = gate.get("conditionType")?.as_str()?;
+            match find(conditions, "type", gate).map(|it| &it["status"]) {
+                None => Some(format!(
+                    "corresponding condition of pod readiness gate {gate:?} does not exist."
+                )),
+                Some(status) if status == "True" => None,
+                Some(status) => Some(format!(
+                    "the status of pod readiness gate {gate:?} is not \"True\", but {}",
+                    status.as_str().unwrap_or_default()
+                )),
+            }
+        })
+        .collect();
+    (!unmet.is_empty()).then(|| unmet.join(", "))
+}
+
 /// The status that a scheduled pod shall have; none if it is as it shall be. `now` is RFC 3339.
 pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value> {
     let old = pod.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -83,6 +105,7 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         let message = format!("containers with unready status: [{}]", names.join(" "));
         (Some("ContainersNotReady"), Some(message))
     };
+    let gates = if ready { unmet_gates(pod) } else { None };
     let steps = steps(pod, behaviour);
     let incomplete: Vec<&str> = steps
         .iter()
@@ -96,13 +119,16 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
     for (kind, holds) in [
         ("PodReadyToStartContainers", !finished && behaviour != Behaviour::Starting),
         ("Initialized", incomplete.is_none()),
-        ("Ready", ready),
+        ("Ready", ready && gates.is_none()),
         ("ContainersReady", ready),
         ("PodScheduled", true),
     ] {
         let readiness = matches!(kind, "Ready" | "ContainersReady");
         let why = match reason {
             Some(reason) if readiness => Some((reason, message.as_deref())),
+            _ if kind == "Ready" => {
+                gates.as_deref().map(|message| ("ReadinessGatesNotReady", Some(message)))
+            }
             Some("PodCompleted") if kind == "Initialized" => Some(("PodCompleted", None)),
             _ if kind == "Initialized" => {
                 incomplete.as_deref().map(|message| ("ContainersNotInitialized", Some(message)))
@@ -414,6 +440,45 @@ mod tests {
             let main = &it.array(&["status", "containerStatuses"])[0];
             assert!(main["state"].get(state).is_some(), "{case}: {main}");
             assert_eq!(status(&it, &PLACE, "2026-01-01T00:00:05Z"), None, "{case}: settles");
+        }
+    }
+
+    /// Gates, and what others write of them.
+    type Gates = [(&'static str, &'static str)];
+
+    #[test]
+    fn a_pod_is_ready_when_others_have_opened_its_gates() {
+        let mut it = pod(None, "Always");
+        it.set(
+            &["spec", "readinessGates"],
+            json!([{"conditionType": "x/a"}, {"conditionType": "x/b"}]),
+        );
+        let open = |it: &mut Object, gate: &str, open: &str| {
+            let mut all = it.array(&["status", "conditions"]).to_vec();
+            all.retain(|it| it["type"] != gate);
+            all.push(json!({"type": gate, "status": open}));
+            it.set(&["status", "conditions"], Value::Array(all));
+        };
+        let missing = |gate: &str| {
+            format!("corresponding condition of pod readiness gate \"{gate}\" does not exist.")
+        };
+        let closed = "the status of pod readiness gate \"x/b\" is not \"True\", but False";
+        let changes: [(&Gates, Option<String>); 4] = [
+            (&[], Some(format!("{}, {}", missing("x/a"), missing("x/b")))),
+            (&[("x/a", "True")], Some(missing("x/b"))),
+            (&[("x/b", "False")], Some(closed.to_owned())),
+            (&[("x/b", "True")], None),
+        ];
+        for (changes, why) in changes {
+            for (gate, status) in changes {
+                open(&mut it, gate, status);
+            }
+            let status = status(&it, &PLACE, NOW).unwrap();
+            it.set(&["status"], status);
+            let ready = find(it.array(&["status", "conditions"]), "type", "Ready").unwrap();
+            assert_eq!(ready["status"], if why.is_some() { "False" } else { "True" });
+            assert_eq!(ready.get("message").and_then(Value::as_str), why.as_deref());
+            assert_eq!(it.condition("ContainersReady"), Some("True"));
         }
     }
 

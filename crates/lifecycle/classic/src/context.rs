@@ -15,7 +15,7 @@ use mainstay_api::{
 };
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{Object, OwnerReference, Resource, known};
+use mainstay_object::{Object, Resource, known};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -70,8 +70,8 @@ pub(crate) struct Caches {
     pub(crate) mutating: Cache<Configuration>,
     /// Pods and Services of catalogs; none if no catalog runs as a pod.
     pub(crate) catalog_pods: Option<Cache<SeenPod>>,
-    pub(crate) catalog_services: Option<Cache<Vec<OwnerReference>>>,
-    pub(crate) catalog_policies: Option<Cache<Vec<OwnerReference>>>,
+    pub(crate) catalog_services: Option<Cache<facts::Needed>>,
+    pub(crate) catalog_policies: Option<Cache<facts::Needed>>,
     pub(crate) conditions: Cache<OperatorCondition>,
     /// Operators are only known to be there.
     pub(crate) operators: Cache<()>,
@@ -202,11 +202,11 @@ impl Caches {
             }),
             catalog_services: runs.then(|| {
                 let selection = all(known::SERVICE).labels(names::SERVICE_SPEC_HASH);
-                Cache::start(cluster, selection, |it| Some(it.owner_references()), stop())
+                Cache::start(cluster, selection, |it| Some(facts::Needed::of(it)), stop())
             }),
             catalog_policies: runs.then(|| {
                 let selection = all(known::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
-                Cache::start(cluster, selection, |it| Some(it.owner_references()), stop())
+                Cache::start(cluster, selection, |it| Some(facts::Needed::of(it)), stop())
             }),
         }
     }

@@ -124,7 +124,9 @@ fn running(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
     for cache in [&caches.catalog_services, &caches.catalog_policies].into_iter().flatten() {
         let it = wires();
         cache.subscribe(move |change| {
-            it.with(|_, queues| sides(change).for_each(|it| of_catalog(queues, change.key, it)));
+            it.with(|_, queues| {
+                sides(change).for_each(|it| of_catalog(queues, change.key, &it.owners));
+            });
         });
     }
     if caches.catalog_pods.is_none() {

@@ -76,6 +76,8 @@ pub(crate) struct PodView {
     pub(crate) ports: Vec<(String, i64)>,
     /// What the pod shall simulate.
     pub(crate) simulate: Option<Arc<str>>,
+    /// Which of its readiness gates are closed, in words.
+    pub(crate) gates: Option<Arc<str>>,
     /// Whether it waits for nodes: the scheduler found none.
     pub(crate) unschedulable: bool,
     /// The annotation `controller.kubernetes.io/pod-deletion-cost`: dearer pods go later.
@@ -143,6 +145,7 @@ impl PodView {
             created: pod.creation_timestamp(),
             ports,
             simulate: pod.annotation(crate::simulate::ANNOTATION).map(Arc::from),
+            gates: crate::simulate::unmet_gates(pod).map(Arc::from),
             unschedulable: scheduled.and_then(|it| it.get("reason")).and_then(Value::as_str)
                 == Some("Unschedulable"),
             deletion_cost: pod

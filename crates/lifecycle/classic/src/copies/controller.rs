@@ -64,6 +64,7 @@ impl Controller {
         if let Some(csv) = original.as_deref() {
             self.tell(key, csv).await?;
         }
+        self.forget_lost(&key.name).await?;
         let namespaces = namespaces(&context.caches);
         let decision = decided(context, key, &namespaces, left.is_none());
         tracing::debug!(%key, tasks = decision.tasks.len(), "copies");
@@ -140,6 +141,19 @@ impl Controller {
         outcome
     }
 
+    /// Removes what was a copy, by its status, and says no more of what: if nobody wants a copy in its
+    /// place, nobody would ever look at it again.
+    async fn forget_lost(&self, name: &str) -> Result<(), Error> {
+        let context = &*self.context;
+        for (at, uid) in lost(context, name) {
+            let options = DeleteOptions::uid(uid);
+            let done =
+                context.cluster.ensure_deleted(CSV, at.namespace(), &at.name, &options).await;
+            done.doing("removing a copy of a version that is gone")?;
+        }
+        Ok(())
+    }
+
     /// Tells of a version that has no copies because they are switched off; once, however often it is
     /// looked at and whoever told it.
     async fn tell(&self, key: &NamespacedName, csv: &facts::Csv) -> Result<(), Error> {
@@ -195,11 +209,7 @@ pub(super) fn decided(
 ) -> Decision {
     let caches = &context.caches;
     let original = original(caches, key);
-    let grouped = original.as_deref().is_some_and(|csv| {
-        let group = csv.membership[0].as_deref().unwrap_or_default();
-        let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
-        group.is_some_and(|it| it.metadata.deletion_timestamp.is_none())
-    });
+    let grouped = original.as_deref().is_some_and(|csv| is_grouped(caches, key, csv));
     decide::decide(&World {
         key,
         original: original.as_deref(),
@@ -210,6 +220,31 @@ pub(super) fn decided(
         namespaces,
         places: &places(caches, key),
     })
+}
+
+/// Copies of this name that lost their mark and that no version wants in their place, with their uids.
+fn lost(context: &Context, name: &str) -> Vec<(NamespacedName, String)> {
+    let caches = &context.caches;
+    let named = caches.csvs.list(None).into_iter().filter(|(key, _)| *key.name == *name);
+    let (copies, originals): (Vec<_>, Vec<_>) = named.partition(|(_, it)| it.is_copy());
+    let wanted = |place: &NamespacedName| {
+        originals.iter().any(|(key, csv)| {
+            let disabled = decide::targets(csv) == Targets::All
+                && is_disabled(caches)
+                && !context.protected.contains(&*place.namespace);
+            let member = !csv.deleting && !disabled && is_grouped(caches, key, csv);
+            member && decide::targets(csv).contain(&place.namespace)
+        })
+    };
+    let orphans = copies.into_iter().filter(|(key, it)| !it.deleting && !wanted(key));
+    orphans.map(|(key, it)| (key, it.uid.clone())).collect()
+}
+
+/// Whether the group that a version is a member of exists.
+fn is_grouped(caches: &Caches, key: &NamespacedName, csv: &facts::Csv) -> bool {
+    let group = csv.membership[0].as_deref().unwrap_or_default();
+    let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
+    group.is_some_and(|it| it.metadata.deletion_timestamp.is_none())
 }
 
 /// What has the name of a version in other namespaces.

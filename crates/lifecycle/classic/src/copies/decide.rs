@@ -276,6 +276,7 @@ mod tests {
         decision.tasks.iter().map(|(at, it)| (&**at, word(it))).collect()
     }
 
+    // ids: C34
     #[test]
     fn every_target_but_the_home_has_a_copy() {
         let all = done(Some(&version(Some(""))), &[], false);
@@ -286,6 +287,7 @@ mod tests {
         assert_eq!(names(&done(Some(&version(None)), &[], false)), []);
     }
 
+    // ids: C34
     #[test]
     fn a_true_copy_is_left_alone_and_what_differs_is_written() {
         let other = Content { body: 9, status: 9 };
@@ -293,10 +295,14 @@ mod tests {
             ("a", place(Whose::Ours, GOOD)),
             ("b", place(Whose::Ours, Content { status: 9, ..GOOD })),
             ("c", place(Whose::Nobodys, other)),
+            // Its own place has the original, whatever it looks like.
+            ("home", place(Whose::Nobodys, other)),
         ];
         let found = done(Some(&version(Some(""))), &there, false);
         assert_eq!(names(&found), [("b", "status"), ("c", "repair")]);
         assert!(!found.is_incomplete());
+        let edited = [("a", place(Whose::Ours, Content { body: 9, ..GOOD }))];
+        assert_eq!(names(&done(Some(&version(Some("a"))), &edited, false)), [("a", "body")]);
     }
 
     #[test]

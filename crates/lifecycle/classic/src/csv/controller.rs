@@ -7,7 +7,7 @@ use super::requirements::Observed;
 use super::serving::apply::{Extent, Refusal, Work};
 use super::serving::{asked, check};
 use super::status::Move;
-use super::{deployment, observe, reach};
+use super::{deployment, observe, reach, serving};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
@@ -53,8 +53,12 @@ impl Controller {
 
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
-        if context.caches.csvs.get(key).is_none_or(|it| it.is_copy()) {
+        let known = context.caches.csvs.get(key);
+        if known.as_ref().is_none_or(|it| it.is_copy()) {
             self.held.forget(key);
+            if known.is_none() {
+                reach::collect(context, key).await?;
+            }
             return Ok(Action::Done);
         }
         // The version itself is read anew: its spec is not cached, and a decision on its present
@@ -284,6 +288,7 @@ impl Controller {
                 Err(error) => return self.refused(live, csv, Refusal::Api(error)).await,
             }
         }
+        serving::legacy::remove(&self.context, csv).await?;
         if let Some(why) = asked::no_conversion(csv, &seen.crds) {
             let message = format!("install strategy failed: {why}");
             return self.write(live, csv, failed(CsvReason::ComponentFailed, message)).await;

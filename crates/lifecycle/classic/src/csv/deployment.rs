@@ -223,6 +223,9 @@ fn override_affinity(spec: &mut Map<String, Value>, affinity: &Value) {
 }
 
 #[cfg(test)]
+mod overrides;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -50,51 +50,62 @@ impl Unhealthy {
 
 /// Checks the Deployments in the order of the version's list. `annotations` are those of the
 /// version, which every pod must carry.
+///
+/// One that is another than the version wants is told before one that is not ready: what it waits for
+/// may be what was mended since.
 pub(crate) fn check<'a>(
     expected: &[Expected],
     annotations: &BTreeMap<String, String>,
     find: impl Fn(&str) -> Option<&'a facts::Deployment>,
 ) -> Result<(), Unhealthy> {
     for wanted in expected {
+        find(&wanted.name).map_or(Ok(()), |found| current(wanted, annotations, found))?;
+    }
+    for wanted in expected {
         let name = &wanted.name;
         let Some(found) = find(name) else {
             return Err(Unhealthy::Missing(format!("missing deployment with name={name}")));
         };
         ready(name, found)?;
-        if !annotations.is_empty() && found.template_annotations.is_empty() {
-            return Err(Unhealthy::Outdated("no annotations found on deployment".to_owned()));
-        }
-        for (key, value) in annotations {
-            match found.template_annotations.get(key) {
-                None => {
-                    return Err(Unhealthy::Outdated(format!(
-                        "annotations on deployment does not contain expected key: {key}"
-                    )));
-                }
-                Some(actual) if actual != value => {
-                    return Err(Unhealthy::Outdated(format!(
-                        "unexpected annotation on deployment. Expected {key}:{value}, found {key}:{actual}"
-                    )));
-                }
-                Some(_) => {}
-            }
-        }
-        match &found.spec_hash {
+    }
+    Ok(())
+}
+
+/// Whether a Deployment is the one that its version wants now.
+fn current(
+    wanted: &Expected,
+    annotations: &BTreeMap<String, String>,
+    found: &facts::Deployment,
+) -> Result<(), Unhealthy> {
+    let name = &wanted.name;
+    if !annotations.is_empty() && found.template_annotations.is_empty() {
+        return Err(Unhealthy::Outdated("no annotations found on deployment".to_owned()));
+    }
+    for (key, value) in annotations {
+        match found.template_annotations.get(key) {
             None => {
                 return Err(Unhealthy::Outdated(format!(
-                    "deployment {name} doesn't have a spec hash, update it"
+                    "annotations on deployment does not contain expected key: {key}"
                 )));
             }
-            Some(hash) if *hash != wanted.spec_hash => {
+            Some(actual) if actual != value => {
                 return Err(Unhealthy::Outdated(format!(
-                    "deployment changed old hash={hash}, new hash={}",
-                    wanted.spec_hash
+                    "unexpected annotation on deployment. Expected {key}:{value}, found {key}:{actual}"
                 )));
             }
             Some(_) => {}
         }
     }
-    Ok(())
+    match &found.spec_hash {
+        None => Err(Unhealthy::Outdated(format!(
+            "deployment {name} doesn't have a spec hash, update it"
+        ))),
+        Some(hash) if *hash != wanted.spec_hash => Err(Unhealthy::Outdated(format!(
+            "deployment changed old hash={hash}, new hash={}",
+            wanted.spec_hash
+        ))),
+        Some(_) => Ok(()),
+    }
 }
 
 fn ready(name: &str, found: &facts::Deployment) -> Result<(), Unhealthy> {
@@ -193,6 +204,13 @@ mod tests {
             ),
             (
                 with(&|it| it.spec_hash = Some("other".into())),
+                Err(Unhealthy::Outdated("deployment changed old hash=other, new hash=h".into())),
+            ),
+            (
+                with(&|it| {
+                    it.spec_hash = Some("other".into());
+                    it.progressing = Some("ProgressDeadlineExceeded".into());
+                }),
                 Err(Unhealthy::Outdated("deployment changed old hash=other, new hash=h".into())),
             ),
             (

@@ -1,5 +1,6 @@
 //! `ClusterServiceVersions`: from a description to a running operator.
 
+mod chain;
 pub(crate) mod controller;
 pub(crate) mod deployment;
 pub(crate) mod health;
@@ -9,4 +10,6 @@ pub(crate) mod phase;
 pub(crate) mod reach;
 pub(crate) mod requirements;
 pub(crate) mod serving;
+#[cfg(test)]
+mod stage;
 pub(crate) mod status;

@@ -4,6 +4,7 @@
 //! group, which install modes, which APIs), then the phase. It never writes; the controller carries
 //! out the decision and asks again when the answer to its write arrives through the caches.
 
+use super::chain::{being_replaced, owner_conflict, predecessor, replaced_by, replacing};
 use super::health::{self, Expected, Unhealthy};
 use super::requirements::{self, Observed};
 use super::serving::{asked, check};
@@ -16,7 +17,7 @@ use mainstay_api::{
     ClusterServiceVersion, ClusterServiceVersionStatus, CsvPhase, CsvReason, OperatorGroup,
     RequirementState, RequirementStatus, Time, UpgradeStrategy, names,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,7 +183,7 @@ fn phase(world: &World<'_>, group: &OperatorGroup) -> Decision {
     let status = &csv.status;
     match status.phase {
         CsvPhase::Pending => pending(world),
-        CsvPhase::InstallReady => match unsupported(csv) {
+        CsvPhase::InstallReady => match unsupported(world) {
             Some(step) => Decision::Move(step),
             None => Decision::Install(installed()),
         },
@@ -199,12 +200,16 @@ fn phase(world: &World<'_>, group: &OperatorGroup) -> Decision {
     }
 }
 
-/// A strategy that is not known.
-fn unsupported(csv: &ClusterServiceVersion) -> Option<Move> {
-    (csv.spec.install.strategy != STRATEGY).then(|| {
-        let message = "install strategy invalid: unrecognized install strategy";
-        Move::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message)
-    })
+/// A strategy that is not known, or whose permissions are none.
+fn unsupported(world: &World<'_>) -> Option<Move> {
+    let why = if world.csv.spec.install.strategy == STRATEGY {
+        requirements::invalid_rule(world.csv, world.seen)
+            .map(|why| format!("rule invalid: {why}"))?
+    } else {
+        "unrecognized install strategy".to_owned()
+    };
+    let message = format!("install strategy invalid: {why}");
+    Some(Move::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message))
 }
 
 /// Webhooks that are not installed, and conversions that are not made.
@@ -218,17 +223,6 @@ fn refused_webhooks(world: &World<'_>) -> Option<Move> {
     Some(Move::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
 }
 
-/// The name of a version that replaces this one; the first by name if there are several.
-fn replaced_by<'a>(world: &'a World<'_>) -> Option<(&'a String, &'a Arc<facts::Csv>)> {
-    let own = &world.csv.metadata.name;
-    world.seen.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
-}
-
-/// The version that this one replaces, if it is there.
-fn predecessor<'a>(world: &'a World<'_>) -> Option<&'a Arc<facts::Csv>> {
-    world.seen.peers.get(&world.csv.spec.replaces)
-}
-
 fn pending(world: &World<'_>) -> Decision {
     let csv = world.csv;
     if let Some(why) = &world.seen.gate {
@@ -239,7 +233,7 @@ fn pending(world: &World<'_>) -> Decision {
         );
         return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
     }
-    if let Some(step) = unsupported(csv) {
+    if let Some(step) = unsupported(world) {
         return Decision::Move(step);
     }
     let (met, found) = requirements::check(csv, world.seen);
@@ -283,57 +277,11 @@ fn pending(world: &World<'_>) -> Decision {
     )
 }
 
-fn being_replaced(name: &str) -> Move {
-    let message = format!("being replaced by csv: {name}");
-    Move::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
-}
-
 /// Whether nothing but accounts is missing or not as it should be.
 fn only_accounts(found: &[RequirementStatus]) -> bool {
     let good = [RequirementState::Present, RequirementState::Satisfied];
     let mut unmet = found.iter().filter(|it| !good.contains(&it.status));
     unmet.all(|it| it.kind == "ServiceAccount")
-}
-
-fn owner_conflict(world: &World<'_>) -> Option<Move> {
-    let csv = world.csv;
-    let chain = chain(world);
-    let owned = &csv.spec.custom_resource_definitions.owned;
-    let conflict = world
-        .seen
-        .peers
-        .iter()
-        .filter(|(name, _)| !chain.contains(name.as_str()))
-        .any(|(_, peer)| owned.iter().any(|crd| peer.owned_crds.contains(&crd.name)));
-    let message = if conflict {
-        "conflicting CRD owner in namespace"
-    } else if check::conflict(&world.seen.serving) {
-        "unable to adopt APIService"
-    } else {
-        return None;
-    };
-    Some(Move::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
-}
-
-/// Every version that replaces this one or is replaced by it, directly or not.
-fn chain<'a>(world: &'a World<'_>) -> BTreeSet<&'a str> {
-    let peers = &world.seen.peers;
-    let mut all: BTreeSet<&str> = [world.csv.metadata.name.as_str()].into();
-    let mut newest = world.csv.metadata.name.as_str();
-    while let Some((name, _)) = peers.iter().find(|(_, peer)| peer.replaces == newest) {
-        if !all.insert(name) {
-            break;
-        }
-        newest = name;
-    }
-    let mut oldest = world.csv.spec.replaces.as_str();
-    while let Some(peer) = peers.get(oldest) {
-        if !all.insert(oldest) {
-            break;
-        }
-        oldest = &peer.replaces;
-    }
-    all
 }
 
 fn check_deployments(world: &World<'_>) -> Result<(), Unhealthy> {
@@ -413,7 +361,7 @@ fn succeeded(world: &World<'_>) -> Decision {
     if let Some((name, _)) = replaced_by(world) {
         return Decision::Move(being_replaced(name));
     }
-    if let Some(step) = unsupported(world.csv).or_else(|| refused_webhooks(world)) {
+    if let Some(step) = unsupported(world).or_else(|| refused_webhooks(world)) {
         return Decision::Move(step);
     }
     let serving = &world.seen.serving;
@@ -471,7 +419,7 @@ fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
             format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {name}"),
         ));
     }
-    if let Some(step) = unsupported(csv) {
+    if let Some(step) = unsupported(world) {
         return if step.is_done(status) { Decision::Rest } else { Decision::Move(step) };
     }
     let again = |message: &str| {
@@ -572,38 +520,6 @@ fn installed() -> Move {
         CsvReason::InstallSuccessful,
         "waiting for install components to report healthy",
     )
-}
-
-fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {
-    // Only the oldest version of a chain goes: others still hold the chain together.
-    if predecessor(world).is_some() {
-        return Decision::Rest;
-    }
-    let Some((mut name, mut next)) = replaced_by(world) else {
-        // The successor was deleted: this one is the operator again.
-        return Decision::Move(Move::to(
-            CsvPhase::Pending,
-            CsvReason::RequirementsUnknown,
-            "requirements not yet checked",
-        ));
-    };
-    if group.spec.upgrade_strategy == UpgradeStrategy::FailForward {
-        let mut visited = BTreeSet::new();
-        while visited.insert(name)
-            && let Some((newer, peer)) =
-                world.seen.peers.iter().find(|(_, peer)| peer.replaces == **name)
-        {
-            (name, next) = (newer, peer);
-        }
-    }
-    if next.phase == CsvPhase::Succeeded {
-        return Decision::Move(Move::to(
-            CsvPhase::Deleting,
-            CsvReason::Replaced,
-            "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
-        ));
-    }
-    Decision::Rest
 }
 
 #[cfg(test)]

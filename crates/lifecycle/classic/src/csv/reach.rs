@@ -49,7 +49,7 @@ pub(crate) async fn ensure(
             copy(context, live, csv, namespace).await?;
         }
     }
-    for (resource, key) in copies(&context.caches, csv) {
+    for (resource, key) in copies(&context.caches, &csv.metadata.namespace, &csv.metadata.name) {
         if !namespaces.iter().any(|it| **it == *key.namespace) {
             remove(context, &resource, &key).await?;
         }
@@ -57,15 +57,9 @@ pub(crate) async fn ensure(
     Ok(())
 }
 
-/// Removes every copy and everything cluster-scoped that belongs to a version. Returns whether
-/// nothing of it is left in the caches, so that the version may go.
-pub(crate) async fn clean_up(
-    context: &Context,
-    csv: &ClusterServiceVersion,
-) -> Result<bool, Error> {
-    let caches = &context.caches;
-    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
-    let mut left = copies(caches, csv);
+/// The copies and cluster-scoped roles and bindings that labels give to a version.
+fn left(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
+    let mut left = copies(caches, namespace, name);
     for (key, it) in caches.cluster_bindings.list(None) {
         if is_owner(&it.labels, namespace, name) {
             left.push((known::CLUSTER_ROLE_BINDING, key));
@@ -76,6 +70,37 @@ pub(crate) async fn clean_up(
             left.push((known::CLUSTER_ROLE, key));
         }
     }
+    left
+}
+
+/// Removes what labels give to a version that does not exist, such as one whose finalizer somebody
+/// took away.
+pub(crate) async fn collect(context: &Context, key: &NamespacedName) -> Result<(), Error> {
+    let mut orphans = left(&context.caches, &key.namespace, &key.name);
+    orphans.extend(serving::remove::left(&context.caches, &key.namespace, &key.name));
+    if orphans.is_empty() {
+        return Ok(());
+    }
+    // The cache of versions may lag behind those of what belongs to them.
+    let version = &resources::CLUSTER_SERVICE_VERSION;
+    let found = context.cluster.find(version, key.namespace(), &key.name).await;
+    if found.doing("looking for a version")?.is_some() {
+        return Ok(());
+    }
+    for (resource, key) in &orphans {
+        remove(context, resource, key).await?;
+    }
+    Ok(())
+}
+
+/// Removes every copy and everything cluster-scoped that belongs to a version. Returns whether
+/// nothing of it is left in the caches, so that the version may go.
+pub(crate) async fn clean_up(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+) -> Result<bool, Error> {
+    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
+    let left = left(&context.caches, namespace, name);
     for (resource, key) in &left {
         remove(context, resource, key).await?;
     }
@@ -128,10 +153,10 @@ async fn remove(context: &Context, resource: &Resource, key: &NamespacedName) ->
 }
 
 /// Roles and bindings in other namespaces that were copied for a version.
-fn copies(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<(Resource, NamespacedName)> {
+fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
     let is_copy = |key: &NamespacedName, labels: &BTreeMap<String, String>| {
-        labels.get(names::COPIED_FROM) == Some(&csv.metadata.namespace)
-            && is_owner(labels, &key.namespace, &csv.metadata.name)
+        labels.get(names::COPIED_FROM).map(String::as_str) == Some(from)
+            && is_owner(labels, &key.namespace, name)
     };
     let mut out = Vec::new();
     for (key, it) in caches.bindings.list(None) {
@@ -346,6 +371,7 @@ pub(crate) async fn ensure_usable(
             ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
         }
     }
+    let mut given: BTreeMap<String, String> = BTreeMap::new();
     for it in &csv.spec.api_service_definitions.owned {
         let service = asked::api_service(&it.group, &it.version);
         let Some(facts) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
@@ -367,9 +393,11 @@ pub(crate) async fn ensure_usable(
             // The original's names leave out the group: another one may have the name already.
             let mut name = format!("{}-{}-{suffix}", it.name, it.version);
             let taken = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
-            if taken.is_some_and(|it| it.owners.iter().any(|it| it.name != service)) {
+            let of_others = taken.is_some_and(|it| it.owners.iter().any(|it| it.name != service));
+            if of_others || given.get(&name).is_some_and(|it| *it != service) {
                 name = format!("{}.{}-{}-{suffix}", it.name, it.group, it.version);
             }
+            given.insert(name.clone(), service.clone());
             ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
         }
     }

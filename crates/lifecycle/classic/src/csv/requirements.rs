@@ -9,6 +9,7 @@ use mainstay_api::{
     RequirementStatus,
 };
 use mainstay_object::{NamespacedName, OwnerReference};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -322,6 +323,31 @@ fn account(
     }
 }
 
+/// Why a rule of a version's permissions is none; only those are looked at whose account is there for
+/// the version, as the original does it.
+pub(crate) fn invalid_rule(csv: &ClusterServiceVersion, seen: &Observed) -> Option<&'static str> {
+    let details = &csv.spec.install.spec;
+    let all = details.permissions.iter().chain(&details.cluster_permissions);
+    let usable = all.filter(|it| {
+        let account = seen.accounts.get(&it.service_account_name);
+        account.is_some_and(|account| !foreign(&account.owners, csv))
+    });
+    usable.flat_map(|it| &it.rules).find_map(|rule| {
+        let has = |field: &str| {
+            rule.get(field).and_then(Value::as_array).is_some_and(|all| !all.is_empty())
+        };
+        if !has("verbs") {
+            Some("policy rule must have at least one verb")
+        } else if has("nonResourceURLs")
+            && ["apiGroups", "resources", "resourceNames"].into_iter().any(has)
+        {
+            Some("rule cannot apply to both regular resources and non-resource URLs")
+        } else {
+            None
+        }
+    })
+}
+
 /// Whether versions own it, and this one is not among them.
 pub(crate) fn foreign(owners: &[OwnerReference], csv: &ClusterServiceVersion) -> bool {
     let mut versions = owners.iter().filter(|it| it.kind == csv.kind).peekable();
@@ -374,203 +400,4 @@ fn covers_url(rule: &Rule, verb: &str, url: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use mainstay_object::Object;
-    use serde_json::{Value, json};
-
-    fn csv(spec: Value) -> ClusterServiceVersion {
-        let mut object = Object::from_value(json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": "a.v2", "namespace": "ns", "uid": "me"},
-        }))
-        .unwrap();
-        object.set(&["spec"], spec);
-        ClusterServiceVersion::from_object(&object).unwrap()
-    }
-
-    fn rule(value: Value) -> Rule {
-        serde_json::from_value(value).unwrap()
-    }
-
-    fn crd(alongside: &[&str]) -> Arc<Crd> {
-        Arc::new(Crd {
-            uid: "crd".into(),
-            versions: vec![("v1".into(), true), ("v0".into(), false)],
-            established: true,
-            alongside: alongside.iter().map(|name| NamespacedName::new("ns", *name)).collect(),
-            ..Crd::default()
-        })
-    }
-
-    fn first(csv: &ClusterServiceVersion, seen: &Observed) -> (bool, String, String) {
-        let (met, list) = check(csv, seen);
-        (met, list[0].status.to_string(), list[0].message.clone())
-    }
-
-    #[test]
-    fn the_server_must_be_at_least_as_new_as_asked_for() {
-        let new = || Some("v1.35.0+simulated.answers".to_owned());
-        for (wanted, server, met, message) in [
-            (
-                "1.20.0",
-                new(),
-                true,
-                "CSV minKubeVersion (1.20.0) less than server version (v1.35.0+simulated.answers)",
-            ),
-            (
-                "9.0.0",
-                new(),
-                false,
-                "CSV version requirement not met: minKubeVersion (9.0.0) > server version (1.35.0+simulated.answers)",
-            ),
-            ("1.x", new(), false, "CSV version parsing error"),
-            ("1.20.0", None, false, "Server version discovery error"),
-            ("1.20.0", Some("main".to_owned()), false, "Server version parsing error"),
-        ] {
-            let seen = Observed { server_version: server, ..Observed::default() };
-            let (is, _, said) = first(&csv(json!({"minKubeVersion": wanted})), &seen);
-            assert_eq!((is, said.as_str()), (met, message));
-        }
-    }
-
-    #[test]
-    fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
-        let one = |version: &str| {
-            csv(json!({"replaces": "a.v1", "customresourcedefinitions": {
-                "owned": [{"name": "as.x", "version": version, "kind": "A"}],
-            }}))
-        };
-        let peer = |name: &str| (name.to_owned(), Arc::new(Csv::default()));
-        let seen = |crd: Option<Arc<Crd>>| Observed {
-            crds: crd.into_iter().map(|it| ("as.x".to_owned(), it)).collect(),
-            peers: [peer("a.v1"), peer("b.v1")].into(),
-            ..Observed::default()
-        };
-        let mut pending = (*crd(&[])).clone();
-        pending.established = false;
-        for (version, crd, status, message) in [
-            ("v1", None, "NotPresent", "CRD is not present"),
-            ("v0", Some(crd(&[])), "NotPresent", "CRD version not served"),
-            (
-                "v1",
-                Some(Arc::new(pending)),
-                "PresentNotAvailable",
-                "CRD is present but the Established condition is False (not available)",
-            ),
-            ("v1", Some(crd(&[])), "Present", "CRD is present and Established condition is true"),
-            (
-                "v1",
-                Some(crd(&["a.v1"])),
-                "PresentNotSatisfied",
-                "CRD installed alongside other CSV(s): a.v1",
-            ),
-            (
-                "v1",
-                Some(crd(&["a.v1", "a.v2"])),
-                "Present",
-                "CRD is present and Established condition is true",
-            ),
-            (
-                "v1",
-                Some(crd(&["b.v1"])),
-                "Present",
-                "CRD is present and Established condition is true",
-            ),
-        ] {
-            let (met, is, said) = first(&one(version), &seen(crd));
-            assert_eq!((is.as_str(), said.as_str()), (status, message));
-            assert_eq!(met, status == "Present");
-        }
-    }
-
-    #[test]
-    fn an_account_must_exist_belong_here_and_have_the_rights() {
-        let wanted =
-            json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]});
-        let one = csv(json!({"install": {"strategy": "deployment", "spec": {"permissions": [
-            {"serviceAccountName": "sa", "rules": [wanted]},
-        ]}}}));
-        let owner = |uid: &str| OwnerReference {
-            api_version: "operators.coreos.com/v1alpha1".into(),
-            kind: "ClusterServiceVersion".into(),
-            name: "x".into(),
-            uid: uid.into(),
-            controller: None,
-            block_owner_deletion: None,
-        };
-        let seen = |owners: Option<Vec<OwnerReference>>, rules: Vec<Rule>| Observed {
-            accounts: owners
-                .map(|owners| ("sa".to_owned(), Arc::new(Account { owners, ..Account::default() })))
-                .into_iter()
-                .collect(),
-            grants: [("sa".to_owned(), Grants { namespaced: rules, ..Grants::default() })].into(),
-            ..Observed::default()
-        };
-        let all = || vec![rule(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}))];
-        for (seen, status, message) in [
-            (seen(None, all()), "NotPresent", "Service account does not exist"),
-            (
-                seen(Some(vec![owner("other")]), all()),
-                "PresentNotSatisfied",
-                "Service account is owned by another ClusterServiceVersion",
-            ),
-            (seen(Some(vec![owner("other"), owner("me")]), all()), "Present", ""),
-            (
-                seen(Some(vec![]), vec![]),
-                "PresentNotSatisfied",
-                "Policy rule not satisfied for service account",
-            ),
-        ] {
-            let (_, is, said) = first(&one, &seen);
-            assert_eq!((is.as_str(), said.as_str()), (status, message));
-        }
-        let (_, list) = check(&one, &seen(Some(vec![]), all()));
-        assert_eq!(
-            list[0].dependents[0].message,
-            r#"namespaced rule:{"verbs":["get","list"],"apiGroups":[""],"resources":["configmaps"]}"#
-        );
-    }
-
-    #[test]
-    fn untouched_generated_roles_are_not_listed() {
-        let wanted = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
-        let one = csv(json!({"install": {"strategy": "deployment", "spec": {"permissions": [
-            {"serviceAccountName": "sa", "rules": wanted},
-        ]}}}));
-        let generated = [hash::rules(&wanted)].into();
-        let seen = Observed {
-            accounts: [("sa".to_owned(), Arc::new(Account::default()))].into(),
-            grants: [("sa".to_owned(), Grants { generated, ..Grants::default() })].into(),
-            ..Observed::default()
-        };
-        assert_eq!(check(&one, &seen), (true, Vec::new()));
-    }
-
-    #[test]
-    fn rights_are_compared_one_by_one() {
-        let granted = [
-            rule(json!({"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get"]})),
-            rule(
-                json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"], "resourceNames": ["a"]}),
-            ),
-            rule(json!({"nonResourceURLs": ["/metrics/*"], "verbs": ["get"]})),
-        ];
-        for (wanted, yes) in [
-            (json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}), true),
-            (json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}), false),
-            (json!({"apiGroups": [""], "resources": ["pods/scale"], "verbs": ["get"]}), true),
-            (json!({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}), false),
-            (json!({"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}), false),
-            (json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}), false),
-            (
-                json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"], "resourceNames": ["a"]}),
-                true,
-            ),
-            (json!({"nonResourceURLs": ["/metrics/x"], "verbs": ["get"]}), true),
-            (json!({"nonResourceURLs": ["/other"], "verbs": ["get"]}), false),
-        ] {
-            assert_eq!(allows(&granted, &rule(wanted.clone())), yes, "{wanted}");
-        }
-    }
-}
+mod tests;

@@ -103,6 +103,100 @@ mod tests {
         }
     }
 
+    // ids: C33
+    #[test]
+    fn groups_intersect_where_they_target_the_same_with_their_own_namespaces() {
+        for (a, b, wanted) in vec![
+            (group("a", &[], ""), group("b", &[], ""), false),
+            (group("a", &[], ""), group("b", &[""], ""), false),
+            (group("a", &[], ""), group("b", &["a"], ""), false),
+            (group("a", &["a"], ""), group("b", &["b"], ""), false),
+            (group("a", &["x"], ""), group("b", &["y"], ""), false),
+            (group("a", &["x"], ""), group("b", &["x"], ""), true),
+            (group("a", &["x", "y"], ""), group("b", &["y", "z"], ""), true),
+            (group("a", &["x", "y"], ""), group("b", &["z", "w"], ""), false),
+            (group("a", &["x"], ""), group("b", &["a"], ""), true),
+            (group("a", &["b"], ""), group("b", &["y"], ""), true),
+            (group("a", &["a"], ""), group("a", &["x"], ""), true),
+            (group("a", &[""], ""), group("b", &["b"], ""), true),
+            (group("a", &[""], ""), group("b", &["b", "c", "d"], ""), true),
+            (group("a", &[""], ""), group("b", &[""], ""), true),
+            (group("a", &["x", ""], ""), group("b", &["y"], ""), true),
+        ] {
+            let case = format!("{:?} {:?}", a.status.namespaces, b.status.namespaces);
+            assert_eq!(intersect(&a, &b), wanted, "{case}");
+            assert_eq!(intersect(&b, &a), wanted, "{case}, the other way");
+        }
+    }
+
+    /// APIs, what the group has, the others, and what comes of it.
+    type Row = (&'static str, &'static str, Vec<OperatorGroup>, Outcome);
+
+    // ids: C33
+    #[test]
+    fn what_comes_of_apis_depends_on_all_groups_that_intersect() {
+        let set = |text: &str| -> ApiSet { provided(&group("x", &["x"], text)) };
+        let (near, far) = (|apis| group("b", &["a"], apis), |apis| group("c", &["c"], apis));
+        let all = |apis| group("d", &[""], apis);
+        let rows: Vec<Row> = vec![
+            // Nobody else.
+            ("", "", vec![], Outcome::Fine),
+            ("", "A.v1.g", vec![], Outcome::Fine),
+            ("A.v1.g", "", vec![], Outcome::Add),
+            ("A.v1.g", "A.v1.g", vec![], Outcome::Fine),
+            ("A.v1.g", "A.v1.g,B.v1.g", vec![], Outcome::Fine),
+            ("A.v1.g,B.v1.g", "A.v1.g", vec![], Outcome::Add),
+            // Others with other APIs.
+            ("A.v1.g", "", vec![near("B.v1.g")], Outcome::Add),
+            ("A.v1.g", "A.v1.g", vec![near("B.v1.g"), all("C.v1.g")], Outcome::Fine),
+            ("A.v1.g", "", vec![near("A.v2.g")], Outcome::Add),
+            ("A.v1.g", "", vec![near("A.v1.h")], Outcome::Add),
+            // Others with the same, who do not intersect.
+            ("A.v1.g", "", vec![far("A.v1.g")], Outcome::Add),
+            ("A.v1.g", "A.v1.g", vec![far("A.v1.g")], Outcome::Fine),
+            ("A.v1.g", "", vec![group("e", &[], "A.v1.g")], Outcome::Add),
+            // Others with the same, who do.
+            ("A.v1.g", "", vec![near("A.v1.g")], Outcome::Conflict),
+            ("A.v1.g", "", vec![all("A.v1.g")], Outcome::Conflict),
+            ("A.v1.g", "B.v1.g", vec![near("A.v1.g")], Outcome::Conflict),
+            ("A.v1.g,B.v1.g", "A.v1.g", vec![near("B.v1.g")], Outcome::Conflict),
+            ("A.v1.g,B.v1.g", "A.v1.g", vec![near("A.v1.g")], Outcome::Conflict),
+            ("A.v1.g", "", vec![far("A.v1.g"), near("A.v1.g")], Outcome::Conflict),
+            ("A.v1.g,B.v1.g", "", vec![near("C.v1.g"), all("B.v1.g,D.v1.g")], Outcome::Conflict),
+            ("A.v1.g", "A.v1.g", vec![near("A.v1.g")], Outcome::Remove),
+            ("A.v1.g", "A.v1.g", vec![all("A.v1.g")], Outcome::Remove),
+            ("A.v1.g", "A.v1.g,B.v1.g", vec![near("A.v1.g")], Outcome::Remove),
+            ("A.v1.g,B.v1.g", "A.v1.g,B.v1.g", vec![near("B.v1.g")], Outcome::Remove),
+            ("A.v1.g", "A.v1.g", vec![far("A.v1.g"), near("B.v1.g")], Outcome::Fine),
+            // Whoever provides nothing is in nobody's way.
+            ("", "", vec![near("A.v1.g")], Outcome::Fine),
+            ("", "A.v1.g", vec![near("A.v1.g")], Outcome::Fine),
+        ];
+        for (apis, own, others, wanted) in rows {
+            let mine = group("a", &["a"], own);
+            let found = reconcile(&set(apis), &mine, &others);
+            assert_eq!(found, wanted, "{apis:?} {own:?} {others:?}");
+        }
+    }
+
+    // ids: C33
+    #[test]
+    fn entries_are_kind_version_and_group_and_what_is_something_else_is_left_out() {
+        for (given, wanted) in [
+            ("", ""),
+            (",", ""),
+            ("A", ""),
+            ("A.v1", ""),
+            ("A.v1.g", "A.v1.g"),
+            ("A.v1.g.example.com", "A.v1.g.example.com"),
+            ("B.v1.g,A.v1.g", "A.v1.g,B.v1.g"),
+            ("A.v1.g,A.v1.g", "A.v1.g"),
+            ("A.v1.g,nonsense,B.v1.g", "A.v1.g,B.v1.g"),
+        ] {
+            assert_eq!(text(&provided(&group("a", &["a"], given))), wanted, "{given:?}");
+        }
+    }
+
     #[test]
     fn the_annotation_is_sorted_and_reads_back() {
         let given = group("a", &["a"], "B.v1.g,A.v1.g,nonsense");

@@ -112,10 +112,14 @@ impl Controller {
         for (suffix, _) in roles::VERBS {
             let key = NamespacedName::cluster(roles::name(group, suffix));
             let present = self.0.caches.cluster_roles.get(&key);
-            if present.is_some_and(|it| it.aggregation == roles::aggregation(&apis, suffix)) {
+            let role = roles::role(group, suffix, &apis);
+            let labelled = |it: &facts::Role| {
+                role.labels().all(|(key, value)| it.labels.get(key).is_some_and(|it| it == value))
+            };
+            let aggregates = |it: &facts::Role| it.aggregation == roles::aggregation(&apis, suffix);
+            if present.is_some_and(|it| aggregates(&it) && labelled(&it)) {
                 continue;
             }
-            let role = roles::role(group, suffix, &apis);
             self.0
                 .cluster
                 .ensure(&known::CLUSTER_ROLE, &role)

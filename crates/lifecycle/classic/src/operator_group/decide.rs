@@ -118,6 +118,7 @@ mod tests {
         World { group, groups: 1, targets: vec!["ns".into()], account: None, now: time(5) }
     }
 
+    // ids: C30
     #[test]
     fn the_status_follows_the_spec_and_settles() {
         let mut group = OperatorGroup::new("ns", "og");
@@ -134,6 +135,7 @@ mod tests {
         assert_eq!(status(&world(&group)), first);
     }
 
+    // ids: C30
     #[test]
     fn a_missing_account_keeps_the_group_from_managing() {
         let mut group = OperatorGroup::new("ns", "og");
@@ -150,6 +152,7 @@ mod tests {
         assert_eq!((with.namespaces, with.service_account_ref), (vec!["ns".to_owned()], account));
     }
 
+    // ids: C29
     #[test]
     fn apis_that_nobody_provides_are_pruned_unless_a_version_is_arriving() {
         let mut group = OperatorGroup::new("ns", "og");

@@ -316,3 +316,59 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
             .any(|it| it.to_value()["spec"]["containers"][0]["image"] == "registry.invalid/c:2")
     );
 }
+
+// ids: K15 E049
+#[tokio::test]
+async fn what_a_catalog_needs_is_put_right_when_somebody_changes_it() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.pause().await;
+    world.pods.mode = CatalogMode::Pods;
+    world.resume().await;
+    // Services have no dots in their names; what has an address needs nothing else.
+    let image = "sourceType: grpc, image: 'registry.invalid/c:1'";
+    let both = "sourceType: grpc, image: 'registry.invalid/c:1', address: '127.0.0.1:1'";
+    for (name, spec) in [("both", both), ("far", image), ("far.away", image)] {
+        world
+            .cluster
+            .apply_yaml(&format!(
+                "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {{name: {name}, namespace: team}}
+spec: {{{spec}}}
+"
+            ))
+            .await;
+    }
+    let team = Some("team");
+    for name in ["far", "far-away"] {
+        world.cluster.wait_for(&known::SERVICE, team, name, |_| true).await;
+    }
+    let pods = Selection::all(known::POD).namespace("team");
+    let pods = world.cluster.wait_for_all(pods, |all| all.len() == 2).await;
+    let named: Vec<_> = pods.iter().map(|it| it.label("olm.catalogSource")).collect();
+    assert_eq!(named, [Some("far"), Some("far.away")]);
+    let cluster = world.cluster.cluster();
+    let (policy, service) = (known::NETWORK_POLICY, known::SERVICE);
+    for (resource, name, spec) in [
+        (&policy, "far-grpc-server", json!({"ingress": null})),
+        (&policy, "far-grpc-server", json!({"egress": [{}]})),
+        (&policy, "far-unpack-bundles", json!({"ingress": [{}]})),
+        (&policy, "far-unpack-bundles", json!({"egress": null, "policyTypes": ["Ingress"]})),
+        (&service, "far", json!({"ports": [{"name": "grpc", "port": 1, "targetPort": 1}]})),
+        (&service, "far", json!({"selector": {"olm.catalogSource": "x"}})),
+    ] {
+        let wanted = cluster.get(resource, team, name).await.unwrap();
+        let wanted = wanted.get(&["spec"]).cloned();
+        let body = mainstay_client::Patch::Merge(json!({"spec": spec}));
+        let changed = cluster.patch(resource, team, name, &body).await.unwrap();
+        assert_ne!(changed.get(&["spec"]), wanted.as_ref(), "{name}");
+        let good = move |it: &Object| it.get(&["spec"]) == wanted.as_ref();
+        world.cluster.wait_for(resource, team, name, good).await;
+    }
+    let uid = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
+    let gone = mainstay_client::DeleteOptions::default();
+    cluster.delete(&known::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
+    let again = move |it: &Object| it.uid() != uid;
+    world.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", again).await;
+}

@@ -387,3 +387,20 @@ async fn a_restart_writes_nothing_and_takes_up_what_happened_meanwhile() {
     copy(&world, "b", |_| true).await;
     copy(&world, "c", |_| true).await;
 }
+
+#[tokio::test]
+async fn a_copy_that_lost_its_marks_goes_when_nobody_wants_it_any_more() {
+    let mut world = running(&["a"]).await;
+    copy(&world, "a", |_| true).await;
+    world.pause().await;
+    patch(&world, "a", json!({"metadata": {"labels": null, "annotations": null}})).await;
+    let cluster = world.cluster.cluster();
+    let subscriptions = mainstay_api::resources::SUBSCRIPTION;
+    let options = DeleteOptions::default();
+    cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
+    patch(&world, "team", json!({"metadata": {"finalizers": null}})).await;
+    cluster.delete(&CSV, Some("team"), NAME, &options).await.unwrap();
+    world.cluster.wait_gone(&CSV, Some("team"), NAME).await;
+    world.resume().await;
+    world.cluster.wait_gone(&CSV, Some("a"), NAME).await;
+}

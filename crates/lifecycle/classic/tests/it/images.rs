@@ -245,6 +245,13 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     let good = until(&world, |it| state(it) == Some("READY")).await;
     assert_eq!(good.str(&["status", "reason"]), Some("InvalidIntervalError"));
+    let told = good.str(&["status", "message"]).unwrap();
+    assert!(told.contains("Using the default value of 15m0s instead"), "{told}");
+    source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: 45m0s}}")
+        .await;
+    let corrected =
+        |it: &Object| it.str(&["status", "reason"]).is_none() && state(it) == Some("READY");
+    until(&world, corrected).await;
 
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;

@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
+mod api_leftovers;
 mod apiservices;
+mod by_hand;
 mod catalogs;
 mod chaos;
 mod copies;
 mod dependencies;
+mod group_lives;
 mod groups;
 mod hub;
 mod images;
@@ -14,11 +17,14 @@ mod installs;
 mod jobs;
 mod large;
 mod metrics;
+mod needs;
 mod network;
+mod operators;
 mod permissions;
 mod plans;
 mod prompt;
 mod registry;
+mod replaced;
 mod rows;
 mod rows_catalogs;
 mod rows_definitions;
@@ -28,5 +34,6 @@ mod rows_plans;
 mod rows_subscriptions;
 mod rows_upgrades;
 mod rows_versions;
+mod webhook_cases;
 mod webhooks;
 mod world;

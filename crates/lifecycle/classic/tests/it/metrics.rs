@@ -99,7 +99,7 @@ async fn a_subscription_has_one_series_as_long_as_it_is_there() {
     until(&|lines| lines.is_empty()).await;
 }
 
-// ids: MET-01 MET-02
+// ids: MET-01 MET-02 E087
 #[tokio::test]
 async fn catalogs_are_counted_by_whether_they_are_ready() {
     let world = World::start(&["1.0.0"]).await;
@@ -125,7 +125,7 @@ async fn catalogs_are_counted_by_whether_they_are_ready() {
     assert_eq!(lines.len(), 3, "{lines:?}");
 }
 
-// ids: MET-07..MET-10
+// ids: MET-07..MET-10 E087
 #[tokio::test]
 async fn resolutions_and_queues_are_counted() {
     let world = World::start(&["1.0.0"]).await;

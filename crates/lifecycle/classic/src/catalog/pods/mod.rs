@@ -268,20 +268,18 @@ fn policies(source: &CatalogSource, by_image: bool, selected: &Value) -> [Value;
         .collect();
     let outward = json!([{}, {"ports": name_servers}]);
     let both = json!(["Ingress", "Egress"]);
-    let mut server = json!({
+    // Whoever serves a ConfigMap reads it from the API. A null takes away what somebody else wrote.
+    let server = json!({
         "podSelector": {"matchLabels": selected}, "policyTypes": both,
         "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+        "egress": if by_image { Value::Null } else { outward.clone() },
     });
-    if !by_image {
-        // It reads the ConfigMap from the API.
-        server["egress"] = outward.clone();
-    }
     let unpack = json!({
         "podSelector": {"matchExpressions": [
             {"key": names::BUNDLE_UNPACK_REF, "operator": "Exists"},
             {"key": names::MANAGED, "operator": "In", "values": [names::MANAGED_VALUE]},
         ]},
-        "policyTypes": both, "egress": outward,
+        "policyTypes": both, "egress": outward, "ingress": null,
     });
     [policy("grpc-server", server), policy("unpack-bundles", unpack)]
 }

@@ -23,6 +23,7 @@ pub(crate) mod apply;
 pub(crate) mod asked;
 pub(crate) mod certificate;
 pub(crate) mod check;
+pub(crate) mod legacy;
 mod objects;
 pub(crate) mod pods;
 pub(crate) mod remove;
@@ -30,3 +31,6 @@ pub(crate) mod seen;
 
 /// What the name of the Secret with a Service's certificate ends with.
 pub(crate) const CERTIFICATE_SUFFIX: &str = "-cert";
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Removes the objects around the servers of versions.
 
 use super::{asked, objects, seen};
-use crate::context::Context;
+use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
 use crate::error::{Doing as _, Error};
 use crate::facts;
@@ -12,16 +12,14 @@ use serde_json::json;
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
-/// Removes what a version served and what owner references do not reach. Returns whether nothing of it
-/// is left in the caches.
-pub(crate) async fn clean_up(
-    context: &Context,
-    csv: &ClusterServiceVersion,
-) -> Result<bool, Error> {
-    let caches = &context.caches;
-    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
+/// What labels give to a version of what versions serve. Webhooks are first: with them, requests are
+/// still sent to pods that end.
+pub(crate) fn left(
+    caches: &Caches,
+    namespace: &str,
+    name: &str,
+) -> Vec<(Resource, NamespacedName)> {
     let mut left: Vec<(Resource, NamespacedName)> = Vec::new();
-    // They are the first to go: with them, requests are still sent to pods that end.
     for hook in seen::hooks(caches, namespace, name) {
         let key = NamespacedName::cluster(hook.name.as_str());
         left.push((objects::configuration_of(hook.mutating), key));
@@ -36,6 +34,16 @@ pub(crate) async fn clean_up(
             left.push((known::ROLE_BINDING, key));
         }
     }
+    left
+}
+
+/// Removes what a version served and what owner references do not reach. Returns whether nothing of it
+/// is left in the caches.
+pub(crate) async fn clean_up(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+) -> Result<bool, Error> {
+    let left = left(&context.caches, &csv.metadata.namespace, &csv.metadata.name);
     for (resource, key) in &left {
         context
             .cluster

@@ -1,0 +1,44 @@
+//! Removes the objects that installers of long ago made around the server of an API, under names of
+//! the API rather than of its Deployment.
+
+use super::{asked, objects};
+use crate::context::Context;
+use crate::csv::observe::is_owner;
+use crate::error::{Doing as _, Error};
+use mainstay_api::ClusterServiceVersion;
+use mainstay_client::DeleteOptions;
+use mainstay_object::{NamespacedName, Resource, known};
+
+/// Removes them for the APIs of a version, as far as labels give them to it.
+pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
+    let metadata = &csv.metadata;
+    for api in asked::apis(csv) {
+        for (resource, key) in of(&metadata.namespace, &api.name) {
+            let found = context.cluster.find(&resource, key.namespace(), &key.name).await;
+            let found = found.doing("looking for what another installer left")?;
+            let ours = |it: &mainstay_object::Object| {
+                let labels = it.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
+                is_owner(&labels.collect(), &metadata.namespace, &metadata.name)
+            };
+            let Some(found) = found.filter(ours) else { continue };
+            let options = DeleteOptions::uid(found.uid());
+            let done =
+                context.cluster.ensure_deleted(&resource, key.namespace(), &key.name, &options);
+            done.await.doing("removing what another installer left")?;
+        }
+    }
+    Ok(())
+}
+
+fn of(namespace: &str, api: &str) -> [(Resource, NamespacedName); 6] {
+    let here = |name: String| NamespacedName::new(namespace, name.as_str());
+    let secret = format!("{api}{}", super::CERTIFICATE_SUFFIX);
+    [
+        (known::SERVICE, here(api.replace('.', "-"))),
+        (known::SECRET, here(secret.clone())),
+        (known::ROLE, here(secret.clone())),
+        (known::ROLE_BINDING, here(secret)),
+        (known::CLUSTER_ROLE_BINDING, NamespacedName::cluster(objects::delegator(api))),
+        (known::ROLE_BINDING, NamespacedName::new(objects::SYSTEM, objects::reader(api))),
+    ]
+}

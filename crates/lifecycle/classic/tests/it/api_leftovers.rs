@@ -1,0 +1,244 @@
+//! What lies around APIs that operators serve: what others left there, and what nobody owns.
+
+use crate::by_hand::{at, delete, deployed, deployment, in_phase, make, object, version, world};
+use crate::world::World;
+use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
+use mainstay_client::{Patch, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+
+const API: &str = "v1alpha1.hats.example.com";
+
+/// A version whose Deployment serves hats, and perhaps caps of another group.
+fn server(name: &str, groups: &[&str]) -> Value {
+    let mut csv = version("team", name, &[deployment("server")]);
+    let owned: Vec<Value> = groups
+        .iter()
+        .enumerate()
+        .map(|(at, group)| {
+            json!({
+                "group": group, "version": "v1alpha1", "kind": "Fedora", "name": "fedoras",
+                "deploymentName": "server", "containerPort": 5443 + at, "displayName": "x",
+                "description": "x",
+            })
+        })
+        .collect();
+    csv["spec"]["apiservicedefinitions"] = json!({"owned": owned});
+    csv
+}
+
+fn hash(deployment: &Object) -> String {
+    let path = ["spec", "template", "metadata", "annotations", "olmcahash"];
+    deployment.str(&path).unwrap_or_default().to_owned()
+}
+
+// ids: E040
+#[tokio::test]
+async fn an_api_has_a_new_authority_when_the_time_has_come_and_comes_back_when_it_is_deleted() {
+    let world = world(&[]).await;
+    make(&world, server("v", &["hats.example.com"])).await;
+    in_phase(&world, "team", "v", "Succeeded").await;
+    let cluster = world.cluster.cluster();
+    for (resource, place, name) in [
+        (&known::SERVICE, Some("team"), "server-service"),
+        (&known::SECRET, Some("team"), "server-service-cert"),
+        (&known::ROLE, Some("team"), "server-service-cert"),
+        (&known::ROLE_BINDING, Some("team"), "server-service-cert"),
+        (&known::CLUSTER_ROLE_BINDING, None, "server-service-system:auth-delegator"),
+        (&known::ROLE_BINDING, Some("kube-system"), "server-service-auth-reader"),
+        (&known::API_SERVICE, None, API),
+    ] {
+        cluster.get(resource, place, name).await.unwrap();
+    }
+    let old = hash(&deployed(&world, "team", "server").await);
+    assert!(!old.is_empty());
+    let now = world.cluster.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let due = json!({"status": {"certsLastUpdated": now, "certsRotateAt": now}});
+    cluster.patch_status(&CSV, Some("team"), "v", &Patch::Merge(due)).await.unwrap();
+    let renewed = move |it: &Object| !hash(it).is_empty() && hash(it) != old;
+    world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "server", renewed).await;
+    in_phase(&world, "team", "v", "Succeeded").await;
+    let before = cluster.get(&known::API_SERVICE, None, API).await.unwrap().uid().to_owned();
+    delete(&world, &known::API_SERVICE, None, API).await;
+    let again = move |it: &Object| it.uid() != before;
+    world.cluster.wait_for(&known::API_SERVICE, None, API, again).await;
+    in_phase(&world, "team", "v", "Succeeded").await;
+    delete(&world, &CSV, Some("team"), "v").await;
+    world.cluster.wait_gone(&CSV, Some("team"), "v").await;
+    world.cluster.wait_gone(&known::API_SERVICE, None, API).await;
+}
+
+/// What labels say that belongs to a version.
+fn owned_by(name: &str, place: &str) -> Value {
+    json!({
+        "olm.owner": name, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": place,
+    })
+}
+
+// ids: E041
+#[tokio::test]
+async fn what_labels_give_to_a_version_that_is_not_there_goes() {
+    let mut world = world(&[]).await;
+    let api = || {
+        object(json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": API},
+            "spec": {
+                "group": "hats.example.com", "version": "v1alpha1", "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+            },
+        }))
+    };
+    let label = |labels: Value| Patch::Merge(json!({"metadata": {"labels": labels}}));
+    let cluster = world.cluster.cluster().clone();
+    for place in ["nowhere", "team"] {
+        world.cluster.apply(api()).await;
+        let labels = label(owned_by("gone", place));
+        cluster.patch(&known::API_SERVICE, None, API, &labels).await.unwrap();
+        world.cluster.wait_gone(&known::API_SERVICE, None, API).await;
+    }
+    let all: [(Resource, Value); 4] = [
+        (known::CLUSTER_ROLE, json!({"rules": []})),
+        (
+            known::CLUSTER_ROLE_BINDING,
+            json!({"roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view",
+            }}),
+        ),
+        (known::VALIDATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
+        (known::MUTATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
+    ];
+    let orphan = |resource: &Resource, body: &Value| {
+        let mut it = Object::new(&resource.gvk(), "orphan");
+        for (key, value) in body.as_object().unwrap() {
+            it.set(&[key], value.clone());
+        }
+        let mut labels = owned_by("gone", "team");
+        labels["olm.webhook-description-hash"] = "x".into();
+        labels["olm.webhook-description-generate-name"] = "x".into();
+        it.set(&["metadata", "labels"], labels);
+        it
+    };
+    for (resource, body) in &all {
+        world.cluster.apply(orphan(resource, body)).await;
+        world.cluster.wait_gone(resource, None, "orphan").await;
+    }
+    // Also what came to be so while nobody looked.
+    world.pause().await;
+    for (resource, body) in &all {
+        world.cluster.apply(orphan(resource, body)).await;
+    }
+    let mut of_others = Object::new(&known::CLUSTER_ROLE.gvk(), "of-others");
+    of_others.set(&["metadata", "labels"], json!({"olm.owner": "gone"}));
+    world.cluster.apply(of_others).await;
+    world.resume().await;
+    for (resource, _) in &all {
+        world.cluster.wait_gone(resource, None, "orphan").await;
+    }
+    world.left_alone().await;
+    cluster.get(&known::CLUSTER_ROLE, None, "of-others").await.unwrap();
+}
+
+/// What installers of long ago made around an API.
+fn legacy(labels: &Value) -> Vec<Object> {
+    let role = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let secret = format!("{API}-cert");
+    let all = [
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": API.replace('.', "-"), "namespace": "team"},
+            "spec": {"ports": [{"port": 433, "targetPort": 443}]},
+        }),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": "team"}}),
+        json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": secret, "namespace": "team"}}),
+        json!({
+            "apiVersion": rbac, "kind": "RoleBinding",
+            "metadata": {"name": secret, "namespace": "team"}, "roleRef": role("Role", &secret),
+        }),
+        json!({
+            "apiVersion": rbac, "kind": "ClusterRoleBinding",
+            "metadata": {"name": format!("{API}-system:auth-delegator")},
+            "roleRef": role("ClusterRole", "system:auth-delegator"),
+        }),
+        json!({
+            "apiVersion": rbac, "kind": "RoleBinding",
+            "metadata": {"name": format!("{API}-auth-reader"), "namespace": "kube-system"},
+            "roleRef": role("Role", "extension-apiserver-authentication-reader"),
+        }),
+    ];
+    let labelled = all.map(|mut it| {
+        it["metadata"]["labels"] = labels.clone();
+        object(it)
+    });
+    labelled.into()
+}
+
+async fn found(world: &World, all: &[Object]) -> usize {
+    let mut count = 0;
+    for it in all {
+        let gvk = it.gvk();
+        let resource = world.cluster.cluster().resource_of(&gvk).await.unwrap().unwrap();
+        let place = Some(it.namespace()).filter(|it| !it.is_empty());
+        let found = world.cluster.cluster().find(&resource, place, it.name()).await.unwrap();
+        count += usize::from(found.is_some());
+    }
+    count
+}
+
+// ids: E045
+#[tokio::test]
+async fn what_an_installer_of_long_ago_left_of_an_api_goes_if_it_is_its_versions() {
+    // Labels that name the version, none, and those of another one that is there.
+    for (labels, left) in
+        [(owned_by("v", "team"), 0), (json!({}), 6), (owned_by("other", "team"), 6)]
+    {
+        let world = world(&[]).await;
+        make(&world, version("team", "other", &[deployment("other")])).await;
+        in_phase(&world, "team", "other", "Succeeded").await;
+        for it in legacy(&labels) {
+            world.cluster.apply(it).await;
+        }
+        make(&world, server("v", &["hats.example.com"])).await;
+        in_phase(&world, "team", "v", "Succeeded").await;
+        assert_eq!(found(&world, &legacy(&labels)).await, left, "{labels}");
+    }
+}
+
+// ids: E045
+#[tokio::test]
+async fn several_apis_of_one_deployment_have_one_authority() {
+    let world = world(&[]).await;
+    make(&world, server("v", &["hats.example.com", "caps.example.com"])).await;
+    in_phase(&world, "team", "v", "Succeeded").await;
+    let cluster = world.cluster.cluster();
+    let mut bundles = Vec::new();
+    for (name, port) in [(API, 5443), ("v1alpha1.caps.example.com", 5444)] {
+        let api = cluster.get(&known::API_SERVICE, None, name).await.unwrap();
+        assert_eq!(api.i64(&["spec", "service", "port"]), Some(port));
+        bundles.push(api.str(&["spec", "caBundle"]).unwrap().to_owned());
+    }
+    assert_eq!(bundles[0], bundles[1]);
+    let service = cluster.get(&known::SERVICE, Some("team"), "server-service").await.unwrap();
+    assert_eq!(service.array(&["spec", "ports"]).len(), 2);
+    let roles = Selection::all(known::CLUSTER_ROLE);
+    let named = |it: &&&Object| it.name().starts_with("fedoras") && it.name().ends_with("-admin");
+    world.cluster.wait_for_all(roles, move |all| all.iter().filter(named).count() == 2).await;
+}
+
+// ids: E041
+#[tokio::test]
+async fn a_version_under_another_name_does_not_take_the_api_of_one_that_runs() {
+    let world = world(&[]).await;
+    let groups = &["hats.example.com"];
+    make(&world, server("v1", groups)).await;
+    in_phase(&world, "team", "v1", "Succeeded").await;
+    let mut next = server("v2", groups);
+    next["spec"]["replaces"] = "v1".into();
+    make(&world, next).await;
+    in_phase(&world, "team", "v2", "Succeeded").await;
+    world.cluster.wait_gone(&CSV, Some("team"), "v1").await;
+    make(&world, server("v3", groups)).await;
+    at(&world, "team", "v3", "Failed", "OwnerConflict").await;
+    in_phase(&world, "team", "v2", "Succeeded").await;
+}

@@ -1,0 +1,517 @@
+//! The life of groups, as those who make them and look at them from outside see it.
+
+use crate::by_hand::{
+    account, asking, at, definition, delete, deployed, deployment, edit, group, in_phase, make,
+    may, object, owning, reference, version,
+};
+use crate::world::{World, condition, namespace};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP};
+use mainstay_client::{Patch, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+/// A world with these namespaces, and no group anywhere.
+async fn world(places: &[&str]) -> World {
+    let world = World::start(&[]).await;
+    for place in places {
+        namespace(&world.cluster, place, "").await;
+    }
+    world
+}
+
+/// Changes the spec of a group.
+async fn regroup(world: &World, place: &str, name: &str, spec: Value) {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some(place), name, &patch).await.unwrap();
+}
+
+/// Waits until the status of a group names exactly these namespaces, whatever their order.
+async fn targets(world: &World, place: &str, name: &str, wanted: &[&str]) -> Object {
+    let mut wanted: Vec<Value> = wanted.iter().map(|it| (*it).into()).collect();
+    wanted.sort_by_key(ToString::to_string);
+    let good = move |it: &Object| {
+        let mut found = it.array(&["status", "namespaces"]).to_vec();
+        found.sort_by_key(ToString::to_string);
+        found == wanted
+    };
+    world.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await
+}
+
+/// Waits until a group says that it provides exactly these APIs.
+async fn provides(world: &World, place: &str, name: &str, apis: &'static str) {
+    let good = move |it: &Object| it.annotation("olm.providedAPIs").unwrap_or_default() == apis;
+    world.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await;
+}
+
+/// Waits for the copy of a version.
+async fn copied(world: &World, place: &str, name: &str) -> Object {
+    let good = |it: &Object| it.str(&["status", "reason"]) == Some("Copied");
+    world.cluster.wait_for(&CSV, Some(place), name, good).await
+}
+
+fn rule(plural: &str) -> Value {
+    json!([{"apiGroups": ["cluster.com"], "resources": [plural], "verbs": ["*"]}])
+}
+
+/// Gives roles and bindings that somebody made to a version.
+async fn give(world: &World, place: &str, name: &str, csv: &str) {
+    let labels = json!({"metadata": {"labels": {
+        "olm.owner": csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": place,
+    }}});
+    for resource in [&known::ROLE, &known::ROLE_BINDING] {
+        let patch = Patch::Merge(labels.clone());
+        world.cluster.cluster().patch(resource, Some(place), name, &patch).await.unwrap();
+    }
+}
+
+// ids: E089 C29
+#[tokio::test]
+async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selects() {
+    let world = world(&[]).await;
+    namespace(&world.cluster, "home", "team: x").await;
+    namespace(&world.cluster, "away", "team: x").await;
+    let made = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "home"},
+        "spec": {"selector": {"matchLabels": {"team": "x"}}},
+    });
+    world.cluster.apply(object(made)).await;
+    let made = targets(&world, "home", "og", &["away", "home"]).await;
+    assert!(made.str(&["status", "lastUpdated"]).is_some());
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    account(&world, "home", "sa", &rule("hats")).await;
+    let csv = owning(version("home", "v", &[deployment("d")]), "hats");
+    make(&world, asking(csv, "permissions", "sa", &rule("hats"))).await;
+    give(&world, "home", "sa", "v").await;
+    let csv = in_phase(&world, "home", "v", "Succeeded").await;
+    let membership = |it: &Object| {
+        ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"]
+            .map(|key| it.annotation(key).map(str::to_owned))
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(membership(&csv), [text("og"), text("home"), text("away,home")]);
+    let copy = copied(&world, "away", "v").await;
+    assert_eq!(membership(&copy), [text("og"), text("home"), None]);
+    let pods = deployed(&world, "home", "d").await;
+    let pods = pods.get(&["spec", "template", "metadata", "annotations"]).unwrap().clone();
+    assert_eq!(pods["olm.targetNamespaces"], "away,home");
+    let roles = Selection::all(known::ROLE).namespace("away").labels("olm.copiedFrom=home");
+    world.cluster.wait_for_all(roles, |all| !all.is_empty()).await;
+    let bindings =
+        Selection::all(known::ROLE_BINDING).namespace("away").labels("olm.copiedFrom=home");
+    world.cluster.wait_for_all(bindings, |all| !all.is_empty()).await;
+    let sa = world.cluster.cluster_as_account("home", "sa");
+    assert!(may(&sa, ("cluster.com", "hats"), "create", "away").await);
+    assert!(!may(&sa, ("cluster.com", "hats"), "create", "olm").await);
+    // Three roles for people, which collect those of what is provided.
+    let named = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
+    let collected = world.cluster.wait_for_all(named, |all| {
+        all.len() == 3 && all.iter().all(|it| !it.array(&["rules"]).is_empty())
+    });
+    for role in collected.await {
+        let labels = (role.label("olm.owner.kind"), role.label("olm.owner.namespace"));
+        assert_eq!(labels, (Some("OperatorGroup"), Some("home")));
+        let rules = role.array(&["rules"]);
+        let verbs = |group: &str| {
+            rules.iter().find(|it| it["apiGroups"] == json!([group])).map(|it| it["verbs"].clone())
+        };
+        let (wanted, definition) = match role.name() {
+            name if name.starts_with("olm.og.og.admin-") => (json!(["*"]), None),
+            name if name.starts_with("olm.og.og.edit-") => {
+                (json!(["create", "update", "patch", "delete"]), None)
+            }
+            _ => (json!(["get", "list", "watch"]), Some(json!(["get"]))),
+        };
+        assert_eq!(verbs("cluster.com"), Some(wanted), "{}", role.name());
+        assert_eq!(verbs("apiextensions.k8s.io"), definition, "{}", role.name());
+    }
+    delete(&world, &CSV, Some("home"), "v").await;
+    world.cluster.wait_gone(&CSV, Some("home"), "v").await;
+    world.cluster.wait_gone(&CSV, Some("away"), "v").await;
+}
+
+// ids: E089
+#[tokio::test]
+async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
+    let world = world(&["a"]).await;
+    group(&world, "a", "og", &["a"]).await;
+    make(&world, owning(version("a", "v", &[deployment("d")]), "hats")).await;
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    in_phase(&world, "a", "v", "Succeeded").await;
+    let mut server = version("a", "server", &[deployment("server")]);
+    let api = |kind: &str, plural: &str| {
+        json!({
+            "group": "caps.example.com", "version": "v1", "kind": kind, "name": plural,
+            "deploymentName": "server", "containerPort": 5443, "displayName": "x",
+            "description": "x",
+        })
+    };
+    server["spec"]["apiservicedefinitions"] =
+        json!({"owned": [api("Fez", "fezs"), api("Fedora", "fedoras")]});
+    make(&world, server).await;
+    in_phase(&world, "a", "server", "Succeeded").await;
+    for it in [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "padmin", "namespace": "a"}}),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "padmin", "namespace": "a"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "padmin", "namespace": "a"}],
+        }),
+    ] {
+        world.cluster.apply(object(it)).await;
+    }
+    let collected = |it: &Object| {
+        ["cluster.com", "caps.example.com"].iter().all(|group| {
+            it.array(&["rules"]).iter().any(|rule| rule["apiGroups"] == json!([group]))
+        })
+    };
+    world.cluster.wait_for(&known::CLUSTER_ROLE, None, "admin", collected).await;
+    let padmin = world.cluster.cluster_as_account("a", "padmin");
+    for (group, resource) in
+        [("cluster.com", "hats"), ("caps.example.com", "fezs"), ("caps.example.com", "fedoras")]
+    {
+        assert!(may(&padmin, (group, resource), "create", "a").await, "{resource}");
+        assert!(!may(&padmin, (group, resource), "create", "olm").await, "{resource}");
+    }
+}
+
+// ids: E089
+#[tokio::test]
+async fn a_version_runs_with_each_form_of_targets_from_the_moment_it_supports_it() {
+    let world = world(&["a", "b"]).await;
+    group(&world, "a", "og", &["a"]).await;
+    let mut csv = version("a", "v", &[deployment("d")]);
+    csv["spec"]["customresourcedefinitions"]["required"] = json!([reference("hats", "v1")]);
+    let names = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+    let modes = |supported: usize| -> Value {
+        let modes = names.iter().enumerate();
+        modes.map(|(at, it)| json!({"type": it, "supported": at < supported})).collect()
+    };
+    csv["spec"]["installModes"] = modes(0);
+    make(&world, csv).await;
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    let steps: [&[&str]; 4] = [&["a"], &["b"], &["a", "b"], &[]];
+    for (at_step, targets) in steps.iter().enumerate() {
+        regroup(&world, "a", "og", json!({"targetNamespaces": targets})).await;
+        let refused = at(&world, "a", "v", "Failed", "UnsupportedOperatorGroup").await;
+        let message = refused.str(&["status", "message"]).unwrap();
+        assert!(message.starts_with(names[at_step]), "{message}");
+        // Written once: whoever has read it may write it back.
+        let mut new = refused.clone();
+        new.set(&["spec", "installModes"], modes(at_step + 1));
+        world.cluster.cluster().update(&CSV, &new).await.unwrap();
+        in_phase(&world, "a", "v", "Succeeded").await;
+    }
+}
+
+/// A catalog with the packages `a` (of Anvils), `b` (of Anvils and Saws) and `d` (of Drills).
+fn packages() -> String {
+    use crate::dependencies::{ANVIL, Release, catalog};
+    let of = |package, owns| Release { package, owns, ..ANVIL };
+    let all = [of("a", "Anvil"), of("b", "Saw"), of("d", "Drill")];
+    let edit = |name: &str, csv: &mut Value| {
+        for mode in csv["spec"]["installModes"].as_array_mut().unwrap() {
+            mode["supported"] = true.into();
+        }
+        if name == "b.v1.0.0" {
+            let both = &mut csv["spec"]["customresourcedefinitions"]["owned"];
+            both.as_array_mut().unwrap().push(json!({
+                "name": "anvils.forge.example.com", "kind": "Anvil", "version": "v1",
+            }));
+        }
+    };
+    catalog(&all, &edit, &[])
+}
+
+async fn subscribe(world: &World, place: &str, package: &str) {
+    let it = object(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": package, "namespace": place},
+        "spec": {
+            "name": package, "channel": "stable", "source": "cat", "sourceNamespace": "olm",
+            "startingCSV": format!("{package}.v1.0.0"),
+        },
+    }));
+    world.cluster.apply(it).await;
+}
+
+const CONFLICT: &str = "InterOperatorGroupOwnerConflict";
+
+// ids: E089
+#[tokio::test]
+async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_given_up() {
+    let world = world(&["a", "b", "c", "d", "e"]).await;
+    world.publish_text(&packages());
+    group(&world, "a", "og", &[]).await;
+    group(&world, "b", "og", &["c"]).await;
+    group(&world, "d", "og", &["d", "e"]).await;
+    subscribe(&world, "d", "d").await;
+    in_phase(&world, "d", "d.v1.0.0", "Succeeded").await;
+    copied(&world, "e", "d.v1.0.0").await;
+    provides(&world, "d", "og", "Drill.v1.forge.example.com").await;
+    subscribe(&world, "a", "d").await;
+    at(&world, "a", "d.v1.0.0", "Failed", CONFLICT).await;
+    provides(&world, "a", "og", "").await;
+    in_phase(&world, "d", "d.v1.0.0", "Succeeded").await;
+    subscribe(&world, "a", "a").await;
+    in_phase(&world, "a", "a.v1.0.0", "Succeeded").await;
+    provides(&world, "a", "og", "Anvil.v1.forge.example.com").await;
+    copied(&world, "d", "a.v1.0.0").await;
+    // Another group of the place does not take the copy for its own.
+    let bump = Patch::Merge(json!({"metadata": {"annotations": {"bump": "update"}}}));
+    world.cluster.cluster().patch(&OPERATOR_GROUP, Some("d"), "og", &bump).await.unwrap();
+    let copy = copied(&world, "d", "a.v1.0.0").await;
+    assert_eq!(copy.annotation("olm.operatorGroup"), Some("og"));
+    assert_eq!(copy.annotation("olm.operatorNamespace"), Some("a"));
+    assert_eq!(copy.label("olm.copiedFrom"), Some("a"));
+    copied(&world, "c", "a.v1.0.0").await;
+    subscribe(&world, "b", "b").await;
+    at(&world, "b", "b.v1.0.0", "Failed", CONFLICT).await;
+    provides(&world, "b", "og", "").await;
+    delete(&world, &CSV, Some("a"), "a.v1.0.0").await;
+    in_phase(&world, "b", "b.v1.0.0", "Succeeded").await;
+    provides(&world, "a", "og", "").await;
+    copied(&world, "c", "b.v1.0.0").await;
+    provides(&world, "b", "og", "Anvil.v1.forge.example.com,Saw.v1.forge.example.com").await;
+}
+
+// ids: E089 C29
+#[tokio::test]
+async fn a_static_group_keeps_what_it_says_and_keeps_others_from_providing_it() {
+    const HATS: &str = "hats.v1.cluster.com";
+    let world = world(&["a", "b", "c", "d"]).await;
+    for plural in ["hats", "caps"] {
+        world.cluster.apply(definition(plural, &["v1"])).await;
+    }
+    let fixed = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "a", "annotations": {"olm.providedAPIs": HATS}},
+        "spec": {"targetNamespaces": ["d"], "staticProvidedAPIs": true},
+    });
+    world.cluster.apply(object(fixed)).await;
+    group(&world, "b", "og", &[]).await;
+    group(&world, "c", "og", &["c"]).await;
+    targets(&world, "a", "og", &["d"]).await;
+    let owner = |place: &str, name: &str, plural: &str| {
+        owning(version(place, name, &[deployment(name)]), plural)
+    };
+    make(&world, owner("b", "hatter", "hats")).await;
+    at(&world, "b", "hatter", "Failed", CONFLICT).await;
+    provides(&world, "b", "og", "").await;
+    provides(&world, "a", "og", HATS).await;
+    make(&world, owner("c", "hatter", "hats")).await;
+    in_phase(&world, "c", "hatter", "Succeeded").await;
+    provides(&world, "c", "og", HATS).await;
+    make(&world, owner("b", "capper", "caps")).await;
+    in_phase(&world, "b", "capper", "Succeeded").await;
+    for place in ["a", "c", "d"] {
+        copied(&world, place, "capper").await;
+    }
+    provides(&world, "b", "og", "caps.v1.cluster.com").await;
+    regroup(&world, "c", "og", json!({"targetNamespaces": ["c", "d"]})).await;
+    at(&world, "c", "hatter", "Failed", CONFLICT).await;
+    provides(&world, "c", "og", "").await;
+    provides(&world, "a", "og", HATS).await;
+    // Its own members may not change it, either.
+    make(&world, owner("a", "own", "caps")).await;
+    at(&world, "a", "own", "Failed", CONFLICT).await;
+    world.left_alone().await;
+    provides(&world, "a", "og", HATS).await;
+}
+
+// ids: E089 C29
+#[tokio::test]
+async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_it_shrinks() {
+    let world = world(&["home"]).await;
+    group(&world, "home", "og", &[]).await;
+    targets(&world, "home", "og", &[""]).await;
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    account(&world, "home", "sa", &rule("hats")).await;
+    let csv = owning(version("home", "v", &[deployment("d")]), "hats");
+    make(&world, asking(csv, "permissions", "sa", &rule("hats"))).await;
+    // Given to the version when that is there: what looked before looks again.
+    in_phase(&world, "home", "v", "Succeeded").await;
+    give(&world, "home", "sa", "v").await;
+    let lifted = world.cluster.wait_for(&known::CLUSTER_ROLE, None, "sa", |_| true).await;
+    let mut wanted = rule("hats").as_array().unwrap().clone();
+    wanted.push(json!({
+        "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"],
+    }));
+    assert_eq!(lifted.array(&["rules"]), wanted);
+    let bound = world.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, "sa", |_| true).await;
+    assert_eq!(
+        bound.get(&["roleRef"]),
+        Some(&json!({
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "sa",
+        }))
+    );
+    assert_eq!(
+        bound.get(&["subjects"]),
+        Some(&json!([{"kind": "ServiceAccount", "name": "sa", "namespace": "home"}]))
+    );
+    let sa = world.cluster.cluster_as_account("home", "sa");
+    assert!(may(&sa, ("", "namespaces"), "list", "").await);
+    namespace(&world.cluster, "late", "").await;
+    let copy = copied(&world, "late", "v").await;
+    assert_eq!(copy.annotation("olm.operatorNamespace"), Some("home"));
+    assert_eq!(copy.annotation("olm.targetNamespaces"), None);
+    // Somebody has the copy say that it is of its own namespace.
+    edit(
+        &world,
+        "late",
+        "v",
+        json!({"metadata": {"annotations": {"olm.operatorNamespace": "late"}}}),
+    )
+    .await;
+    let mended = |it: &Object| it.annotation("olm.operatorNamespace") == Some("home");
+    world.cluster.wait_for(&CSV, Some("late"), "v", mended).await;
+    regroup(&world, "home", "og", json!({"targetNamespaces": ["home"]})).await;
+    world.cluster.wait_gone(&CSV, Some("late"), "v").await;
+    in_phase(&world, "home", "v", "Succeeded").await;
+}
+
+/// A group whose account comes late and may nothing, and a version that fails for that.
+async fn unpermitted() -> World {
+    let world = world(&["a"]).await;
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    let made = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "a"},
+        "spec": {"targetNamespaces": ["a"], "serviceAccountName": "sa"},
+    });
+    world.cluster.apply(object(made)).await;
+    let told = |it: &Object| {
+        condition(it, "OperatorGroupServiceAccount")
+            == Some(("ServiceAccountNotFound".into(), "ServiceAccount sa not found".into()))
+    };
+    world.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "og", told).await;
+    make(&world, owning(version("a", "v", &[deployment("d")]), "hats")).await;
+    let sa = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "a"},
+    });
+    world.cluster.apply(object(sa)).await;
+    at(&world, "a", "v", "Failed", "InstallComponentFailedNoRetry").await;
+    let og = world.cluster.cluster().get(&OPERATOR_GROUP, Some("a"), "og").await.unwrap();
+    assert!(condition(&og, "OperatorGroupServiceAccount").is_none());
+    assert_eq!(og.str(&["status", "serviceAccountRef", "name"]), Some("sa"));
+    world
+}
+
+// ids: E089 C30
+#[tokio::test]
+async fn rights_that_come_late_let_a_version_be_installed() {
+    let world = unpermitted().await;
+    let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    account(&world, "a", "sa", &all).await;
+    in_phase(&world, "a", "v", "Succeeded").await;
+}
+
+// ids: E089 C30
+#[tokio::test]
+async fn a_group_without_its_account_installs_again_as_everybody_else() {
+    let world = unpermitted().await;
+    regroup(&world, "a", "og", json!({"serviceAccountName": null})).await;
+    in_phase(&world, "a", "v", "Succeeded").await;
+    let og = world.cluster.cluster().get(&OPERATOR_GROUP, Some("a"), "og").await.unwrap();
+    assert_eq!(og.get(&["status", "serviceAccountRef"]), None);
+}
+
+/// Waits until exactly these namespaces have the label of a group.
+async fn labelled(world: &World, group: &Object, wanted: &[&str]) {
+    let label = format!("olm.operatorgroup.uid/{}", group.uid());
+    let wanted: Vec<String> = wanted.iter().map(|it| (*it).to_owned()).collect();
+    let good = move |all: &[&Object]| all.iter().map(|it| it.name()).eq(wanted.iter());
+    world.cluster.wait_for_all(Selection::all(known::NAMESPACE).labels(label), good).await;
+}
+
+// ids: E089 C28
+#[tokio::test]
+async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_no_others() {
+    let world = world(&["a", "b", "c"]).await;
+    let og = group(&world, "a", "og", &[]).await;
+    targets(&world, "a", "og", &[""]).await;
+    labelled(&world, &og, &[]).await;
+    let steps: [&[&str]; 5] = [&["a"], &["a", "c"], &["a", "b", "c"], &["a", "c"], &[]];
+    for step in steps {
+        regroup(&world, "a", "og", json!({"targetNamespaces": step})).await;
+        labelled(&world, &og, step).await;
+    }
+    // By the label that they have, and as long as they have it.
+    let selector = json!({"targetNamespaces": null, "selector": {"matchLabels": {"foo": "bar"}}});
+    regroup(&world, "a", "og", selector).await;
+    let label = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"foo": value}}}));
+    let cluster = world.cluster.cluster();
+    for place in ["a", "b", "c"] {
+        cluster.patch(&known::NAMESPACE, None, place, &label("bar".into())).await.unwrap();
+    }
+    labelled(&world, &og, &["a", "b", "c"]).await;
+    cluster.patch(&known::NAMESPACE, None, "b", &label(Value::Null)).await.unwrap();
+    labelled(&world, &og, &["a", "c"]).await;
+    // Somebody writes a namespace as a whole, without the label.
+    let mut bare = cluster.get(&known::NAMESPACE, None, "c").await.unwrap();
+    bare.set(&["metadata", "labels"], json!({"foo": "bar"}));
+    cluster.update(&known::NAMESPACE, &bare).await.unwrap();
+    labelled(&world, &og, &["a", "c"]).await;
+    // Each group has its own label, and takes it along.
+    let second = group(&world, "b", "og", &["a", "b", "c"]).await;
+    labelled(&world, &second, &["a", "b", "c"]).await;
+    labelled(&world, &og, &["a", "c"]).await;
+    delete(&world, &OPERATOR_GROUP, Some("b"), "og").await;
+    labelled(&world, &second, &[]).await;
+    labelled(&world, &og, &["a", "c"]).await;
+    // Namespaces that come later are labelled, too.
+    namespace(&world.cluster, "d", "foo: bar").await;
+    labelled(&world, &og, &["a", "c", "d"]).await;
+}
+
+// ids: C29 C30
+#[tokio::test]
+async fn what_a_group_finds_is_in_its_status_and_its_roles() {
+    let world = world(&["a"]).await;
+    // Whom nobody selects has no targets, and its version says so.
+    let none = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "a", "annotations": {
+            "olm.providedAPIs": "Gone.v1.cluster.com,hats.v1.cluster.com",
+        }},
+        "spec": {"selector": {"matchLabels": {"nobody": "has-it"}}},
+    });
+    world.cluster.apply(object(none)).await;
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    make(&world, owning(version("a", "v", &[deployment("d")]), "hats")).await;
+    at(&world, "a", "v", "Failed", "NoTargetNamespaces").await;
+    regroup(&world, "a", "og", json!({"selector": null, "targetNamespaces": ["a"]})).await;
+    in_phase(&world, "a", "v", "Succeeded").await;
+    let og = targets(&world, "a", "og", &["a"]).await;
+    assert!(og.array(&["status", "conditions"]).is_empty());
+    // What no version provides is not said any more.
+    provides(&world, "a", "og", "hats.v1.cluster.com").await;
+    let roles = || Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
+    let made = world.cluster.wait_for_all(roles(), |all| all.len() == 3).await;
+    world.left_alone().await;
+    // Nothing is written as long as they are as they should be; labels and rules come back.
+    let cluster = world.cluster.cluster();
+    for role in &made {
+        let now = cluster.get(&known::CLUSTER_ROLE, None, role.name()).await.unwrap();
+        let broken = Patch::Merge(json!({
+            "metadata": {"labels": {"olm.owner.namespace": null}}, "aggregationRule": null,
+        }));
+        cluster.patch(&known::CLUSTER_ROLE, None, role.name(), &broken).await.unwrap();
+        let (wanted, labels) = (now.get(&["aggregationRule"]).cloned(), "a");
+        assert!(wanted.is_some());
+        let good = move |it: &Object| {
+            it.get(&["aggregationRule"]) == wanted.as_ref()
+                && it.label("olm.owner.namespace") == Some(labels)
+        };
+        world.cluster.wait_for(&known::CLUSTER_ROLE, None, role.name(), good).await;
+    }
+    delete(&world, &CSV, Some("a"), "v").await;
+    provides(&world, "a", "og", "").await;
+    delete(&world, &OPERATOR_GROUP, Some("a"), "og").await;
+    world.cluster.wait_for_all(roles(), |all| all.is_empty()).await;
+}

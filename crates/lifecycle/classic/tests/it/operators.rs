@@ -1,0 +1,192 @@
+//! What belongs to operators, what holds them back, and what goes with them.
+
+use crate::by_hand::{
+    asking, at, definition, delete, deployment, edit, group, in_phase, make, object, owning,
+    version, world,
+};
+use crate::world::{World, namespace};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION as CSV, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
+};
+use mainstay_client::{Patch, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+// ids: E065
+#[tokio::test]
+async fn roles_for_who_uses_an_api_go_with_its_definition_or_its_server() {
+    let world = world(&[]).await;
+    let crd = world.cluster.apply(definition("hats", &["v1"])).await;
+    let api = object(json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.caps.example.com"},
+        "spec": {
+            "group": "caps.example.com", "version": "v1", "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+        },
+    }));
+    let api = world.cluster.apply(api).await;
+    let owned = |name: &str, owner: &Object| {
+        object(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name, "ownerReferences": [{
+                "apiVersion": owner.api_version(), "kind": owner.kind(), "name": owner.name(),
+                "uid": owner.uid(), "controller": false, "blockOwnerDeletion": false,
+            }]},
+            "rules": [],
+        }))
+    };
+    for (name, owner, resource) in [
+        ("of-definition", &crd, &known::CUSTOM_RESOURCE_DEFINITION),
+        ("of-server", &api, &known::API_SERVICE),
+    ] {
+        world.cluster.apply(owned(name, owner)).await;
+        delete(&world, resource, None, owner.name()).await;
+        world.cluster.wait_gone(&known::CLUSTER_ROLE, None, name).await;
+    }
+}
+
+/// Says in the condition of a version whether it may be upgraded, for a generation.
+async fn upgradeable(world: &World, name: &str, field: &str, status: &str) {
+    let body = json!({"spec": {field: [{
+        "type": "Upgradeable", "status": status, "reason": "Test", "message": "because of a test",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    let patch = Patch::Merge(body);
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_CONDITION, Some("team"), name, &patch).await.unwrap();
+}
+
+// ids: E088
+#[tokio::test]
+async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_otherwise() {
+    let world = world(&[]).await;
+    let next = |name: &str, replaces: Option<&str>| {
+        let mut csv = version("team", name, &[deployment(name)]);
+        csv["spec"]["replaces"] = replaces.into();
+        csv
+    };
+    make(&world, next("v1", None)).await;
+    in_phase(&world, "team", "v1", "Succeeded").await;
+    let own = world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", |_| true).await;
+    assert_eq!(own.owner_references()[0].name, "v1");
+    assert_eq!(own.get(&["spec", "deployments"]), Some(&json!(["v1"])));
+    upgradeable(&world, "v1", "conditions", "False").await;
+    let told = |it: &Object| {
+        it.array(&["status", "conditions"]).iter().any(|it| {
+            it["type"] == "Upgradeable" && it["status"] == "False" && it["observedGeneration"] == 2
+        })
+    };
+    world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", told).await;
+    make(&world, next("v2", Some("v1"))).await;
+    let held = at(&world, "team", "v2", "Pending", "OperatorConditionNotUpgradeable").await;
+    assert_eq!(
+        held.str(&["status", "message"]),
+        Some("operator is not upgradeable: the operator is not upgradeable: because of a test")
+    );
+    world.left_alone().await;
+    upgradeable(&world, "v1", "conditions", "True").await;
+    in_phase(&world, "team", "v2", "Succeeded").await;
+    world.cluster.wait_gone(&CSV, Some("team"), "v1").await;
+    // Whoever looks after operators may overrule what one of them says.
+    upgradeable(&world, "v2", "conditions", "False").await;
+    make(&world, next("v3", Some("v2"))).await;
+    at(&world, "team", "v3", "Pending", "OperatorConditionNotUpgradeable").await;
+    upgradeable(&world, "v2", "overrides", "True").await;
+    in_phase(&world, "team", "v3", "Succeeded").await;
+    world.cluster.wait_gone(&CSV, Some("team"), "v2").await;
+}
+
+// ids: E090
+#[tokio::test]
+async fn what_a_subscription_brings_is_adopted_by_its_operator() {
+    let world = World::start(&["1.0.0"]).await;
+    namespace(&world.cluster, "late", "").await;
+    world.group_for("og", &[]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let named = |it: &Object| -> BTreeSet<String> {
+        let refs = it.array(&["status", "components", "refs"]).iter();
+        refs.map(|it| it["kind"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let all = [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ClusterServiceVersion",
+        "ConfigMap",
+        "CustomResourceDefinition",
+        "Deployment",
+        "InstallPlan",
+        "OperatorCondition",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
+        "Subscription",
+    ];
+    let adopted = move |it: &Object| all.iter().all(|kind| named(it).contains(*kind));
+    let operator = world.cluster.wait_for(&OPERATOR, None, "anvil.team", adopted).await;
+    let refs = operator.array(&["status", "components", "refs"]).iter();
+    let versions = refs.filter(|it| it["kind"] == "ClusterServiceVersion");
+    let places: Vec<&Value> = versions.map(|it| &it["namespace"]).collect();
+    assert_eq!(places, ["team"], "copies are nobody's");
+    let succeeded = |it: &Object| {
+        it.array(&["status", "components", "refs"]).iter().any(|it| {
+            it["kind"] == "ClusterServiceVersion"
+                && it["conditions"].as_array().is_some_and(|all| {
+                    all.iter().any(|it| it["type"] == "Succeeded" && it["status"] == "True")
+                })
+        })
+    };
+    world.cluster.wait_for(&OPERATOR, None, "anvil.team", succeeded).await;
+    // When its Subscription goes, so does that from the list.
+    delete(&world, &SUBSCRIPTION, Some("team"), "anvil").await;
+    let without = move |it: &Object| {
+        let kinds = it.array(&["status", "components", "refs"]).iter();
+        kinds.filter(|it| it["kind"] == "Subscription").count() == 0
+    };
+    world.cluster.wait_for(&OPERATOR, None, "anvil.team", without).await;
+}
+
+// ids: E080
+#[tokio::test]
+async fn what_was_lifted_for_a_version_goes_with_it() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group_for("og", &[]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let left = |resource| Selection::all(resource).labels("olm.owner=anvil.v1.0.0");
+    for resource in [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING] {
+        world.cluster.wait_for_all(left(resource), |all| !all.is_empty()).await;
+    }
+    delete(&world, &SUBSCRIPTION, Some("team"), "anvil").await;
+    delete(&world, &CSV, Some("team"), "anvil.v1.0.0").await;
+    for resource in
+        [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING, known::ROLE, known::ROLE_BINDING]
+    {
+        world.cluster.wait_for_all(left(resource), |all| all.is_empty()).await;
+    }
+    world.cluster.wait_gone(&known::SERVICE_ACCOUNT, Some("team"), "anvil").await;
+    world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+}
+
+// ids: E077
+#[tokio::test]
+async fn rights_of_a_version_that_is_edited_are_asked_for_anew() {
+    let world = world(&[]).await;
+    world.cluster.apply(definition("hats", &["v1"])).await;
+    let rules = |verb: &str| json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
+    crate::by_hand::account(&world, "team", "sa", &rules("get")).await;
+    let csv = owning(version("team", "v", &[deployment("d")]), "hats");
+    make(&world, asking(csv, "permissions", "sa", &rules("get"))).await;
+    in_phase(&world, "team", "v", "Succeeded").await;
+    let more = json!([{"serviceAccountName": "sa", "rules": rules("list")}]);
+    edit(&world, "team", "v", json!({"spec": {"install": {"spec": {"permissions": more}}}})).await;
+    at(&world, "team", "v", "Pending", "RequirementsNotMet").await;
+    let role = Patch::Merge(json!({"rules": rules("list")}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&known::ROLE, Some("team"), "sa", &role).await.unwrap();
+    in_phase(&world, "team", "v", "Succeeded").await;
+    group(&world, "team", "og", &["team"]).await;
+    in_phase(&world, "team", "v", "Succeeded").await;
+}
