@@ -11,19 +11,22 @@ use crate::outlet::Outlet;
 use crate::resolve::Io;
 use clap::{Args, ValueEnum};
 use mainstay_api::names;
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
+};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, known};
 use mainstay_removal::{
     Definition, Item, Parts, Removal, Step, Target, Wish, World, removal, target,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
 /// Kinds of objects that carry the labels of the version that they belong to.
-const OWNED: [Resource; 8] = [
+const LABELLED: [Resource; 14] = [
     known::DEPLOYMENT,
     known::ROLE,
     known::ROLE_BINDING,
@@ -32,6 +35,45 @@ const OWNED: [Resource; 8] = [
     known::VALIDATING_WEBHOOK_CONFIGURATION,
     known::MUTATING_WEBHOOK_CONFIGURATION,
     known::API_SERVICE,
+    known::PRIORITY_CLASS,
+    Resource::cluster("console.openshift.io", "v1", "ConsoleYAMLSample", "consoleyamlsamples"),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleQuickStart", "consolequickstarts"),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleCLIDownload", "consoleclidownloads"),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleLink", "consolelinks"),
+    Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
+];
+
+/// Kinds of objects that name the version that they belong to as their owner, and whether they carry the
+/// label of everything that is made for operators.
+const REFERRING: [(Resource, bool); 13] = [
+    // First: others refer to it.
+    (OPERATOR_CONDITION, false),
+    (known::DEPLOYMENT, false),
+    (known::SERVICE_ACCOUNT, false),
+    (known::ROLE, false),
+    (known::ROLE_BINDING, false),
+    (known::SERVICE, false),
+    (known::SECRET, true),
+    (known::CONFIG_MAP, true),
+    (known::POD_DISRUPTION_BUDGET, false),
+    (known::NETWORK_POLICY, false),
+    (
+        Resource::namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+        false,
+    ),
+    (
+        Resource::namespaced("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
+        false,
+    ),
+    (
+        Resource::namespaced(
+            "autoscaling.k8s.io",
+            "v1",
+            "VerticalPodAutoscaler",
+            "verticalpodautoscalers",
+        ),
+        false,
+    ),
 ];
 
 /// Arguments of `uninstall`.
@@ -194,11 +236,13 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
             format!("{}={version},{}={}", names::OWNER, names::OWNER_NAMESPACE, wish.namespace);
         // A name that is no value of a label was never written as one.
         if version.len() <= 63 {
-            for kind in &OWNED {
-                parts.owned.extend(remote.of_kind(kind, None, Some(&labels))?);
+            for kind in &LABELLED {
+                let found = remote.of_kind(kind, None, Some(&labels))?;
+                parts.owned.extend(found.into_iter().map(|it| (kind.clone(), it)));
             }
         }
     }
+    refer(remote, &world, &target, &mut parts)?;
     let copied = format!("{}={}", names::COPIED_FROM, wish.namespace);
     let copies = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&copied))?;
     let of_target = |it: &&Object| target.versions.iter().any(|version| version == it.name());
@@ -220,6 +264,37 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
     Ok((target, removal))
 }
 
+/// Finds what has no other owners than the versions and what they own.
+fn refer(
+    remote: &mut dyn Remote,
+    world: &World,
+    target: &Target,
+    parts: &mut Parts,
+) -> Result<(), Cause> {
+    let of_target = |it: &&Object| target.versions.iter().any(|name| name == it.name());
+    let versions = world.versions.iter().filter(of_target);
+    let mut owners: BTreeSet<String> = versions.map(|it| it.uid().to_owned()).collect();
+    if owners.is_empty() {
+        return Ok(());
+    }
+    let managed = format!("{}={}", names::MANAGED, names::MANAGED_VALUE);
+    for (kind, labelled) in &REFERRING {
+        let labels = labelled.then_some(&*managed);
+        for object in remote.of_kind(kind, Some(&target.namespace), labels)? {
+            let of = object.owner_references();
+            let owned = !of.is_empty() && of.iter().all(|it| owners.contains(&it.uid));
+            let known = parts.owned.iter().any(|(_, it)| it.uid() == object.uid());
+            if owned && !known {
+                if *kind == OPERATOR_CONDITION {
+                    owners.insert(object.uid().to_owned());
+                }
+                parts.owned.push((kind.clone(), object));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Deletes objects of one kind, and waits until they are gone.
 fn carry_out(
     remote: &mut dyn Remote,
@@ -227,7 +302,7 @@ fn carry_out(
     patience: Duration,
     mut out: Option<&mut dyn Write>,
 ) -> Result<(), Cause> {
-    for step in steps {
+    for step in steps.iter().filter(|it| !it.follows) {
         remote.delete(step)?;
     }
     let mut left = Vec::new();

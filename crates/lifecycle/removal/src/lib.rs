@@ -48,8 +48,8 @@ pub struct World {
 /// What is known of the parts of an operator.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// What carries the labels of the operator's versions, of any kind.
-    pub owned: Vec<Object>,
+    /// What belongs to the operator's versions, by labels or as its owner, of any kind.
+    pub owned: Vec<(Resource, Object)>,
     /// Its `Operator`, which lists further parts.
     pub operator: Option<Object>,
     /// Copies of its versions in other namespaces.
@@ -118,6 +118,8 @@ impl fmt::Display for Item {
 /// One request. Each waits until what it deletes is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
+    /// Whether it goes with what was deleted before, and is only waited for.
+    pub follows: bool,
     /// The kind.
     pub resource: Resource,
     /// The namespace; none for what has none.
@@ -161,12 +163,6 @@ pub fn removal(
 ) -> Result<Removal, Cause> {
     let mut removal = Removal::default();
     parts::operands(parts, target, wish, &mut removal)?;
-    let step = |resource: &Resource, object: &Object| Step {
-        resource: resource.clone(),
-        namespace: resource.is_namespaced().then(|| object.namespace().to_owned()),
-        name: object.name().to_owned(),
-        uid: object.uid().to_owned(),
-    };
     for it in world.subscriptions.iter().filter(|it| has(&target.subscriptions, it)) {
         removal.steps.push(step(&SUBSCRIPTION, it));
         removal.goes.push(item(it, "", None));
@@ -180,14 +176,25 @@ pub fn removal(
         };
         removal.goes.push(item(it, copies, None));
     }
-    parts::owned(parts, target, &mut removal);
+    parts::plans(world, target, &mut removal);
     if wish.definitions {
         for it in &parts.definitions {
             removal.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &it.definition));
         }
     }
+    parts::owned(parts, &mut removal);
     parts::dependencies(world, target, &mut removal);
     Ok(removal)
+}
+
+fn step(resource: &Resource, object: &Object) -> Step {
+    Step {
+        follows: false,
+        resource: resource.clone(),
+        namespace: resource.is_namespaced().then(|| object.namespace().to_owned()),
+        name: object.name().to_owned(),
+        uid: object.uid().to_owned(),
+    }
 }
 
 fn has(names: &[String], object: &Object) -> bool {

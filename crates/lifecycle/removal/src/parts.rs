@@ -1,6 +1,7 @@
 //! What belongs to an operator, and what becomes of it.
 
-use crate::{Definition, Item, Parts, Removal, Step, Target, Wish, World, item};
+use crate::{Definition, Item, Parts, Removal, Step, Target, Wish, World, item, step};
+use mainstay_api::resources::{INSTALL_PLAN, OPERATOR};
 use mainstay_api::{Operator, names};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, Scope, known};
@@ -79,12 +80,7 @@ fn operand(definition: &Object, object: &Object, wish: &Wish, removal: &mut Remo
     if wish.operands || wish.definitions {
         removal.goes.push(item(object, "before the operator, which may have to do with it", None));
         if let Some(resource) = resource(definition) {
-            removal.steps.push(Step {
-                namespace: resource.is_namespaced().then(|| object.namespace().to_owned()),
-                resource,
-                name: object.name().to_owned(),
-                uid: object.uid().to_owned(),
-            });
+            removal.steps.push(step(&resource, object));
         }
         return;
     }
@@ -112,49 +108,85 @@ fn others(parts: &Parts, target: &Target, definition: &Object) -> Vec<String> {
     others
 }
 
-/// What goes with the versions: their parts, as labels and the `Operator` tell.
-pub(crate) fn owned(parts: &Parts, target: &Target, removal: &mut Removal) {
-    let mut all: BTreeSet<Item> = parts.owned.iter().map(|it| item(it, "", None)).collect();
+/// What goes with the versions: their parts, as labels and owners tell. What the `Operator` lists besides
+/// stays.
+pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
+    let all: BTreeSet<Item> = parts.owned.iter().map(|it| item(&it.1, "", None)).collect();
     let operator = parts.operator.as_ref().and_then(|it| Operator::from_object(it).ok());
     let refs = operator.and_then(|it| it.status.components).map(|it| it.refs).unwrap_or_default();
+    let mut besides = false;
     for it in refs {
-        let named = |names: &[String]| it.namespace == target.namespace && names.contains(&it.name);
-        let told = match &*it.kind {
-            "Subscription" => named(&target.subscriptions),
-            "ClusterServiceVersion" => named(&target.versions),
-            // Of these it is told by themselves; namespaces have only a label of it.
-            "CustomResourceDefinition" | "Namespace" => true,
-            _ => false,
+        // Of these it is told by themselves; namespaces have only a label of it.
+        let told = [
+            "Subscription",
+            "ClusterServiceVersion",
+            "InstallPlan",
+            "CustomResourceDefinition",
+            "Namespace",
+        ];
+        let same = |one: &Item| {
+            one.kind == it.kind && one.namespace == it.namespace && one.name == it.name
         };
-        if !told {
-            all.insert(Item {
+        if !told.contains(&&*it.kind) && !all.iter().any(same) {
+            besides = true;
+            removal.stays.push(Item {
                 kind: it.kind,
                 namespace: it.namespace,
                 name: it.name,
-                why: String::new(),
+                why: "it is listed as a part of the operator, and also of others, or of no version of it".to_owned(),
                 remedy: None,
             });
         }
     }
     removal.goes.extend(all);
+    for (resource, object) in &parts.owned {
+        removal.steps.push(Step { follows: true, ..step(resource, object) });
+    }
     if let Some(operator) = &parts.operator {
-        if removal.stays.iter().any(|it| it.kind == *DEFINITION.kind) {
-            let why = "it lists what is left of the operator, which is its definitions";
+        if besides || removal.stays.iter().any(|it| it.kind == *DEFINITION.kind) {
+            let why = "it lists what is left of the operator";
             removal.stays.push(item(operator, why, None));
         } else {
+            // While there are parts that it can list it would come again.
+            removal.steps.push(step(&OPERATOR, operator));
             removal.goes.push(item(operator, "", None));
+        }
+    }
+}
+
+/// The install plans: they go with the last of the Subscriptions that they were made for.
+pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
+    let going: BTreeSet<&str> = world
+        .subscriptions
+        .iter()
+        .filter(|it| target.subscriptions.iter().any(|name| name == it.name()))
+        .map(Object::uid)
+        .collect();
+    for plan in &world.plans {
+        let owners = plan.owner_references();
+        if !owners.is_empty() && owners.iter().all(|it| going.contains(&*it.uid)) {
+            removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
+            removal.goes.push(item(plan, "", None));
         }
     }
 }
 
 /// Subscriptions that came along, because the operator needs what they bring.
 pub(crate) fn dependencies(world: &World, target: &Target, removal: &mut Removal) {
+    let own: BTreeSet<&str> = world
+        .subscriptions
+        .iter()
+        .filter(|it| target.subscriptions.iter().any(|name| name == it.name()))
+        .map(Object::uid)
+        .collect();
     let plans: BTreeSet<&str> = world
         .plans
         .iter()
         .filter(|plan| {
             let names = plan.array(&["spec", "clusterServiceVersionNames"]);
-            names.iter().any(|it| target.versions.iter().any(|own| it == own))
+            let of_version = names.iter().any(|it| target.versions.iter().any(|own| it == own));
+            // One of an earlier version brought what is needed since.
+            of_version || plan.owner_references().iter().any(|it| own.contains(&*it.uid))
         })
         .map(Object::name)
         .collect();

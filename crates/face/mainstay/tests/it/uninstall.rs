@@ -1,7 +1,7 @@
 //! The way out.
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR, SUBSCRIPTION};
 use mainstay_client::{Cluster, ListParams, Patch};
 use mainstay_object::{Object, Resource, known};
 use serde_json::{Value, json};
@@ -89,9 +89,12 @@ async fn an_operator_goes_and_what_people_made_goes_only_if_they_say_so() {
     let (code, said, error) = uninstall(&up.kubeconfig, &["teapot", "--definitions"]);
     assert_eq!((code, &*error), (Some(0), ""), "{said}");
     assert!(
-        said.ends_with("deleted  CustomResourceDefinition teapots.brew.example.com\n"),
+        said.contains("\ndeleted  CustomResourceDefinition teapots.brew.example.com\n"),
         "{said}"
     );
+    // What goes by itself is waited for, and what lists it goes last.
+    assert!(said.ends_with("deleted  Operator teapot-operator.operators\n"), "{said}");
+    assert!(listed(&cluster, &OPERATOR).await.is_empty());
     assert!(listed(&cluster, &SUBSCRIPTION).await.is_empty());
     assert!(listed(&cluster, &CLUSTER_SERVICE_VERSION).await.is_empty());
     let left = listed(&cluster, &known::CUSTOM_RESOURCE_DEFINITION).await;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use mainstay_object::Object;
+use mainstay_object::{Object, known};
 use mainstay_removal::{Definition, Parts, Removal, Target, Wish, World, removal, target};
 use mainstay_yaml::{Options, documents};
 
@@ -35,8 +35,13 @@ metadata: {name: water.v1, namespace: kitchen, uid: v3}
 ---
 apiVersion: operators.coreos.com/v1alpha1
 kind: InstallPlan
-metadata: {name: install-a, namespace: kitchen}
-spec: {clusterServiceVersionNames: [teapot.v1, water.v1]}
+metadata: {name: install-a, namespace: kitchen, uid: p1, ownerReferences: [{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, name: tea, uid: s1}]}
+spec: {clusterServiceVersionNames: [teapot.v0, water.v1]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: install-b, namespace: kitchen, uid: p2, ownerReferences: [{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, name: tea, uid: s1}, {apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, name: water-stable, uid: s2}]}
+spec: {clusterServiceVersionNames: [teapot.v2, water.v1]}
 ";
 
 const PARTS: &str = "
@@ -62,11 +67,11 @@ metadata: {name: black, namespace: kitchen, uid: t2}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: kettle, namespace: kitchen}
+metadata: {name: kettle, namespace: kitchen, uid: k1}
 ---
 apiVersion: operators.coreos.com/v1
 kind: Operator
-metadata: {name: teapot.kitchen}
+metadata: {name: teapot.kitchen, uid: o1}
 status:
   components:
     labelSelector: {}
@@ -102,7 +107,7 @@ fn parts() -> Parts {
     let objects = vec![next(), next()];
     Parts {
         definitions: vec![Definition { definition, objects }],
-        owned: vec![next()],
+        owned: vec![(known::DEPLOYMENT, next())],
         operator: Some(next()),
         copies: 2,
         versions: vec!["kitchen/teapot.v2".to_owned(), "lab/teapot.v2".to_owned()],
@@ -174,8 +179,9 @@ fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
             "Subscription kitchen/tea",
             "ClusterServiceVersion kitchen/teapot.v1",
             "ClusterServiceVersion kitchen/teapot.v2",
+            // The other one is for what stays as well.
+            "InstallPlan kitchen/install-a",
             "Deployment kitchen/kettle",
-            "ServiceAccount kitchen/kettle",
         ]
     );
     assert_eq!(
@@ -184,31 +190,39 @@ fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
             "CustomResourceDefinition teapots.brew.example.com",
             "Teapot garden/green",
             "Teapot kitchen/black",
+            "ServiceAccount kitchen/kettle",
             "Operator teapot.kitchen",
             "Subscription kitchen/water-stable",
         ]
     );
     assert_eq!(names(&removal.hangs), ["Teapot garden/green"]);
     assert!(removal.hangs[0].why.contains("brew.example.com/cool"), "{:?}", removal.hangs);
-    assert_eq!(steps(&removal), ["s1", "v1", "v2"]);
+    assert_eq!(steps(&removal), ["s1", "v1", "v2", "p1", "k1"]);
     let dependency = removal.stays.last().unwrap().remedy.clone().unwrap();
     assert!(dependency.ends_with("mainstay uninstall -n kitchen water-stable"), "{dependency}");
 }
 
 #[test]
-fn objects_go_before_the_operator_and_definitions_after_it() {
+fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_waited_for() {
     let operands = Wish { operands: true, ..wish("tea") };
     let removal = removed(&parts(), &operands);
-    assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2"]);
+    assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "k1"]);
     assert_eq!(&*removal.steps[0].resource.version, "v1");
     assert_eq!(removal.steps[0].namespace.as_deref(), Some("garden"));
     assert!(removal.hangs.is_empty());
 
     let all = Wish { definitions: true, ..wish("tea") };
-    let removal = removed(&parts(), &all);
-    assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "d1"]);
+    let mut parts = parts();
+    let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "kettle");
+    account.set(&["metadata", "namespace"], "kitchen".into());
+    account.set(&["metadata", "uid"], "a1".into());
+    parts.owned.push((known::SERVICE_ACCOUNT, account));
+    let removal = removed(&parts, &all);
+    assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "d1", "k1", "a1", "o1"]);
     assert_eq!(names(&removal.stays), ["Subscription kitchen/water-stable"]);
     assert!(names(&removal.goes).contains(&"Operator teapot.kitchen".to_owned()));
+    let follow = removal.steps.iter().filter(|it| it.follows);
+    assert_eq!(follow.map(|it| &*it.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
 }
 
 #[test]
