@@ -42,10 +42,12 @@ impl Roots {
         }
     }
 
-    /// Whether a plan is one of the past: the Subscriptions refer to others. Without Subscriptions
-    /// nobody can say.
+    /// Whether a plan is one of the past: the Subscriptions refer to others, or there is nothing left of
+    /// the operator that it was for, and it is still that of another one. Of a version without a
+    /// Subscription nobody can say.
     pub(crate) fn is_past(&self, plan: &NamespacedName) -> bool {
-        !self.subscriptions.is_empty() && !self.plans.contains(plan)
+        let gone = self.subscriptions.is_empty() && self.versions.is_empty();
+        (gone || !self.subscriptions.is_empty()) && !self.plans.contains(plan)
     }
 }
 
@@ -100,7 +102,10 @@ mod tests {
         assert!(roots.versions.contains(&NamespacedName::new("ns", "anvil.v1")));
         assert!(roots.plans.contains(&NamespacedName::new("ns", "install-x")));
         let older = NamespacedName::new("ns", "install-w");
-        assert!(roots.is_past(&older) && !Roots::default().is_past(&older));
+        assert!(roots.is_past(&older) && Roots::default().is_past(&older));
+        let mut alone = Roots::default();
+        alone.versions.insert(NamespacedName::new("ns", "anvil.v1"));
+        assert!(!alone.is_past(&older));
         it.spec.package = "x".repeat(70);
         assert_eq!(operator(&it).len(), 63);
     }
