@@ -280,9 +280,14 @@ fn slice(service: &Object, at: usize, ports: Vec<Value>, endpoints: Vec<Value>) 
     let family = service.array(&["spec", "ipFamilies"]).first().and_then(Value::as_str);
     let family = if family == Some("IPv6") { "IPv6" } else { "IPv4" };
     slice.set(&["addressType"], family.into());
-    slice.set(&["endpoints"], Value::Array(endpoints));
-    slice.set(&["ports"], Value::Array(ports));
+    slice.set(&["endpoints"], list(endpoints));
+    slice.set(&["ports"], list(ports));
     slice
+}
+
+/// A list as the API keeps it in slices: an empty one is none, and would be written again and again.
+fn list(items: Vec<Value>) -> Value {
+    if items.is_empty() { Value::Null } else { Value::Array(items) }
 }
 
 fn is_headless(service: &Object) -> bool {
