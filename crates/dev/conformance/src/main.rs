@@ -97,6 +97,10 @@ struct Walks {
     /// Only these packages, separated by commas.
     #[arg(long, value_delimiter = ',')]
     package: Vec<String>,
+    /// Have each package uninstalled as well, and fail unless everything is as before, but for what may
+    /// stay.
+    #[arg(long)]
+    back: bool,
     /// Write the page to this file instead of printing it.
     #[arg(long)]
     table: Option<PathBuf>,
@@ -106,6 +110,13 @@ struct Walks {
     /// How many packages walk at the same time; twice the number of cores unless given.
     #[arg(long)]
     jobs: Option<usize>,
+    /// Walk on this cluster and back, one package after the other, with `mainstay run` and `mainstay uninstall`,
+    /// instead of in clusters in this process. It should have nothing else to do.
+    #[arg(long, conflicts_with = "jobs")]
+    kubeconfig: Option<PathBuf>,
+    /// The `mainstay` to run [default: that beside this program].
+    #[arg(long, requires = "kubeconfig")]
+    mainstay: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -392,12 +403,42 @@ async fn walks(which: &Walks) -> anyhow::Result<()> {
     let hear = |it: &walk::Walk| {
         let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         eprintln!("{at}/{count} {} {}: {:?} {:?}", it.catalog, it.package, it.seen, it.end);
+        if let Some(back) = &it.back {
+            eprintln!("  stays {:?}", back.stays);
+            back.wrong.iter().for_each(|wrong| eprintln!("  wrong: {wrong}"));
+        }
     };
-    let walked = walk::walk(&items, which.jobs.unwrap_or_else(walk::jobs), hear).await;
+    let walked = match &which.kubeconfig {
+        Some(kubeconfig) => {
+            let beside = || Ok(std::env::current_exe()?.with_file_name("mainstay"));
+            let program = which.mainstay.clone().map_or_else(beside, anyhow::Ok)?;
+            let there = walk::There { kubeconfig: kubeconfig.clone(), program };
+            walk::walk_there(&there, &stocks, &items, hear).await?
+        }
+        None => walk::walk(&items, which.back, which.jobs.unwrap_or_else(walk::jobs), hear).await,
+    };
     let page = walk::table(&items, &walked);
+    let complete = which.package.is_empty() && which.catalog.is_empty();
+    let faults = walk::faults(&walked, complete);
+    if (which.back || which.kubeconfig.is_some()) && !faults.is_empty() {
+        if let Some(path) = &which.table {
+            std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+        }
+        bail!("not all packages go as they shall\n{}", faults.join("\n"));
+    }
     if let Some(path) = &which.check {
         let old = std::fs::read_to_string(path);
         let old = old.with_context(|| format!("read {}", path.display()))?;
+        if !complete {
+            // Of the others nothing is known.
+            let row = |it: &&str| it.starts_with("| `") && it.matches(" | ").count() > 6;
+            let known: Vec<&str> = old.lines().collect();
+            if let Some(new) = page.lines().filter(row).find(|it| !known.contains(it)) {
+                bail!("{} does not have it so:\n+ {new}", path.display());
+            }
+            println!("walks: {count} packages, as in {}", path.display());
+            return Ok(());
+        }
         if let Some((old, new)) = old.lines().zip(page.lines()).find(|(old, new)| old != new) {
             bail!("{} is not what became of it:\n- {old}\n+ {new}", path.display());
         }

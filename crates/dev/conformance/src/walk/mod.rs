@@ -1,9 +1,11 @@
-//! How packages of published catalogs walk from their oldest to their newest version.
+//! How packages of published catalogs walk from their oldest to their newest version, and back out.
 //!
 //! Each package is subscribed to in a cluster of its own in this process (API server, workloads,
-//! simulated nodes and the controllers of `lifecycle/classic`), starts at the oldest version from which
+//! simulated nodes and the controllers of `lifecycle/classic`), or, one after the other, in a cluster that
+//! is there, on which `mainstay run` works. It starts at the oldest version from which
 //! the newest can be reached, and is updated by itself; where the way goes on in another channel, its
-//! Subscription changes to that one.
+//! Subscription changes to that one. Then it is uninstalled, and a dump of everything that the API shows
+//! is held against one from before ([`back`]).
 //!
 //! ```text
 //! catalog folder, or folders of bundles ─► stock ─► package, and what it may need ─► route ─► place
@@ -14,16 +16,23 @@
 //! What was meant comes from the graph of the catalog (`catalog/updates`), what happened from the
 //! cluster: the two are computed by different code and must agree.
 
+mod back;
+mod dump;
+mod ground;
 mod place;
 mod route;
+mod stays;
 mod stock;
 mod table;
+mod way_out;
 
+pub use ground::There;
 pub use route::{Leg, Plan};
 pub use stock::{Item, Stock};
 pub use table::table;
 
 use futures::StreamExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What became of a package.
@@ -41,6 +50,21 @@ pub struct Walk {
     pub company: Vec<String>,
     /// How it ended.
     pub end: End,
+    /// What became of it when it was uninstalled; none if it could not be looked at.
+    pub back: Option<Back>,
+}
+
+/// What was left of a package that was uninstalled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Back {
+    /// How many objects of its kinds there were, as examples.
+    pub objects: usize,
+    /// What stays and may, by name, and how much of it.
+    pub stays: BTreeMap<&'static str, usize>,
+    /// What is another than before and may, by name.
+    pub changes: BTreeSet<&'static str>,
+    /// What is not as it shall be, in words.
+    pub wrong: Vec<String>,
 }
 
 /// How a walk ended.
@@ -79,22 +103,24 @@ pub fn published() -> anyhow::Result<Option<Vec<Arc<Stock>>>> {
     Ok(Some(stocks))
 }
 
-/// Walks packages, at most `most` at a time. `hear` is told of each when it is done; the answer is in
+/// Walks packages, at most `most` at a time, and back if told so. `hear` is told of each when it is done; the answer is in
 /// the order of `items`.
-pub async fn walk(items: &[Item], most: usize, hear: impl Fn(&Walk)) -> Vec<Walk> {
+pub async fn walk(items: &[Item], back: bool, most: usize, hear: impl Fn(&Walk)) -> Vec<Walk> {
     let running = items.iter().enumerate().map(|(at, item)| {
         let item = item.clone();
         async move {
             let (catalog, package) = (item.catalog.clone(), item.package.clone());
             let plan = item.plan().ok();
-            let walked = tokio::spawn(place::walk(item)).await.unwrap_or_else(|error| Walk {
-                catalog,
-                package,
-                plan,
-                seen: Vec::new(),
-                company: Vec::new(),
-                end: End::Stuck(format!("the walk panicked: {error}")),
-            });
+            let walked =
+                tokio::spawn(place::walk(item, None, back)).await.unwrap_or_else(|error| Walk {
+                    catalog,
+                    package,
+                    plan,
+                    seen: Vec::new(),
+                    company: Vec::new(),
+                    end: End::Stuck(format!("the walk panicked: {error}")),
+                    back: None,
+                });
             (at, walked)
         }
     });
@@ -106,4 +132,52 @@ pub async fn walk(items: &[Item], most: usize, hear: impl Fn(&Walk)) -> Vec<Walk
     }
     all.sort_by_key(|it| it.0);
     all.into_iter().map(|it| it.1).collect()
+}
+
+/// Walks packages of stocks on a cluster that is there and back, one after the other. `hear` is told of each.
+///
+/// # Errors
+/// A cluster that cannot be reached, or a program that does not run.
+pub async fn walk_there(
+    there: &There,
+    stocks: &[Arc<Stock>],
+    items: &[Item],
+    hear: impl Fn(&Walk),
+) -> anyhow::Result<Vec<Walk>> {
+    let mut all = Vec::with_capacity(items.len());
+    for stock in stocks {
+        let of_stock: Vec<&Item> = items.iter().filter(|it| it.catalog == stock.name).collect();
+        if of_stock.is_empty() {
+            continue;
+        }
+        let running = ground::Running::start(there, stock).await?;
+        for item in of_stock {
+            let walked = place::walk(item.clone(), Some(there.clone()), true).await;
+            hear(&walked);
+            all.push(walked);
+        }
+        running.stop().await?;
+    }
+    Ok(all)
+}
+
+/// What is wrong with the ways back: of each package, and entries of what may stay that none needs.
+pub fn faults(walks: &[Walk], complete: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    for walk in walks {
+        match &walk.back {
+            Some(back) => {
+                all.extend(back.wrong.iter().map(|it| format!("{}: {it}", walk.package)));
+            }
+            None if walk.plan.is_some() => {
+                all.push(format!("{}: it was not uninstalled: {:?}", walk.package, walk.end));
+            }
+            None => {}
+        }
+    }
+    if complete {
+        let unused = stays::unused(walks.iter().filter_map(|it| it.back.as_ref()));
+        all.extend(unused.into_iter().map(|it| format!("no package leaves behind: {it}")));
+    }
+    all
 }

@@ -1,31 +1,22 @@
-//! A cluster in which one package walks.
+//! One package walks: there, and back.
 
+use super::back;
+use super::ground::{CATALOGS, Ground, NAME, PLACE, There};
 use super::stock::Item;
 use super::{End, Walk};
-use anyhow::Context;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
-use mainstay_classic::{Classic, FOLDER_ADDRESS, FolderCatalog, Options, Timeouts};
+use mainstay_classic::FOLDER_ADDRESS;
 use mainstay_client::{Cluster, ListParams, Patch, Selection, WatchEvent};
-use mainstay_object::Object;
+use mainstay_clock::Clock;
 use mainstay_object::known::DEPLOYMENT;
-use mainstay_testkit::{Settings, TestCluster};
+use mainstay_object::{Object, Resource};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The namespace of the catalog.
-const CATALOGS: &str = "olm";
-/// The namespace in which the package is installed.
-const PLACE: &str = "walk";
-/// What the catalog and the Subscription are called.
-const NAME: &str = "walk";
 /// How it begins that nothing is wrong, and nothing comes.
 pub(super) const NO_END: &str = "it comes to no end";
-/// How many nodes there are: an operator with a port of its node needs another one for its next version.
-const NODES: usize = 3;
-/// For how long a plan whose steps fail is tried again: nothing here mends them.
-const PLAN: Duration = Duration::from_secs(3);
 /// How often it is looked whether something was written.
 const LOOK: Duration = Duration::from_millis(20);
 /// After so many looks without news, what is wrong stays wrong. Looks are counted, not time: on a busy
@@ -35,16 +26,16 @@ const CALM: usize = 150;
 const HOPELESS: usize = 400;
 /// How long a part of the way may take.
 const LONGEST: Duration = Duration::from_mins(3);
-
-/// Kinds that bundles use and no bundle of a catalog brings, as the clusters for which they are made
-/// have them: `(group, version, kind, plural)`.
-const FOUND: [(&str, &str, &str, &str); 2] = [
-    ("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
-    ("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
+/// What tells where a package is, with the field of its status that says so.
+const TELLING: [(&Resource, &str); 4] = [
+    (&SUBSCRIPTION, "state"),
+    (&INSTALL_PLAN, "phase"),
+    (&CLUSTER_SERVICE_VERSION, "phase"),
+    (&DEPLOYMENT, "conditions"),
 ];
 
-/// Walks a package.
-pub(super) async fn walk(item: Item) -> Walk {
+/// Walks a package, in a cluster of its own or in one that is there, and back if told so.
+pub(super) async fn walk(item: Item, there: Option<There>, back: bool) -> Walk {
     let plan = item.plan();
     let mut walked = Walk {
         catalog: item.catalog.clone(),
@@ -53,47 +44,52 @@ pub(super) async fn walk(item: Item) -> Walk {
         seen: Vec::new(),
         company: Vec::new(),
         end: End::There,
+        back: None,
     };
     if let Err(why) = plan {
         walked.end = End::Unreadable(why);
-    } else if let Err(error) = go(&item, &mut walked).await {
+    } else if let Err(error) = go(&item, there.as_ref(), back, &mut walked).await {
         walked.end = End::Stuck(format!("{error:#}"));
     }
     walked
 }
 
-async fn go(item: &Item, walked: &mut Walk) -> anyhow::Result<()> {
+async fn go(
+    item: &Item,
+    there: Option<&There>,
+    back: bool,
+    walked: &mut Walk,
+) -> anyhow::Result<()> {
     let Some(plan) = walked.plan.clone() else { return Ok(()) };
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("catalog.json"), item.text()?)?;
-    let settings = Settings { nodes: NODES, ..Settings::default() };
-    let cluster = TestCluster::with(settings).await;
-    for crd in mainstay_api::crds().into_iter().chain(FOUND.map(definition)) {
-        cluster.apply(crd).await;
+    let ground = match there {
+        Some(there) => Ground::there(there).await?,
+        None => Ground::own(item).await?,
+    };
+    if there.is_none() {
+        ground.apply(source()).await?;
     }
-    for name in [CATALOGS, PLACE] {
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        apply(&cluster, namespace).await?;
-    }
-    let classic = Classic::start(
-        cluster.cluster(),
-        Options {
-            catalogs: vec![FolderCatalog {
-                namespace: CATALOGS.to_owned(),
-                name: NAME.to_owned(),
-                folder: folder.path().to_owned(),
-                served: None,
-            }],
-            timeouts: Timeouts { plan: PLAN, ..Timeouts::default() },
-            ..Options::new(cluster.clock(), CATALOGS)
-        },
-    );
-    classic.synced().await;
+    ground.apply(group(item, &plan)).await?;
+    let outcome = if back {
+        let way = back::Way { ground: &ground, item, plan: &plan };
+        way.there_and_back(walked).await
+    } else {
+        once(&ground, item, &plan, walked).await
+    };
+    ground.leave().await?;
+    outcome
+}
+
+/// Goes the way once, and notes what was seen of it.
+pub(super) async fn once(
+    ground: &Ground,
+    item: &Item,
+    plan: &super::Plan,
+    walked: &mut Walk,
+) -> anyhow::Result<()> {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let watcher = follow(cluster.cluster(), Arc::clone(&seen)).await?;
-    let outcome = legs(&cluster, item, &plan).await;
-    let versions = list(&cluster, &CLUSTER_SERVICE_VERSION).await;
+    let watcher = follow(&ground.cluster, Arc::clone(&seen)).await?;
+    let outcome = legs(ground, item, plan).await;
+    let versions = ground.list(&CLUSTER_SERVICE_VERSION).await;
     walked.end = match outcome? {
         None => End::There,
         Some(why) => End::Stuck(why),
@@ -103,65 +99,49 @@ async fn go(item: &Item, walked: &mut Walk) -> anyhow::Result<()> {
     let own = |it: &&Object| item.found().is_some_and(|found| found.bundle(it.name()).is_some());
     walked.company =
         versions?.iter().filter(|it| !own(it)).map(|it| it.name().to_owned()).collect();
-    classic.shutdown().await;
-    cluster.shutdown().await;
     Ok(())
 }
 
 /// Goes the way; the reason if it comes to no end.
-async fn legs(
-    cluster: &TestCluster,
-    item: &Item,
-    plan: &super::Plan,
-) -> anyhow::Result<Option<String>> {
+async fn legs(ground: &Ground, item: &Item, plan: &super::Plan) -> anyhow::Result<Option<String>> {
     let mut at = plan.start.clone();
     for (number, leg) in plan.legs.iter().enumerate() {
         if number == 0 {
-            subscribe(cluster, item, plan, &leg.channel).await?;
+            ground.apply(subscription(item, plan, &leg.channel)).await?;
         } else {
             let patch = Patch::Merge(json!({"spec": {"channel": leg.channel}}));
-            cluster.cluster().patch(&SUBSCRIPTION, Some(PLACE), NAME, &patch).await?;
+            ground.cluster.patch(&SUBSCRIPTION, Some(PLACE), NAME, &patch).await?;
         }
         at = leg.hops.last().cloned().unwrap_or(at);
-        if let Some(why) = arrives(cluster, &at).await? {
+        if let Some(why) = arrives(ground, &at).await? {
             return Ok(Some(why));
         }
     }
     Ok(None)
 }
 
-/// What an administrator applies: the catalog, a group that suits every version of the way, and the
-/// Subscription.
-async fn subscribe(
-    cluster: &TestCluster,
-    item: &Item,
-    plan: &super::Plan,
-    channel: &str,
-) -> anyhow::Result<()> {
-    let source = json!({
+/// The catalog, as an administrator applies it.
+fn source() -> Value {
+    json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": {"name": NAME, "namespace": CATALOGS},
         "spec": {"sourceType": "grpc", "address": FOLDER_ADDRESS},
-    });
-    let group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {"name": "group", "namespace": PLACE}, "spec": group(item, plan),
-    });
-    let subscription = json!({
+    })
+}
+
+/// The Subscription with which it begins.
+fn subscription(item: &Item, plan: &super::Plan, channel: &str) -> Value {
+    json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": NAME, "namespace": PLACE},
         "spec": {
             "name": item.package, "channel": channel, "startingCSV": plan.start,
             "source": NAME, "sourceNamespace": CATALOGS,
         },
-    });
-    for object in [source, group, subscription] {
-        apply(cluster, object).await?;
-    }
-    Ok(())
+    })
 }
 
-/// The spec of a group with a target that as many versions of the way as possible support.
+/// A group with a target that as many versions of the way as possible support.
 fn group(item: &Item, plan: &super::Plan) -> Value {
     let names = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|it| &it.hops));
     let versions: Vec<Object> =
@@ -181,20 +161,25 @@ fn group(item: &Item, plan: &super::Plan) -> Value {
     ];
     // Of those that as many support, the first.
     let best = modes.into_iter().rev().max_by_key(|(mode, _)| support(mode));
-    best.map_or_else(|| json!({}), |it| it.1)
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "group", "namespace": PLACE},
+        "spec": best.map_or_else(|| json!({}), |it| it.1),
+    })
 }
 
 /// Waits until a version runs and is the latest; the reason if that does not come.
-async fn arrives(cluster: &TestCluster, wanted: &str) -> anyhow::Result<Option<String>> {
-    let began = cluster.clock().elapsed();
+async fn arrives(ground: &Ground, wanted: &str) -> anyhow::Result<Option<String>> {
+    let clock = Clock::system();
+    let began = clock.elapsed();
     let (mut revision, mut calm) = (None, 0);
     let mut complaint = None;
     loop {
-        let now = cluster.store().revision();
-        if revision != Some(now) {
+        let now = ground.news(&TELLING.map(|it| it.0)).await?;
+        if revision.as_ref() != Some(&now) {
             (revision, calm) = (Some(now), 0);
-            let subscriptions = list(cluster, &SUBSCRIPTION).await?;
-            let versions = list(cluster, &CLUSTER_SERVICE_VERSION).await?;
+            let subscriptions = ground.list(&SUBSCRIPTION).await?;
+            let versions = ground.list(&CLUSTER_SERVICE_VERSION).await?;
             let Some(own) = subscriptions.iter().find(|it| it.name() == NAME) else { continue };
             let installed = own.str(&["status", "installedCSV"]) == Some(wanted);
             let latest = own.str(&["status", "state"]) == Some("AtLatestKnown");
@@ -206,7 +191,7 @@ async fn arrives(cluster: &TestCluster, wanted: &str) -> anyhow::Result<Option<S
             }
             complaint = wrong(own, &versions);
         }
-        let end = match (&complaint, began + LONGEST < cluster.clock().elapsed()) {
+        let end = match (&complaint, began + LONGEST < clock.elapsed()) {
             (Some(_), _) if calm > CALM => true,
             (None, _) if calm > HOPELESS => true,
             (_, late) => late,
@@ -214,7 +199,7 @@ async fn arrives(cluster: &TestCluster, wanted: &str) -> anyhow::Result<Option<S
         if end {
             return Ok(Some(match complaint {
                 Some(complaint) => complaint,
-                None => format!("{NO_END}: {}", standing(cluster).await?),
+                None => format!("{NO_END}: {}", standing(ground).await?),
             }));
         }
         calm += 1;
@@ -223,15 +208,10 @@ async fn arrives(cluster: &TestCluster, wanted: &str) -> anyhow::Result<Option<S
 }
 
 /// Where everything stands, for want of a complaint.
-async fn standing(cluster: &TestCluster) -> anyhow::Result<String> {
+async fn standing(ground: &Ground) -> anyhow::Result<String> {
     let mut all = Vec::new();
-    for (kind, field) in [
-        (&SUBSCRIPTION, "state"),
-        (&INSTALL_PLAN, "phase"),
-        (&CLUSTER_SERVICE_VERSION, "phase"),
-        (&DEPLOYMENT, "conditions"),
-    ] {
-        for it in list(cluster, kind).await? {
+    for (kind, field) in TELLING {
+        for it in ground.list(kind).await? {
             let what =
                 it.get(&["status", field]).map_or_else(|| "new".to_owned(), Value::to_string);
             all.push(format!("{} {} is {what}", kind.kind, it.name()));
@@ -293,31 +273,4 @@ async fn follow(
             }
         }
     }))
-}
-
-async fn list(
-    cluster: &TestCluster,
-    resource: &mainstay_object::Resource,
-) -> anyhow::Result<Vec<Object>> {
-    Ok(cluster.cluster().list(resource, Some(PLACE), &ListParams::default()).await?.items)
-}
-
-async fn apply(cluster: &TestCluster, value: Value) -> anyhow::Result<()> {
-    cluster.apply(Object::from_value(value).context("an object")?).await;
-    Ok(())
-}
-
-fn definition((group, version, kind, plural): (&str, &str, &str, &str)) -> Object {
-    Object::from_value(json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{"name": version, "served": true, "storage": true, "schema": {
-                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-            }}],
-        },
-    }))
-    .unwrap_or_default()
 }

@@ -88,6 +88,25 @@ impl Stock {
         names.into_iter().map(item).collect()
     }
 
+    /// The whole catalog, as one file.
+    pub(super) fn text(&self) -> anyhow::Result<String> {
+        self.part(|_| true)
+    }
+
+    /// The blobs of some packages, as one file.
+    fn part(&self, of: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+        let mut text = String::new();
+        for blob in self.catalog.blobs() {
+            let owner =
+                if **blob.schema() == *"olm.package" { blob.name() } else { blob.package() };
+            if of(owner) {
+                text += std::str::from_utf8(&blob.json()?)?;
+                text.push('\n');
+            }
+        }
+        Ok(text)
+    }
+
     /// The packages that may have to be installed with another one: those that it or one of them
     /// requires by name, and those with an API that is required.
     fn company(&self, package: &Package) -> BTreeSet<String> {
@@ -157,16 +176,7 @@ impl Item {
     pub(super) fn text(&self) -> anyhow::Result<String> {
         let package = self.found().context("there is no such package")?;
         let company = self.stock.company(package);
-        let mut text = String::new();
-        for blob in self.stock.catalog.blobs() {
-            let owner =
-                if **blob.schema() == *"olm.package" { blob.name() } else { blob.package() };
-            if company.contains(&**owner) {
-                text += std::str::from_utf8(&blob.json()?)?;
-                text.push('\n');
-            }
-        }
-        Ok(text)
+        self.stock.part(|name| company.contains(name))
     }
 }
 

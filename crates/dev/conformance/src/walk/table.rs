@@ -1,6 +1,6 @@
 //! What became of packages, as a page for people.
 
-use super::{End, Item, Walk};
+use super::{End, Item, Walk, stays};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -87,13 +87,25 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
     for outcome in Outcome::ALL {
         let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.about());
     }
+    let back = walks.iter().any(|it| it.back.is_some());
+    if back {
+        page += BACK;
+        for (name, why) in stays::about() {
+            let _ = writeln!(page, "* *{name}*: {why}.");
+        }
+        page += CHANGES;
+        for (name, why) in stays::about_changes() {
+            let _ = writeln!(page, "* *{name}*: {why}.");
+        }
+    }
     for catalog in catalogs {
+        let (head, line) = if back { (" Stays |", "---|") } else { ("", "") };
         let _ = write!(
             page,
-            "\n## `{catalog}`\n\n| Package | Channel | From | To | Updates | Outcome | Why, and what else |\n|---|---|---|---|---:|---|---|\n"
+            "\n## `{catalog}`\n\n| Package | Channel | From | To | Updates | Outcome |{head} Why, and what else |\n|---|---|---|---|---:|---|{line}---|\n"
         );
         for (item, walk) in items.iter().zip(walks).filter(|(_, it)| it.catalog == catalog) {
-            page += &row(item, walk);
+            page += &row(item, walk, back);
         }
     }
     page
@@ -116,24 +128,54 @@ each version replaces the one before it.
 From, To and Updates say what happened, not what was meant. Where it stopped, the reason is what the cluster says.
 ";
 
-fn row(item: &Item, walk: &Walk) -> String {
+const BACK: &str = "
+Then objects are made as the operator's examples show them (as far as the API takes them), and it is taken out with `mainstay uninstall`,
+whatever came along after it. What every kind of the API lists, in all namespaces, is compared with what it listed before the installation;
+what its preview says goes, goes, what it says stays, stays, and nothing else changes. All of that once more with `--operands --definitions`:
+nothing stays, and nothing is changed, of any of these packages. What stays without, counted in the column Stays:
+
+";
+
+const CHANGES: &str = "
+What is another than before on what was there before:
+
+";
+
+fn row(item: &Item, walk: &Walk, back: bool) -> String {
     let mut channels: Vec<&str> = Vec::new();
     for leg in walk.plan.iter().flat_map(|it| &it.legs) {
         channels.push(&leg.channel);
     }
     let version = |name: Option<&String>| name.map_or(String::new(), |it| item.version(it));
-    let cells = [
+    let mut cells = vec![
         format!("`{}`", item.package),
         channels.join(" → "),
         version(walk.plan.as_ref().map(|it| &it.start)),
         version(walk.seen.last()),
         walk.seen.len().saturating_sub(1).to_string(),
         Outcome::of(walk).name().to_owned(),
-        remarks(item, walk).join("; "),
     ];
+    if back {
+        cells.push(left(walk));
+    }
+    cells.push(remarks(item, walk).join("; "));
     let cells: Vec<String> =
         cells.iter().map(|it| it.replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
+}
+
+/// What is left of it when it has been uninstalled.
+fn left(walk: &Walk) -> String {
+    let Some(back) = &walk.back else { return String::new() };
+    if let Some(wrong) = back.wrong.first() {
+        return format!("**{}**", short(wrong));
+    }
+    let counted = back.stays.iter().map(|(name, count)| match count {
+        1 => format!("1 {name}"),
+        many => format!("{many} {name}s"),
+    });
+    let all: Vec<String> = counted.collect();
+    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
 }
 
 /// Why it ended where it did, and what else is to be known.

@@ -4,6 +4,7 @@
 /// late.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
+mod bundles;
 mod classic;
 mod opm;
 mod recordings;

@@ -27,7 +27,7 @@ async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
     let items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
     let names: Vec<&str> = items.iter().map(|it| &*it.package).collect();
     assert_eq!(names, SAMPLE.map(|it| it.1));
-    let walks = walk::walk(&items, items.len(), |_| ()).await;
+    let walks = walk::walk(&items, false, items.len(), |_| ()).await;
     let found = walk::table(&items, &walks);
     let page = std::fs::read_to_string(PAGE).unwrap();
     for package in names {
@@ -38,5 +38,40 @@ async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
         };
         assert_eq!(row(&found), row(&page));
         ran(&format!("walk: {}", row(&found)));
+    }
+}
+
+/// Published packages: one whose group has a target of its own, one for all namespaces, one with webhooks.
+const BACK: [&str; 3] = ["hulft", "ako-operator", "elasticsearch-eck-operator-certified"];
+
+/// What may stay is judged by the walk; `.ci/deep` looks at all packages.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_few_packages_go_and_leave_what_may_stay_or_nothing() {
+    let _alone = crate::ALONE.lock().await;
+    let Some(stocks) = walk::published().unwrap() else { return };
+    let mut items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
+    items.retain(|it| BACK.contains(&&*it.package));
+    let walks = walk::walk(&items, true, items.len(), |_| ()).await;
+    assert_eq!(walk::faults(&walks, false), Vec::<String>::new());
+    for walk in &walks {
+        assert_eq!(walk.end, walk::End::There, "{walk:?}");
+        ran(&format!("walk back: {}: {:?}", walk.package, walk.back));
+    }
+    assert!(walks.len() >= BACK.len());
+}
+
+/// Which of these may stay is judged by the walk.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_with_everything_goes_with_everything_but_what_people_made() {
+    let _alone = crate::ALONE.lock().await;
+    let folder = tempfile::tempdir().unwrap();
+    crate::bundles::everything(folder.path());
+    let items = Stock::read("made", folder.path()).unwrap().items();
+    let walks = walk::walk(&items, true, items.len(), |_| ()).await;
+    assert_eq!(walk::faults(&walks, false), Vec::<String>::new());
+    for (walk, updates) in walks.iter().zip([1, 0, 0]) {
+        assert_eq!((&walk.end, walk.seen.len()), (&walk::End::There, updates + 1), "{walk:?}");
+        let back = walk.back.as_ref().unwrap();
+        assert!(back.objects > 0, "{back:?}");
     }
 }

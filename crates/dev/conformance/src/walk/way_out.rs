@@ -1,0 +1,264 @@
+//! `mainstay uninstall`, and whether it does what it says.
+
+use super::dump::{Dump, Id};
+use super::stays;
+use anyhow::Context;
+use clap::Parser;
+use futures::TryFutureExt;
+use mainstay_cause::Cause;
+use mainstay_cli::exit::Exit;
+use mainstay_cli::resolve::Io;
+use mainstay_cli::uninstall::{self, Remote, UninstallArguments};
+use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_clock::Clock;
+use mainstay_object::{Object, Resource};
+use mainstay_removal::Step;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How often it is looked whether something is gone.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The command line, as far as it is needed.
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    uninstall: UninstallArguments,
+}
+
+/// What is said to go, to stay and to hang.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Preview {
+    goes: Vec<Told>,
+    pub(super) stays: Vec<Told>,
+    hangs: Vec<Told>,
+}
+
+/// An object that is told of.
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Told {
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+impl Told {
+    /// Whether it means an object.
+    pub(super) fn is(&self, id: &Id) -> bool {
+        self.kind == id.kind && self.namespace == id.namespace && self.name == id.name
+    }
+}
+
+/// Who uninstalls.
+pub(super) enum Way {
+    /// The command's own code, in this process.
+    Here(Cluster),
+    /// The command.
+    Command { program: PathBuf, kubeconfig: PathBuf },
+}
+
+impl Way {
+    /// Uninstalls, and returns what was said before; or what was said against it.
+    pub(super) async fn out(
+        &self,
+        namespace: &str,
+        name: &str,
+        all: bool,
+    ) -> anyhow::Result<Result<Preview, String>> {
+        let mut words: Vec<String> =
+            ["uninstall", name, "--namespace", namespace, "--output", "json"]
+                .map(str::to_owned)
+                .to_vec();
+        if all {
+            words.extend(["--operands", "--definitions"].map(str::to_owned));
+        }
+        let (done, said, error) = match self {
+            Self::Here(cluster) => {
+                let cluster = cluster.clone();
+                let handle = Handle::current();
+                tokio::task::spawn_blocking(move || here(cluster, handle, &words)).await??
+            }
+            Self::Command { program, kubeconfig } => command(program, kubeconfig, &words).await?,
+        };
+        if !done {
+            return Ok(Err(error));
+        }
+        let preview = serde_json::from_str(&said);
+        Ok(Ok(preview.with_context(|| format!("read the preview: {said}"))?))
+    }
+}
+
+/// Whether it was done, and what was said, on both outputs.
+type Said = (bool, String, String);
+
+async fn command(program: &Path, kubeconfig: &Path, words: &[String]) -> anyhow::Result<Said> {
+    let mut command = tokio::process::Command::new(program);
+    command.args(words).arg("--kubeconfig").arg(kubeconfig).env("NO_COLOR", "1");
+    let output = command.output().await.with_context(|| format!("run {}", program.display()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
+}
+
+fn here(cluster: Cluster, handle: Handle, words: &[String]) -> anyhow::Result<Said> {
+    let line = Line::try_parse_from(words)?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut io = Io {
+        stdin: &mut std::io::empty(),
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        folder: PathBuf::new(),
+        colour: false,
+    };
+    let mut near = Some(Near { cluster, handle });
+    let mut connect = || {
+        let near = near.take().map(|it| Box::new(it) as Box<dyn Remote>);
+        near.ok_or_else(|| Cause::new("it is connected already").into())
+    };
+    let exit = uninstall::run(&line.uninstall, &mut io, &mut connect);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((matches!(exit, Exit::Done), text(&stdout), text(&stderr)))
+}
+
+/// A cluster that is reached without a socket.
+struct Near {
+    cluster: Cluster,
+    handle: Handle,
+}
+
+impl Near {
+    fn ask<T>(&self, asked: impl Future<Output = mainstay_client::Result<T>>) -> Result<T, Cause> {
+        self.handle.block_on(asked.map_err(|error| Cause::new(error.to_string())))
+    }
+}
+
+impl Remote for Near {
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, Cause> {
+        let params = labels.map_or_else(ListParams::default, ListParams::labels);
+        self.ask(async {
+            match self.cluster.list_pages(kind, namespace, &params).await {
+                Err(error) if error.is_not_found() => Ok(Vec::new()),
+                list => list.map(|it| it.items),
+            }
+        })
+    }
+
+    fn find(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, Cause> {
+        self.ask(self.cluster.find(kind, namespace, name))
+    }
+
+    fn delete(&mut self, step: &Step) -> Result<(), Cause> {
+        let options = DeleteOptions::uid(&step.uid);
+        let namespace = step.namespace.as_deref();
+        self.ask(self.cluster.ensure_deleted(&step.resource, namespace, &step.name, &options))
+    }
+
+    fn gone(&mut self, step: &Step, patience: Duration) -> Result<Option<Object>, Cause> {
+        let clock = Clock::system();
+        let began = clock.elapsed();
+        self.ask(async {
+            loop {
+                let namespace = step.namespace.as_deref();
+                let found = self.cluster.find(&step.resource, namespace, &step.name).await?;
+                let found = found.filter(|it| it.uid() == step.uid);
+                if found.is_none() || began + patience < clock.elapsed() {
+                    return Ok(found);
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        })
+    }
+
+    fn namespace(&self) -> String {
+        "default".to_owned()
+    }
+}
+
+/// Where it was not as it was said.
+pub(super) fn broken(preview: &Preview, before: &Dump, after: &Dump) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let gone: BTreeSet<&Id> = before.beyond(after).map(|it| it.0).collect();
+    for it in &preview.goes {
+        match before.named(&it.kind, &it.namespace, &it.name) {
+            None => wrong.push(format!("{} {} is said to go, and was not there", it.kind, it.name)),
+            Some(id) if !gone.contains(id) => {
+                wrong.push(format!("{id} is said to go, and is there"));
+            }
+            Some(_) => {}
+        }
+    }
+    for it in preview.stays.iter().chain(&preview.hangs) {
+        match before.named(&it.kind, &it.namespace, &it.name) {
+            None => {
+                wrong.push(format!("{} {} is said to stay, and was not there", it.kind, it.name));
+            }
+            Some(id) if gone.contains(id) => {
+                wrong.push(format!("{id} is said to stay, and is gone"));
+            }
+            Some(_) => {}
+        }
+    }
+    // What goes with a definition or an API, the roles of its users, is no business of the operator.
+    let apis =
+        gone.iter().filter(|it| ["CustomResourceDefinition", "APIService"].contains(&&*it.kind));
+    let uids = apis.filter_map(|id| Some(before.objects.get(*id)?.1.uid().to_owned()));
+    let with_apis = before.dependents(uids.collect());
+    for (id, _, object) in before.beyond(after) {
+        let told = preview.goes.iter().any(|it| it.is(id));
+        if !told && !stays::follows(id, object) && !with_apis.contains(id) {
+            wrong.push(format!("{id} goes, and nobody was told"));
+        }
+    }
+    for (id, _, object) in after.beyond(before) {
+        if !stays::follows(id, object) {
+            wrong.push(format!("{id} is new after it"));
+        }
+    }
+    wrong
+}
+
+/// What is there since an installation, and none of its ends has told of.
+pub(super) fn untold(previews: &[Preview], base: &Dump, after: &Dump) -> Vec<String> {
+    let told = |id: &Id| previews.iter().any(|it| it.stays.iter().any(|it| it.is(id)));
+    let uids = after.beyond(base).filter(|it| told(it.0)).map(|it| it.2.uid().to_owned());
+    let with = after.dependents(uids.collect());
+    let left = after
+        .beyond(base)
+        .filter(|(id, _, object)| !told(id) && !with.contains(id) && !stays::follows(id, object));
+    left.map(|(id, _, _)| format!("{id} stays, and nobody was told")).collect()
+}
+
+/// The package of a Subscription that no other of its namespace needs, to begin with; any if each is
+/// needed by another.
+pub(super) fn first<'a>(subscriptions: &'a [Object], versions: &[Object]) -> Option<&'a Object> {
+    let of = |it: &Object, kind: &str| -> Vec<Value> {
+        let text = it.annotation(mainstay_api::names::PROPERTIES).unwrap_or_default();
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let all = value["properties"].as_array().cloned().unwrap_or_default();
+        all.into_iter().filter(|it| it["type"] == kind).map(|it| it["value"].clone()).collect()
+    };
+    let needed = |subscription: &&Object| {
+        let installed = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
+        let brings = versions.iter().find(|it| it.name() == installed);
+        let apis = brings.map(|it| of(it, "olm.gvk")).unwrap_or_default();
+        let package = subscription.str(&["spec", "name"]).unwrap_or_default();
+        versions.iter().filter(|it| it.name() != installed).any(|other| {
+            of(other, "olm.package.required").iter().any(|it| it["packageName"] == *package)
+                || of(other, "olm.gvk.required").iter().any(|it| apis.contains(it))
+        })
+    };
+    subscriptions.iter().find(|it| !needed(it)).or_else(|| subscriptions.first())
+}
