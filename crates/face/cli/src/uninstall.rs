@@ -17,7 +17,7 @@ use mainstay_api::resources::{
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, known};
 use mainstay_removal::{
-    Definition, Item, Parts, Removal, Step, Target, Wish, World, removal, target,
+    Definition, Item, Parts, Removal, Step, Target, Wish, World, definitions, removal, target,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -251,8 +251,8 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
         let name = names::operator_name(package, &wish.namespace);
         parts.operator = remote.find(&OPERATOR, None, &name)?;
     }
-    for name in &target.definitions {
-        let found = remote.find(&known::CUSTOM_RESOURCE_DEFINITION, None, name)?;
+    for name in definitions(&target, parts.operator.as_ref()) {
+        let found = remote.find(&known::CUSTOM_RESOURCE_DEFINITION, None, &name)?;
         let Some(definition) = found else { continue };
         let mut it = Definition { definition, objects: Vec::new() };
         if let Some(kind) = it.resource() {

@@ -16,9 +16,11 @@
 mod parts;
 mod target;
 
+use mainstay_api::Operator;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, known};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Which operator, and what of it.
@@ -149,6 +151,15 @@ pub struct Removal {
 /// If there is none, or if the name means several.
 pub fn target(world: &World, wish: &Wish) -> Result<Target, Cause> {
     target::find(world, wish)
+}
+
+/// Names of the definitions that belong to an operator: those that its versions own, and those that its
+/// `Operator` lists, which earlier versions have brought.
+pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<String> {
+    let listed = operator.and_then(|it| Operator::from_object(it).ok());
+    let refs = listed.and_then(|it| it.status.components).map(|it| it.refs).unwrap_or_default();
+    let named = refs.into_iter().filter(|it| it.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind);
+    target.definitions.iter().cloned().chain(named.map(|it| it.name)).collect()
 }
 
 /// Says what goes, what stays, and in which order to do it.

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use mainstay_object::{Object, known};
-use mainstay_removal::{Definition, Parts, Removal, Target, Wish, World, removal, target};
+use mainstay_removal::{
+    Definition, Parts, Removal, Target, Wish, World, definitions, removal, target,
+};
 use mainstay_yaml::{Options, documents};
 
 const TEAPOT: &str = "
@@ -240,4 +242,19 @@ fn a_definition_that_another_operator_needs_does_not_go() {
     // One that is not there any more needs nothing.
     parts.versions.pop();
     assert!(removal(&world, &parts, &found("tea"), &all).is_ok());
+}
+
+#[test]
+fn a_definition_that_an_earlier_version_brought_belongs_to_the_operator_as_well() {
+    let mut operator = parts().operator.unwrap();
+    let owned = definitions(&found("tea"), Some(&operator));
+    assert_eq!(owned.into_iter().collect::<Vec<_>>(), ["teapots.brew.example.com"]);
+    let mut refs = operator.array(&["status", "components", "refs"]).to_vec();
+    let mut more = refs[2].clone();
+    more["name"] = "cups.brew.example.com".into();
+    refs.push(more);
+    operator.set(&["status", "components", "refs"], refs.into());
+    let all = definitions(&found("tea"), Some(&operator));
+    let all: Vec<String> = all.into_iter().collect();
+    assert_eq!(all, ["cups.brew.example.com", "teapots.brew.example.com"]);
 }
