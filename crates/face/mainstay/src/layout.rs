@@ -3,6 +3,7 @@
 //! Everything is applied, not created: a cluster that is started again is brought to the same
 //! shape, and what an administrator added stays.
 
+use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
@@ -187,13 +188,15 @@ pub(crate) async fn catalog_source(
         "spec": {"sourceType": "grpc", "address": mainstay_classic::FOLDER_ADDRESS, "displayName": name, "publisher": "Mainstay"},
     }));
     // An administrator may have given it a nicer name or a priority since: those stay.
-    if cluster
-        .find(&CATALOG_SOURCE, Some(namespace), name)
-        .await
-        .map_err(|error| refused(&source, &error))?
-        .is_some()
-    {
-        return Ok(());
+    let found = cluster.find(&CATALOG_SOURCE, Some(namespace), name).await;
+    if let Some(found) = found.map_err(|error| refused(&source, &error))? {
+        if found.annotation(names::MANAGED_BY) != Some(names::MARKETPLACE) {
+            return Ok(());
+        }
+        // A default of that name was there before: the folder takes its place.
+        let options = DeleteOptions::uid(found.uid());
+        let gone = cluster.ensure_deleted(&CATALOG_SOURCE, Some(namespace), name, &options).await;
+        gone.map_err(|error| refused(&source, &error))?;
     }
     apply(cluster, &CATALOG_SOURCE, &source).await?;
     Ok(())

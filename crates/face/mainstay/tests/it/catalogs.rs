@@ -136,3 +136,48 @@ async fn a_broken_folder_keeps_serving_its_last_good_content_even_after_a_restar
         "{gone}"
     );
 }
+
+// ids: HUB-04
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_takes_the_place_of_the_default_of_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let defaults = folder.path().join("defaults");
+    std::fs::create_dir_all(&defaults).expect("a folder");
+    let manifest = |name: &str| {
+        format!(
+            "kind: CatalogSource\nmetadata: {{name: {name}}}\nspec: {{sourceType: grpc, image: 'localhost/{name}:v1'}}\n"
+        )
+    };
+    let text = format!("{}---\n{}", manifest("mine"), manifest("other"));
+    std::fs::write(defaults.join("all.yaml"), text).expect("a file");
+    let (data, defaults) =
+        (folder.path().join("data").display().to_string(), defaults.display().to_string());
+    let arguments = ["--data-dir", &data, "--default-sources", &defaults];
+    let up = Up::start(folder.path(), &arguments);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let image = |name: &'static str| {
+        move |it: &Object| {
+            let image = it.str(&["spec", "image"]).unwrap_or_default().to_owned();
+            (it.name() == name).then_some(image)
+        }
+    };
+    for (name, wanted) in [("mine", "localhost/mine:v1"), ("other", "localhost/other:v1")] {
+        assert_eq!(until(&cluster, &CATALOG_SOURCE, Some("olm"), image(name)).await, wanted);
+    }
+    assert!(up.stop("TERM").0);
+    let source = folder.path().join("catalog");
+    crate::packages::catalog(&source, &["kiwi"]);
+    let catalog = format!("mine={}", source.display());
+    let up = Up::start(folder.path(), &[&arguments[..], &["--catalog", &catalog]].concat());
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let ready = |it: &Object| {
+        let state = it.str(&["status", "connectionState", "lastObservedState"]);
+        (it.name() == "mine" && state == Some("READY")).then(|| it.clone())
+    };
+    let mine = until(&cluster, &CATALOG_SOURCE, Some("olm"), ready).await;
+    assert_eq!(mine.str(&["spec", "image"]), None);
+    assert_eq!(
+        until(&cluster, &CATALOG_SOURCE, Some("olm"), image("other")).await,
+        "localhost/other:v1"
+    );
+}
