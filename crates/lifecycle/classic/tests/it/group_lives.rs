@@ -467,6 +467,9 @@ async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_n
     // Namespaces that come later are labelled, too.
     namespace(&world.cluster, "d", "foo: bar").await;
     labelled(&world, &og, &["a", "c", "d"]).await;
+    let last = cluster.get(&known::NAMESPACE, None, "d").await.unwrap();
+    let ours: Vec<_> = last.labels().filter(|it| it.0.starts_with("olm.")).collect();
+    assert_eq!(ours, [(format!("olm.operatorgroup.uid/{}", og.uid()).as_str(), "")]);
 }
 
 // ids: C29 C30

@@ -98,6 +98,73 @@ async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_
     world.cluster.wait_gone(&CSV, Some("team"), "v2").await;
 }
 
+/// Waits until an Operator names exactly these parts, as kind, namespace and name.
+async fn consists_of(world: &World, name: &str, wanted: &[(&str, &str, &str)]) -> Object {
+    let text = |(kind, place, name): &(&str, &str, &str)| format!("{kind} {place} {name}");
+    let wanted: BTreeSet<String> = wanted.iter().map(text).collect();
+    let good = move |it: &Object| {
+        let refs = it.array(&["status", "components", "refs"]).iter();
+        let found: BTreeSet<String> = refs
+            .map(|it| {
+                let field = |field: &str| it[field].as_str().unwrap_or_default();
+                format!("{} {} {}", field("kind"), field("namespace"), field("name"))
+            })
+            .collect();
+        found == wanted
+    };
+    world.cluster.wait_for(&OPERATOR, None, name, good).await
+}
+
+// ids: E090
+#[tokio::test]
+async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_something_does() {
+    let world = world(&["a", "b"]).await;
+    let label = "operators.coreos.com/hand.made";
+    let operator = object(json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": "hand.made"},
+    }));
+    world.cluster.apply(operator).await;
+    let selects = |it: &Object| {
+        let path = ["status", "components", "labelSelector"];
+        it.get(&path).is_some_and(|it| it.to_string().contains("operators.coreos.com/hand.made"))
+    };
+    world.cluster.wait_for(&OPERATOR, None, "hand.made", selects).await;
+    for place in ["a", "b"] {
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "sa", "namespace": place, "labels": {label: "", "olm.managed": "true"}},
+        });
+        world.cluster.apply(object(account)).await;
+    }
+    let (first, second) = (("ServiceAccount", "a", "sa"), ("ServiceAccount", "b", "sa"));
+    consists_of(&world, "hand.made", &[first, second]).await;
+    // A copy of a version is nobody's part, also with the label of one.
+    let copy = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": "copy", "namespace": "a", "labels": {label: "", "olm.copiedFrom": "elsewhere"},
+        },
+        "spec": {"displayName": "x", "install": {
+            "strategy": "deployment", "spec": {"deployments": []},
+        }},
+    });
+    world.cluster.apply(object(copy)).await;
+    let unlabelled = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&known::SERVICE_ACCOUNT, Some("b"), "sa", &unlabelled).await.unwrap();
+    let before = consists_of(&world, "hand.made", &[first]).await.uid().to_owned();
+    delete(&world, &OPERATOR, None, "hand.made").await;
+    let again = move |it: &Object| it.uid() != before;
+    world.cluster.wait_for(&OPERATOR, None, "hand.made", again).await;
+    consists_of(&world, "hand.made", &[first]).await;
+    delete(&world, &known::NAMESPACE, None, "a").await;
+    consists_of(&world, "hand.made", &[]).await;
+    delete(&world, &OPERATOR, None, "hand.made").await;
+    world.cluster.wait_gone(&OPERATOR, None, "hand.made").await;
+    world.left_alone().await;
+    assert!(cluster.find(&OPERATOR, None, "hand.made").await.unwrap().is_none());
+}
+
 // ids: E090
 #[tokio::test]
 async fn what_a_subscription_brings_is_adopted_by_its_operator() {
