@@ -112,6 +112,8 @@ async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
     let cluster = world.cluster.cluster();
     cluster.patch(&OPERATOR_HUB, None, "cluster", &Patch::Json(all)).await.unwrap();
     has(&world, &[]).await;
+    let hub = cluster.get(&OPERATOR_HUB, None, "cluster").await.unwrap();
+    assert_eq!(hub.get(&["spec"]), Some(&json!({"disableAllDefaultSources": true})));
     world.left_alone().await;
 }
 
