@@ -37,6 +37,8 @@ const SOON: Duration = Duration::from_millis(100);
 const CALM: usize = 10;
 /// After so many looks it is not waited any longer.
 const ENOUGH: usize = 600;
+/// What nodes are for.
+const ROLES: [&str; 3] = ["control-plane", "master", "worker"];
 /// What nodes have of disks.
 const DISK: &str = "ephemeral-storage";
 /// Who applies what administrators do.
@@ -276,9 +278,13 @@ fn restless(one: &Dump, other: &Dump) -> anyhow::Result<Dump> {
     bail!("the cluster does not come to rest: {changed}")
 }
 
-/// Gives nodes that say nothing of their disks some room on them, which operators may ask for.
+/// Makes nodes such that operators find what they may ask for: every role, and some room on disks.
 async fn room(cluster: &Cluster) -> anyhow::Result<()> {
     for node in cluster.list(&known::NODE, None, &ListParams::default()).await?.items {
+        let labels = ROLES.map(|role| (format!("node-role.kubernetes.io/{role}"), json!("")));
+        let labels: serde_json::Map<String, Value> = labels.into_iter().collect();
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        cluster.patch(&known::NODE, None, node.name(), &patch).await?;
         if node.get(&["status", "allocatable", DISK]).is_none() {
             let more = json!({DISK: "100Gi"});
             let patch = Patch::Merge(json!({"status": {"capacity": more, "allocatable": more}}));
