@@ -24,7 +24,7 @@ mod trouble;
 use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, Identity, VersionInfo};
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
-use mainstay_clock::Clock;
+use mainstay_clock::{Clock, processor_time};
 use mainstay_object::{NamespacedName, Object, Resource};
 use mainstay_store::Store;
 use mainstay_workloads::Workloads;
@@ -35,9 +35,24 @@ use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 pub use trouble::{Asked, Fate};
 
-/// How long a test waits for what must come. Generous, because machines that run many tests at once
-/// are slow; a test that works never waits this long.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits at least for what must come; see [`exhausted`].
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What a process works until a test that waits has had its share of it.
+const WORK: Duration = Duration::from_mins(1);
+
+/// Returns when it is pointless to wait any longer: after [`PATIENCE`], or later where the process hardly
+/// ran meanwhile because others are busy. A test that works never waits this long.
+pub async fn exhausted() {
+    const ROUNDS: u32 = 5;
+    let begun = processor_time();
+    for _ in 0..ROUNDS {
+        tokio::time::sleep(PATIENCE).await;
+        if processor_time().saturating_sub(begun) > WORK {
+            return;
+        }
+    }
+}
 
 /// Who applies what [`TestCluster::apply_yaml`] reads.
 const MANAGER: &str = "mainstay-testkit";
@@ -302,8 +317,11 @@ impl TestCluster {
                     }
                 }
             };
-            let outcome = tokio::time::timeout(PATIENCE, wait).await;
-            outcome.map_err(|_| {
+            let outcome = tokio::select! {
+                found = wait => Some(found),
+                () = exhausted() => None,
+            };
+            outcome.ok_or_else(|| {
                 let resource = selection.resource.group_resource();
                 let found: Vec<String> = objects
                     .into_values()

@@ -72,6 +72,9 @@ pub enum Fate {
     Slow(Duration),
     /// The answer ends after so many parts, as a watch does when a server goes away.
     Cut(usize),
+    /// The connection breaks, and the server carries it out so much later, whatever has become of its
+    /// sender.
+    Adrift(Duration),
 }
 
 impl TestCluster {
@@ -128,7 +131,10 @@ async fn send<S, B>(
     is_watch: bool,
 ) -> Result<Response<Answer>, io::Error>
 where
-    S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>,
+    S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>
+        + Send
+        + 'static,
+    S::Future: Send,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -139,6 +145,15 @@ where
         Fate::Lost => return Err(broken()),
         Fate::Refused(code) => return Ok(refusal(code)),
         Fate::Late(time) => tokio::time::sleep(time).await,
+        Fate::Adrift(time) => {
+            let request = again();
+            tokio::spawn(async move {
+                tokio::time::sleep(time).await;
+                let Ok(answer) = service.call(request).await;
+                let _ = answer.into_body().collect().await;
+            });
+            return Err(broken());
+        }
         Fate::Twice => {
             let Ok(first) = service.call(again()).await;
             // To its end, as a server would have sent it; that of a watch does not come.

@@ -224,11 +224,16 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
     let originals = format!("!{}", names::COPIED_FROM);
     let versions = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&originals))?;
     let everywhere = versions.iter().map(|it| it.key().to_string()).collect();
-    let world = World {
+    let mut world = World {
+        definitions: Vec::new(),
         subscriptions: remote.of_kind(&SUBSCRIPTION, own, None)?,
         versions: versions.into_iter().filter(|it| it.namespace() == wish.namespace).collect(),
         plans: remote.of_kind(&INSTALL_PLAN, own, None)?,
     };
+    if target(&world, wish).is_err() {
+        // They are many, so they are only read where nothing else is left of it.
+        world.definitions = remote.of_kind(&known::CUSTOM_RESOURCE_DEFINITION, None, None)?;
+    }
     let target = target(&world, wish)?;
     let mut parts = Parts { versions: everywhere, ..Parts::default() };
     for version in &target.versions {
@@ -337,14 +342,12 @@ fn shown(step: &Step) -> String {
 fn text(target: &Target, removal: &Removal, dry: bool) -> String {
     let mut text = String::new();
     let of = target.package.as_deref().map(|it| format!(" of the package {it}"));
+    let what = match target.versions.as_slice() {
+        [] => "definitions that are left".to_owned(),
+        some => some.join(", "),
+    };
     // Writing into a String does not fail.
-    let _ = writeln!(
-        text,
-        "{}{} in {}",
-        target.versions.join(", "),
-        of.unwrap_or_default(),
-        target.namespace
-    );
+    let _ = writeln!(text, "{what}{} in {}", of.unwrap_or_default(), target.namespace);
     let parts = [
         (if dry { "would go" } else { "goes" }, &removal.goes),
         (if dry { "would stay" } else { "stays" }, &removal.stays),

@@ -20,7 +20,7 @@ use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Images, Timeouts};
 use mainstay_cli::config::{PodImages, Run};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
-use mainstay_client::{Cluster, Election, ListParams};
+use mainstay_client::{Cluster, Election, ListParams, Term};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, known};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -96,13 +96,13 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
             report.say(format!("waiting     {holder} works; this one takes over when it ends"));
             health.set(Standing::Waiting);
         };
-        let work = |term: CancellationToken| {
-            let (run, cluster, images) = (&run, &cluster, images.clone());
+        let work = |term: Term| {
+            let (run, cluster, images) = (&run, term.over(&cluster), images.clone());
             let (health, report, packages) = (&health, &report, &packages);
             async move {
                 health.set(Standing::Starting);
                 let classic = tokio::select! {
-                    classic = begin(run, cluster, images, clock, report) => classic?,
+                    classic = begin(run, &cluster, images, clock, report) => classic?,
                     () = term.cancelled() => return Ok(()),
                 };
                 tokio::select! {

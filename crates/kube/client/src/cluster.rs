@@ -1,6 +1,7 @@
 //! The handle: every verb of a Kubernetes API on untyped objects.
 
 use crate::delete::DeleteOptions;
+use crate::lease::Fence;
 use crate::request::{self, Target, media};
 use crate::watch::{Selection, Watch};
 use crate::{Error, Result, apply};
@@ -22,6 +23,8 @@ pub struct Cluster {
     acting: Option<HeaderValue>,
     /// Hears what the API has to say of writes that it accepts.
     warned: Option<Warned>,
+    /// Until when it writes.
+    fence: Option<Fence>,
 }
 
 /// Hears warnings.
@@ -129,7 +132,7 @@ impl Cluster {
     /// Wraps a client. `kube::Client::new` over the embedded server's service gives one without a
     /// socket.
     pub const fn new(client: kube::Client) -> Self {
-        Self { client, agent: None, acting: None, warned: None }
+        Self { client, agent: None, acting: None, warned: None, fence: None }
     }
 
     /// The same API for a program that says who it is: the `User-Agent` of its requests. What
@@ -139,6 +142,12 @@ impl Cluster {
     #[must_use]
     pub fn named(mut self, agent: &str) -> Self {
         self.agent = HeaderValue::from_str(agent).ok();
+        self
+    }
+
+    /// The same API for as long as a term lasts; after that nothing is written.
+    pub(crate) fn within(mut self, fence: Fence) -> Self {
+        self.fence = Some(fence);
         self
     }
 
@@ -333,7 +342,7 @@ impl Cluster {
     /// them. Returns the object as stored. Nothing is stored if nothing differs.
     ///
     /// `status`, and what only the server writes in `metadata`, is not sent, and neither are fields
-    /// that are null.
+    /// that are null. An object with a uid is that one and no other: if it is gone, that is a conflict.
     pub async fn apply(
         &self,
         resource: &Resource,
@@ -343,7 +352,11 @@ impl Cluster {
         let target = object_target(resource, namespace_of(object), object.name())
             .pair("fieldManager", manager)
             .pair("force", "true");
-        let body = request::encode(&apply::without_nulls(&apply::wanted(object)))?;
+        let mut wanted = apply::wanted(object);
+        if !object.uid().is_empty() {
+            wanted["metadata"]["uid"] = object.uid().into();
+        }
+        let body = request::encode(&apply::without_nulls(&wanted))?;
         self.write(Method::PATCH, target, media::APPLY_PATCH, body).await
     }
 
@@ -490,6 +503,9 @@ impl Cluster {
         accept: &str,
         body: Option<(&str, Bytes)>,
     ) -> Result<Request<Body>> {
+        if method != Method::GET && self.fence.as_ref().is_some_and(Fence::is_over) {
+            return Err(Error::Over);
+        }
         let mut request = request::build(method, target, accept, body)?;
         if let Some(agent) = &self.agent {
             request.headers_mut().insert(header::USER_AGENT, agent.clone());

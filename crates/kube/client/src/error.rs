@@ -17,6 +17,9 @@ pub enum Error {
     /// The server answered with something that is not what the API promises.
     #[error("cannot read the answer of the Kubernetes API")]
     Answer(#[source] serde_json::Error),
+    /// It would have been a write, and the term in which this process may write is over.
+    #[error("nothing is written any more: the lease is over, and another process may work by now")]
+    Over,
 }
 
 impl Error {
@@ -68,7 +71,7 @@ impl Error {
     /// decision.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Transport(_) | Self::Answer(_) => true,
+            Self::Transport(_) | Self::Answer(_) | Self::Over => true,
             Self::Status(status) => match status.code {
                 429 | 502..=504 => true,
                 500 => status.reason == Reason::Unknown,

@@ -9,12 +9,18 @@
 //! That a holder is silent is told by this process's own clock since it last saw the Lease change,
 //! so that clocks of machines may differ. The Lease is written as every Kubernetes program does, so
 //! programs of other makers may take part.
+//!
+//! A holder counts its term from before it asked for it, and whoever waits from after it was granted: the
+//! holder is always the first to think that it is over. Work that writes through [`Term::over`] writes
+//! nothing after that moment, even if the whole process stood still meanwhile and nobody has told it yet.
 
 use crate::cluster::{Cluster, Patch};
 use crate::error::Result;
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +56,55 @@ pub struct Election {
     terms: Terms,
 }
 
+/// The time in which a candidate holds the Lease, for its work. Clones are of the same term.
+#[derive(Clone, Debug)]
+pub struct Term {
+    stop: CancellationToken,
+    fence: Fence,
+}
+
+impl Term {
+    /// Returns when the work has to end.
+    pub async fn cancelled(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Whether the work has to end, or nobody can say any more that it need not.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_cancelled() || self.fence.is_over()
+    }
+
+    /// The same cluster for writes of this term: what is written later is an error, [`crate::Error::Over`],
+    /// and is not sent.
+    #[must_use]
+    pub fn over(&self, cluster: &Cluster) -> Cluster {
+        cluster.clone().within(self.fence.clone())
+    }
+}
+
+/// Until when a term lasts that is not renewed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fence {
+    clock: Clock,
+    /// In nanoseconds of the clock.
+    until: Arc<AtomicU64>,
+}
+
+impl Fence {
+    pub(crate) fn is_over(&self) -> bool {
+        nanos(self.clock.elapsed()) >= self.until.load(Ordering::SeqCst)
+    }
+
+    fn set(&self, until: Duration) {
+        self.until.store(nanos(until), Ordering::SeqCst);
+    }
+}
+
+/// Some centuries are as good as for ever.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// What a try to hold the Lease brought.
 enum Tried {
     Held,
@@ -79,7 +134,7 @@ impl Election {
     }
 
     /// Works whenever this candidate holds the Lease, until `stop`. `waits` hears who has it when it
-    /// is another one. `work` gets a token that is cancelled when it has to end, and only when it has
+    /// is another one. `work` gets its term, which tells when it has to end, and only when it has
     /// ended is the Lease given back, or another term begun. Work that ends by itself ends this.
     ///
     /// # Errors
@@ -88,23 +143,25 @@ impl Election {
         &self,
         stop: &CancellationToken,
         waits: impl Fn(&str),
-        mut work: impl FnMut(CancellationToken) -> Fut,
+        mut work: impl FnMut(Term) -> Fut,
     ) -> std::result::Result<(), E> {
         loop {
-            if stop.run_until_cancelled(self.turn(&waits)).await.is_none() {
+            let Some(since) = stop.run_until_cancelled(self.turn(&waits)).await else {
                 // It may be ours although nobody heard the answer.
                 self.give_back().await;
                 return Ok(());
-            }
-            let term = stop.child_token();
+            };
+            let fence = Fence { clock: self.clock, until: Arc::default() };
+            fence.set(since + self.terms.renew);
+            let term = Term { stop: stop.child_token(), fence };
             let keeping = async {
-                self.keep(&term).await;
-                term.cancel();
+                self.keep(&term, since).await;
+                term.stop.cancel();
             };
             let working = async {
                 let result = work(term.clone()).await;
-                let ended = !term.is_cancelled();
-                term.cancel();
+                let ended = !term.stop.is_cancelled();
+                term.stop.cancel();
                 (result, ended)
             };
             let ((result, ended), ()) = tokio::join!(working, keeping);
@@ -116,13 +173,14 @@ impl Election {
         }
     }
 
-    /// Returns when the Lease is held.
-    async fn turn(&self, waits: &impl Fn(&str)) {
+    /// Returns when the Lease is held, with when it was asked for.
+    async fn turn(&self, waits: &impl Fn(&str)) -> Duration {
         let mut seen = Seen::default();
         let mut told = String::new();
         loop {
+            let asked = self.clock.elapsed();
             match self.hold(&mut seen).await {
-                Ok(Tried::Held) => return,
+                Ok(Tried::Held) => return asked,
                 Ok(Tried::Others(name)) => {
                     if told != name {
                         waits(&name);
@@ -140,14 +198,20 @@ impl Election {
     }
 
     /// Renews the Lease until the term ends, or it is lost.
-    async fn keep(&self, term: &CancellationToken) {
+    async fn keep(&self, term: &Term, since: Duration) {
         let mut seen = Seen::default();
-        let mut renewed = self.clock.elapsed();
-        while term.run_until_cancelled(tokio::time::sleep(self.terms.retry)).await.is_some() {
-            let left = (renewed + self.terms.renew).saturating_sub(self.clock.elapsed());
+        let mut renewed = since;
+        let pause = || tokio::time::sleep(self.terms.retry);
+        while term.stop.run_until_cancelled(pause()).await.is_some() {
+            // Others count from when they see the answer, so this counts from before the question.
+            let asked = self.clock.elapsed();
+            let left = (renewed + self.terms.renew).saturating_sub(asked);
             let tried = tokio::time::timeout(left, self.hold(&mut seen)).await;
             match tried {
-                Ok(Ok(Tried::Held)) => renewed = self.clock.elapsed(),
+                Ok(Ok(Tried::Held)) => {
+                    renewed = asked;
+                    term.fence.set(asked + self.terms.renew);
+                }
                 Ok(Ok(Tried::Others(holder))) => {
                     tracing::warn!(%holder, lease = %self.key, "another one has the lease");
                     return;

@@ -54,7 +54,7 @@ pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use discovery::{ApiResource, Discovery};
 pub use error::{Error, Result};
 pub use events::{EventType, Recorder};
-pub use lease::{Election, Terms};
+pub use lease::{Election, Term, Terms};
 pub use prepared::{Prepared, Written};
 pub use queue::Queue;
 pub use runtime::{Action, Controller, ControllerHandle, Counters, Reconciler};

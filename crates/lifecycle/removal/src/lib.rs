@@ -45,6 +45,9 @@ pub struct World {
     pub versions: Vec<Object>,
     /// The install plans of the namespace.
     pub plans: Vec<Object>,
+    /// Definitions, by which an operator is found of which nothing else is left. Who has not read them
+    /// finds only operators that have a Subscription or a version.
+    pub definitions: Vec<Object>,
 }
 
 /// What is known of the parts of an operator.
@@ -87,9 +90,9 @@ pub struct Target {
     pub package: Option<String>,
     /// Its Subscriptions.
     pub subscriptions: Vec<String>,
-    /// Its versions: several in the middle of an upgrade.
+    /// Its versions: several in the middle of an upgrade, none if only definitions are left of it.
     pub versions: Vec<String>,
-    /// Names of the definitions that the versions own.
+    /// Names of the definitions that the versions own, or that are left of them.
     pub definitions: Vec<String>,
 }
 

@@ -51,6 +51,11 @@ pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
     }
     let mut found: BTreeSet<&str> = named.iter().flat_map(|it| versions(it)).collect();
     found.extend(world.versions.iter().map(Object::name).filter(|it| it == name));
+    if named.is_empty() {
+        // Its Subscription went before, as in a removal that was not ended.
+        let of_package = |it: &&Object| stated(it).is_some_and(|package| package == *name);
+        found.extend(world.versions.iter().filter(of_package).map(Object::name));
+    }
     // In the middle of an upgrade, the one that is being replaced belongs to it as well.
     loop {
         let before = found.len();
@@ -69,7 +74,7 @@ pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
     let present: Vec<&Object> =
         world.versions.iter().filter(|it| found.contains(it.name())).collect();
     if named.is_empty() && present.is_empty() {
-        return Err(none(world, wish));
+        return left(world, wish).ok_or_else(|| none(world, wish));
     }
     let stated = present.iter().find_map(|it| stated(it));
     let package = packages.first().map(|it| (*it).to_owned()).or(stated);
@@ -87,11 +92,43 @@ pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
     })
 }
 
+/// The package of the namespace that a definition says it is of.
+fn labelled<'a>(definition: &'a Object, namespace: &str) -> Option<&'a str> {
+    let mut keys = definition.labels().map(|(key, _)| key);
+    keys.find_map(|key| {
+        let operator = key.strip_prefix(names::COMPONENT_LABEL_PREFIX)?;
+        operator.strip_suffix(namespace)?.strip_suffix('.')
+    })
+}
+
+/// An operator of which only definitions are left.
+fn left(world: &World, wish: &Wish) -> Option<Target> {
+    let Wish { namespace, name, .. } = wish;
+    let label = names::component_label(name, namespace);
+    let version = format!("{namespace}/{name}");
+    let is_left = |it: &&Object| {
+        let alongside = |(key, value): (&str, &str)| {
+            key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX) && value == version
+        };
+        it.label(&label).is_some() || it.annotations().any(alongside)
+    };
+    let left: Vec<&Object> = world.definitions.iter().filter(is_left).collect();
+    let package = left.iter().find_map(|it| labelled(it, namespace)).map(str::to_owned);
+    (!left.is_empty()).then(|| Target {
+        namespace: namespace.clone(),
+        package,
+        subscriptions: Vec::new(),
+        versions: Vec::new(),
+        definitions: left.iter().map(|it| it.name().to_owned()).collect(),
+    })
+}
+
 fn none(world: &World, wish: &Wish) -> Cause {
     let Wish { namespace, name, .. } = wish;
     let cause = Cause::new(format!("there is no operator `{name}` in the namespace {namespace}"));
     let mut known: BTreeSet<&str> = world.subscriptions.iter().map(package).collect();
     known.extend(world.versions.iter().map(Object::name));
+    known.extend(world.definitions.iter().filter_map(|it| labelled(it, namespace)));
     let known: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
     if known.is_empty() {
         let nothing = "there are neither Subscriptions nor ClusterServiceVersions in it";

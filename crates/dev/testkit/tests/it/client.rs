@@ -252,3 +252,21 @@ async fn an_event_that_repeats_is_counted() -> Result<(), Error> {
     stop.cancel();
     Ok(())
 }
+
+#[tokio::test]
+async fn what_is_applied_with_a_uid_does_not_come_back_when_it_is_gone() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    let mut map = Object::new(&known::CONFIG_MAP.gvk(), "a");
+    map.set(&["metadata", "namespace"], "default".into());
+    let made = api.create(&known::CONFIG_MAP, &map).await.unwrap();
+    map.set(&["metadata", "uid"], made.uid().into());
+    map.set(&["data"], json!({"a": "1"}));
+    let applied = api.apply(&known::CONFIG_MAP, &map, "tests").await.unwrap();
+    assert_eq!(applied.uid(), made.uid());
+    let options = DeleteOptions::default();
+    api.delete(&known::CONFIG_MAP, Some("default"), "a", &options).await.unwrap();
+    let gone = api.apply(&known::CONFIG_MAP, &map, "tests").await.unwrap_err();
+    assert!(gone.is_conflict(), "{gone}");
+    assert!(api.find(&known::CONFIG_MAP, Some("default"), "a").await.unwrap().is_none());
+}

@@ -1,6 +1,6 @@
 //! One of several works, the others wait.
 
-use mainstay_client::{Election, Patch, Terms};
+use mainstay_client::{Election, Patch, Term, Terms};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object, known};
 use mainstay_testkit::TestCluster;
@@ -38,7 +38,7 @@ impl Candidate {
         let until = stop.clone();
         let task = tokio::spawn(async move {
             let waits = |holder: &str| tell.send(format!("{name} waits for {holder}")).unwrap();
-            let work = |term: CancellationToken| {
+            let work = |term: Term| {
                 let tell = &tell;
                 async move {
                     tell.send(format!("{name} begins")).unwrap();

@@ -19,6 +19,7 @@ mod resolve;
 mod sdk;
 mod shown;
 mod states;
+mod uninstall;
 mod universes;
 mod unwritten;
 mod why;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
+mod lease;
+
 use bytes::Bytes;
 use futures::stream;
 use http::{Request, Response};

@@ -5,9 +5,10 @@
 //! * For each definition that it owns there are cluster roles `…-admin`, `…-edit`, `…-view` and
 //!   `…-crdview` that aggregate into Kubernetes' own and into those of its group.
 //!
-//! Copies cannot be owned across namespaces, so they carry `olm.copiedFrom` and belong to the copy of
-//! the version in their namespace. They are removed by the finalizer of the version, or as soon as
-//! their namespace is no target any more.
+//! What was lifted goes when the group no longer targets all. Copies cannot be owned across
+//! namespaces, so they carry `olm.copiedFrom` and belong to the copy of the version in their
+//! namespace. They are removed by the finalizer of the version, or as soon as their namespace is no
+//! target any more.
 
 use super::observe::is_owner;
 use super::serving::{self, asked};
@@ -47,6 +48,9 @@ pub(crate) async fn ensure(
     } else {
         for namespace in namespaces.iter().filter(|it| **it != csv.metadata.namespace) {
             copy(context, live, csv, namespace).await?;
+        }
+        for (resource, key) in lifted(&context.caches, csv) {
+            remove(context, &resource, &key).await?;
         }
     }
     for (resource, key) in copies(&context.caches, &csv.metadata.namespace, &csv.metadata.name) {
@@ -213,7 +217,7 @@ async fn lift(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Erro
         }
         let Some(role) = read(context, &known::ROLE, &key).await? else { continue };
         let mut rules = role.array(&["rules"]).to_vec();
-        rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": VIEW}));
+        rules.push(see_namespaces());
         let mut lifted = Object::new(&known::CLUSTER_ROLE.gvk(), &key.name);
         lifted.set(&["metadata", "labels"], Value::Object(labels_of(&role)));
         lifted.set(&["rules"], Value::Array(rules));
@@ -234,6 +238,40 @@ async fn lift(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Erro
         create(context, &known::CLUSTER_ROLE_BINDING, &lifted).await?;
     }
     Ok(())
+}
+
+/// What a lifted role may besides.
+fn see_namespaces() -> Value {
+    json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": VIEW})
+}
+
+/// What was lifted for a version, bindings before their roles: by the role it is told whose they are.
+fn lifted(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<(Resource, NamespacedName)> {
+    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
+    let mut out = Vec::new();
+    for key in own_roles(caches, csv) {
+        let twin = NamespacedName::cluster(&*key.name);
+        let both = caches.roles.get(&key).zip(caches.cluster_roles.get(&twin));
+        let is_twin = |(role, twin): &(Arc<Role>, Arc<Role>)| {
+            is_owner(&twin.labels, namespace, name) && is_lifted(role, twin)
+        };
+        if !both.as_ref().is_some_and(is_twin) {
+            continue;
+        }
+        for (binding, it) in caches.cluster_bindings.list(None) {
+            if is_owner(&it.labels, namespace, name) && *it.role.1 == *twin.name {
+                out.push((known::CLUSTER_ROLE_BINDING, binding));
+            }
+        }
+        out.push((known::CLUSTER_ROLE, twin));
+    }
+    out
+}
+
+/// Whether a cluster role is what was lifted of a role; bundles may have both by one name.
+fn is_lifted(role: &Role, twin: &Role) -> bool {
+    let besides: Rule = serde_json::from_value(see_namespaces()).unwrap_or_default();
+    twin.rules.split_last().is_some_and(|(last, rest)| *last == besides && rest == role.rules)
 }
 
 async fn copy(
@@ -485,4 +523,29 @@ fn is_as_wanted(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &st
         && labels
             .iter()
             .all(|(key, value)| role.labels.get(key).map(String::as_str) == Some(*value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_role_of_the_same_name_is_lifted_only_if_it_is_the_role_and_the_namespaces() {
+        let role = |rules: Value| Role {
+            rules: serde_json::from_value(rules).unwrap(),
+            ..Role::default()
+        };
+        let rule = |thing: &str| json!({"apiGroups": [""], "resources": [thing], "verbs": ["get"]});
+        let own = role(json!([rule("pods"), rule("secrets")]));
+        let table = [
+            (json!([rule("pods"), rule("secrets"), see_namespaces()]), true),
+            (json!([rule("pods"), rule("secrets")]), false),
+            (json!([rule("pods"), see_namespaces()]), false),
+            (json!([see_namespaces(), rule("pods"), rule("secrets")]), false),
+            (json!([]), false),
+        ];
+        for (rules, wanted) in table {
+            assert_eq!(is_lifted(&own, &role(rules.clone())), wanted, "{rules}");
+        }
+    }
 }

@@ -116,8 +116,7 @@ impl Controller {
             let labelled = |it: &facts::Role| {
                 role.labels().all(|(key, value)| it.labels.get(key).is_some_and(|it| it == value))
             };
-            let aggregates = |it: &facts::Role| it.aggregation == roles::aggregation(&apis, suffix);
-            if present.is_some_and(|it| aggregates(&it) && labelled(&it)) {
+            if present.is_some_and(|it| roles::is_right(&it, &apis, suffix) && labelled(&it)) {
                 continue;
             }
             self.0

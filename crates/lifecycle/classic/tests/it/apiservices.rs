@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const API: &str = "v1.api.example.com";
 
 /// An API of the Deployment `anvil`, twice: for two kinds of one group and version.
-fn owned() -> Value {
+pub(crate) fn owned() -> Value {
     let of = |kind: &str, plural: &str| {
         json!({
             "group": "api.example.com", "version": "v1", "kind": kind, "name": plural,

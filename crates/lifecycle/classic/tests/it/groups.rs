@@ -2,7 +2,7 @@
 
 use crate::world::{World, condition, namespace};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
-use mainstay_client::{ListParams, Patch};
+use mainstay_client::{ListParams, Patch, Selection};
 use mainstay_object::known;
 use serde_json::json;
 
@@ -104,4 +104,31 @@ async fn a_namespace_on_its_way_out_is_not_blamed_for_the_loss_of_its_group() {
         .filter(|it| it.contains("operatorGroups"))
         .collect();
     assert!(blamed.is_empty(), "{blamed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_goes_while_its_roles_are_made_leaves_none() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    let made = |count: usize| {
+        let roles = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=two");
+        world.cluster.wait_for_all(roles, move |all| {
+            if count == 0 { all.is_empty() } else { all.len() >= count }
+        })
+    };
+    for round in 0..12 {
+        world.group("two").await;
+        // At whatever moment it goes.
+        made(1 + round % 3).await;
+        cluster.delete(&OPERATOR_GROUP, Some("team"), "two", &params).await.unwrap();
+        made(0).await;
+    }
+    world.succeeded("anvil.v1.0.0").await;
+    let all = cluster.list(&known::CLUSTER_ROLE, None, &ListParams::default()).await.unwrap();
+    let left: Vec<_> = all.items.iter().filter(|it| it.name().starts_with("olm.og.two")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

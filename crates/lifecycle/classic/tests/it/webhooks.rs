@@ -9,7 +9,7 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 /// A webhook of the Deployment `anvil`.
-fn hook(kind: &str, name: &str) -> Value {
+pub(crate) fn hook(kind: &str, name: &str) -> Value {
     json!({
         "type": kind, "generateName": name, "deploymentName": "anvil", "targetPort": 9443,
         "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",

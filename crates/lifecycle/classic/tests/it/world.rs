@@ -9,6 +9,7 @@ use mainstay_classic::{
     Surroundings, Timeouts, Trusted,
 };
 use mainstay_client::{Cluster, Selection};
+use mainstay_clock::Clock;
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
@@ -43,6 +44,10 @@ pub(crate) struct World {
     pub(crate) protected: BTreeSet<String>,
     /// Default catalogs, from the next start on.
     pub(crate) defaults: Option<DefaultSources>,
+    /// What time it is for the controllers.
+    pub(crate) clock: Clock,
+    /// Further catalogs of the same namespace, by name.
+    pub(crate) others: Vec<(&'static str, tempfile::TempDir)>,
 }
 
 impl World {
@@ -63,6 +68,7 @@ impl World {
             trusted: Some(Trusted::new(|| "the certificates".to_owned())),
         };
         let mut world = Self {
+            clock: cluster.clock(),
             cluster,
             classic: None,
             folder,
@@ -73,22 +79,29 @@ impl World {
             timeouts: Timeouts::default(),
             protected: BTreeSet::new(),
             defaults: None,
+            others: Vec::new(),
         };
         world.publish(versions);
         world.resume().await;
+        world.source("cat", 0).await;
         world
-            .cluster
+    }
+
+    /// The `CatalogSource` of a catalog in a folder.
+    pub(crate) async fn source(&self, name: &str, priority: i64) {
+        let priority =
+            if priority == 0 { String::new() } else { format!(", priority: {priority}") };
+        self.cluster
             .apply_yaml(&format!(
                 "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
-metadata: {{name: cat, namespace: {CATALOGS}}}
-spec: {{sourceType: grpc, address: '{}'}}
+metadata: {{name: {name}, namespace: {CATALOGS}}}
+spec: {{sourceType: grpc, address: '{}'{priority}}}
 ",
                 mainstay_classic::FOLDER_ADDRESS
             ))
             .await;
-        world
     }
 
     /// Starts the controllers.
@@ -99,18 +112,32 @@ spec: {{sourceType: grpc, address: '{}'}}
 
     /// Starts the controllers over a connection of their own.
     pub(crate) async fn resume_over(&mut self, cluster: &Cluster) {
-        let classic = Classic::start_with(
+        let classic = self.begin_over(cluster);
+        // Kept first: who stops waiting still has something to end.
+        self.classic.insert(classic).synced().await;
+    }
+
+    /// Begins controllers over a connection, for somebody else to end.
+    pub(crate) fn begin_over(&self, cluster: &Cluster) -> Classic {
+        self.begin_with(cluster, self.cache.path())
+    }
+
+    /// The same with another folder for copies of catalogs, as each process has one.
+    pub(crate) fn begin_with(&self, cluster: &Cluster, cache: &Path) -> Classic {
+        let folder = |name: &str, folder: &tempfile::TempDir| FolderCatalog {
+            namespace: CATALOGS.to_owned(),
+            name: name.to_owned(),
+            folder: folder.path().to_owned(),
+            served: None,
+        };
+        let others = self.others.iter().map(|(name, path)| folder(name, path));
+        Classic::start_with(
             cluster,
             Options {
-                clock: self.cluster.clock(),
+                clock: self.clock,
                 global_namespace: CATALOGS.to_owned(),
-                catalogs: vec![FolderCatalog {
-                    namespace: CATALOGS.to_owned(),
-                    name: "cat".to_owned(),
-                    folder: self.folder.path().to_owned(),
-                    served: None,
-                }],
-                cache: Some(self.cache.path().to_owned()),
+                catalogs: std::iter::once(folder("cat", &self.folder)).chain(others).collect(),
+                cache: Some(cache.to_owned()),
                 images: Some(self.sources()),
                 serve: None,
                 surroundings: self.surroundings.clone(),
@@ -119,9 +146,7 @@ spec: {{sourceType: grpc, address: '{}'}}
                 defaults: self.defaults.clone(),
             },
             self.pods.clone(),
-        );
-        // Kept first: who stops waiting still has something to end.
-        self.classic.insert(classic).synced().await;
+        )
     }
 
     /// The cluster's own images.

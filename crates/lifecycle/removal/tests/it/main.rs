@@ -96,6 +96,7 @@ fn world(text: &str) -> World {
         match object.kind() {
             "Subscription" => world.subscriptions.push(object),
             "ClusterServiceVersion" => world.versions.push(object),
+            "CustomResourceDefinition" => world.definitions.push(object),
             _ => world.plans.push(object),
         }
     }
@@ -146,6 +147,51 @@ fn an_operator_is_named_by_its_subscription_its_package_or_a_version() {
     for name in ["teapot", "teapot.v2", "teapot.v1"] {
         assert_eq!(found(name), target, "{name}");
     }
+}
+
+/// What is left when a removal ends in its middle: first without the Subscription, then without the
+/// version.
+const HALF: [&str; 2] = [
+    r#"
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: teapot.v2
+  namespace: kitchen
+  annotations:
+    operatorframework.io/properties: '{"properties": [{"type": "olm.package", "value": {"packageName": "teapot", "version": "2.0.0"}}]}'
+spec: {customresourcedefinitions: {owned: [{name: teapots.brew.example.com}]}}
+"#,
+    "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: teapots.brew.example.com
+  labels: {operators.coreos.com/teapot.kitchen: ''}
+  annotations: {operatorframework.io/installed-alongside-1: kitchen/teapot.v2}
+",
+];
+
+#[test]
+fn what_a_removal_has_left_behind_is_found_by_the_names_of_its_package_and_its_version() {
+    for (text, versions) in HALF.into_iter().zip([&["teapot.v2"] as &[&str], &[]]) {
+        for name in ["teapot", "teapot.v2"] {
+            let target = target(&world(text), &wish(name)).unwrap();
+            assert_eq!(target.package.as_deref(), Some("teapot"));
+            assert_eq!(target.versions, versions);
+            assert_eq!(target.definitions, ["teapots.brew.example.com"]);
+        }
+    }
+    let left = world(HALF[1]);
+    let error = target(&left, &wish("coffee")).unwrap_err().render();
+    assert!(error.contains("there are: teapot"), "{error}");
+    let elsewhere = Wish { namespace: "lab".to_owned(), ..wish("teapot") };
+    assert!(target(&left, &elsewhere).is_err());
+    let all = Wish { definitions: true, ..wish("teapot") };
+    let parts = Parts { versions: Vec::new(), owned: Vec::new(), ..parts() };
+    let removal = removal(&left, &parts, &target(&left, &all).unwrap(), &all).unwrap();
+    assert_eq!(steps(&removal), ["t1", "t2", "d1", "o1"]);
+    assert!(removal.stays.is_empty());
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub(crate) enum Extent {
 pub(crate) struct Certificates {
     /// The certificate of the authority, by Deployment, in PEM.
     authorities: BTreeMap<String, String>,
+    /// That of the Secret, where it is about to be another one.
+    shown: BTreeMap<String, String>,
     /// When the first of them is to be replaced.
     pub(crate) rotate: Option<Timestamp>,
     /// Whether any is new.
@@ -80,6 +82,13 @@ impl Certificates {
         self.rotate = Some(self.rotate.map_or(rotate, |it| it.min(rotate)));
     }
 
+    /// Whom callers of a Deployment trust; none if it has no certificate.
+    fn trust(&self, deployment: &str, extent: Extent) -> Option<Trust<'_>> {
+        let authority = self.authorities.get(deployment)?;
+        let shown = self.shown.get(deployment).map(String::as_str);
+        Some(Trust { authority, shown, extent })
+    }
+
     /// The hash of each authority, by Deployment.
     pub(crate) fn hashes(&self) -> BTreeMap<String, String> {
         let of = |(deployment, pem): (&String, &String)| {
@@ -87,6 +96,15 @@ impl Certificates {
         };
         self.authorities.iter().map(of).collect()
     }
+}
+
+/// Whom callers of a server trust.
+#[derive(Clone, Copy, Debug)]
+struct Trust<'a> {
+    authority: &'a str,
+    /// The authority of the certificate that the Secret has until it has the new one.
+    shown: Option<&'a str>,
+    extent: Extent,
 }
 
 /// What the writing functions work on.
@@ -141,13 +159,15 @@ impl Work<'_> {
         }
         let seen = found.as_ref().and_then(Certified::of);
         let good = seen.as_ref().filter(|it| {
-            !check::is_past(self.csv, now) && it.is_fresh(now) && it.annotated == it.authority
+            let due = check::is_past(self.csv, now) && !check::is_untold(self.csv, it);
+            !due && it.is_fresh(now) && it.annotated == it.authority
         });
         if let (Some(secret), Some((_, until))) = (&found, good.and_then(|it| it.life)) {
             let authority = certificate::decoded(secret, certificate::AUTHORITY);
             let authority = String::from_utf8_lossy(&authority).into_owned();
             all.authorities.insert(server.deployment.clone(), authority);
             all.until(until);
+            all.renewed |= good.is_some_and(|it| check::is_untold(self.csv, it));
             let own = self.csv.metadata.uid.as_str();
             if !secret.owner_references().iter().any(|it| it.uid == own) {
                 let mut wanted = Object::new(&known::SECRET.gvk(), &name);
@@ -166,6 +186,11 @@ impl Work<'_> {
         // Whoever calls knows the new authority before a pod can show its certificate.
         let mut news = Certificates::default();
         news.authorities.insert(server.deployment.clone(), made.authority.clone());
+        if let Some(secret) = &found {
+            let shown = certificate::decoded(secret, certificate::AUTHORITY);
+            let shown = String::from_utf8_lossy(&shown).into_owned();
+            news.shown.insert(server.deployment.clone(), shown);
+        }
         self.publish(&news, Extent::Announce).await?;
         let fields: [&[&str]; 2] = [&["data"], &["type"]];
         let revision = place(self.cluster, &known::SECRET, &secret, &fields).await?;
@@ -274,13 +299,13 @@ impl Work<'_> {
         extent: Extent,
     ) -> Result<(), Refusal> {
         for description in asked::admission(self.csv) {
-            if let Some(authority) = certificates.authorities.get(&description.deployment_name) {
-                self.hook(description, authority, extent).await?;
+            if let Some(trust) = certificates.trust(&description.deployment_name, extent) {
+                self.hook(description, trust).await?;
             }
         }
         for api in asked::apis(self.csv) {
-            if let Some(authority) = certificates.authorities.get(&api.deployment) {
-                self.api(&api, authority, extent).await?;
+            if let Some(trust) = certificates.trust(&api.deployment, extent) {
+                self.api(&api, trust).await?;
             }
         }
         if extent == Extent::Announce {
@@ -306,8 +331,7 @@ impl Work<'_> {
     async fn hook(
         &self,
         description: &WebhookDescription,
-        authority: &str,
-        extent: Extent,
+        trust: Trust<'_>,
     ) -> Result<(), Refusal> {
         let resource = objects::configuration_of(seen::is_mutating(&description.kind));
         // Their names are made up, so only their labels tell which are there already; a cache may
@@ -327,15 +351,15 @@ impl Work<'_> {
         let found = self.cluster.list(&resource, None, &ListParams::labels(labels)).await?;
         let mut found = found.items.into_iter();
         let Some(live) = found.next() else {
-            if extent != Extent::Announce {
+            if trust.extent != Extent::Announce {
+                let authority = trust.authority;
                 let wanted = objects::configuration(self.csv, description, self.group, authority);
                 self.cluster.create(&resource, &wanted).await?;
             }
             return Ok(());
         };
         let old = live.array(&["webhooks"]).first();
-        let bundle =
-            bundle(old.and_then(|it| it.pointer("/clientConfig/caBundle")), authority, extent);
+        let bundle = trust.bundle(old.and_then(|it| it.pointer("/clientConfig/caBundle")));
         let mut wanted = objects::configuration(self.csv, description, self.group, &bundle);
         wanted.remove(&["metadata", "generateName"]);
         replace(self.cluster, &resource, &live, &wanted, &[&["webhooks"]]).await?;
@@ -346,19 +370,19 @@ impl Work<'_> {
         Ok(())
     }
 
-    async fn api(&self, api: &OwnedApi, authority: &str, extent: Extent) -> Result<(), Refusal> {
+    async fn api(&self, api: &OwnedApi, trust: Trust<'_>) -> Result<(), Refusal> {
         if self.observed.serving.foreign.contains(&api.name) {
             return Err(Refusal::Text(format!("{} is unadoptable", api.name)));
         }
         let live = self.cluster.find(&known::API_SERVICE, None, &api.name).await?;
         let Some(live) = live else {
-            if extent != Extent::Announce {
-                let wanted = objects::api_service(self.csv, api, authority);
+            if trust.extent != Extent::Announce {
+                let wanted = objects::api_service(self.csv, api, trust.authority);
                 self.cluster.create(&known::API_SERVICE, &wanted).await?;
             }
             return Ok(());
         };
-        let bundle = bundle(live.get(&["spec", "caBundle"]), authority, extent);
+        let bundle = trust.bundle(live.get(&["spec", "caBundle"]));
         let wanted = objects::api_service(self.csv, api, &bundle);
         replace(self.cluster, &known::API_SERVICE, &live, &wanted, &[&["spec"]]).await?;
         Ok(())
@@ -370,8 +394,8 @@ impl Work<'_> {
         extent: Extent,
     ) -> Result<(), Refusal> {
         for description in asked::converters(self.csv) {
-            let authority = certificates.authorities.get(&description.deployment_name);
-            let Some(authority) = authority else { continue };
+            let trust = certificates.trust(&description.deployment_name, extent);
+            let Some(trust) = trust else { continue };
             for name in &description.conversion_crds {
                 let Some(live) = self.cluster.find(CRD, None, name).await? else { continue };
                 let there = Conversion::of(&live)
@@ -381,7 +405,7 @@ impl Work<'_> {
                 }
                 let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
                 let old = live.get(&path).filter(|_| there);
-                let bundle = bundle(old, authority, extent);
+                let bundle = trust.bundle(old);
                 let mut wanted = Object::new(&CRD.gvk(), name);
                 let conversion = objects::conversion(self.csv, description, &bundle);
                 wanted.set(&["spec", "conversion"], conversion);
@@ -456,20 +480,28 @@ fn lives_elsewhere(caches: &Caches, own: &str, live: &Object) -> bool {
     is_owned_elsewhere(caches, own, &labels)
 }
 
-/// The authorities that are trusted: the present one, and, while old pods may be there, those that were
-/// trusted before.
-fn bundle(old: Option<&Value>, authority: &str, extent: Extent) -> String {
-    let mut bundle = authority.to_owned();
-    if extent == Extent::Settle {
-        return bundle;
+impl Trust<'_> {
+    /// The authorities that are trusted: the present one, and, while old pods may be there, those that
+    /// were trusted before. Whoever is interrupted again and again announces authorities that nobody
+    /// comes to show, so that of the Secret is the first to stay, and one beside it.
+    fn bundle(self, old: Option<&Value>) -> String {
+        const BESIDE: usize = 2;
+        let mut bundle = self.authority.to_owned();
+        if self.extent == Extent::Settle {
+            return bundle;
+        }
+        let old = old.and_then(Value::as_str).unwrap_or_default();
+        let old = STANDARD.decode(old).unwrap_or_default();
+        let before = seen::blocks(&String::from_utf8_lossy(&old));
+        let shown = seen::blocks(self.shown.unwrap_or_default());
+        // What nobody trusts so far is not trusted because a Secret has it.
+        let (first, rest): (Vec<_>, Vec<_>) = before.iter().partition(|it| shown.contains(it));
+        for block in first.into_iter().chain(rest).filter(|it| **it != self.authority).take(BESIDE)
+        {
+            bundle += block;
+        }
+        bundle
     }
-    let old = STANDARD.decode(old.and_then(Value::as_str).unwrap_or_default()).unwrap_or_default();
-    // Whoever is interrupted again and again does not pile them up: the newest of the old ones stays.
-    let before = seen::blocks(&String::from_utf8_lossy(&old));
-    if let Some(block) = before.iter().find(|it| *it != authority) {
-        bundle += block;
-    }
-    bundle
 }
 
 /// Makes an object exist with these fields, and says which revision of it has them.
@@ -532,15 +564,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_old_authority_is_trusted_until_all_is_settled() {
+    fn old_authorities_are_trusted_until_all_is_settled_first_of_all_that_of_the_secret() {
         let block = |text: &str| {
             format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
         };
-        let (old, older, new) = (block("QQ=="), block("Qg=="), block("Qw=="));
-        let there = Value::from(STANDARD.encode(format!("{old}{older}")));
-        assert_eq!(bundle(None, &new, Extent::Install), new);
-        assert_eq!(bundle(Some(&there), &new, Extent::Announce), format!("{new}{old}"));
-        assert_eq!(bundle(Some(&there), &old, Extent::Serve), format!("{old}{older}"));
-        assert_eq!(bundle(Some(&there), &new, Extent::Settle), new);
+        let [a, b, c, d] = ["QQ==", "Qg==", "Qw==", "RA=="].map(block);
+        let there = Value::from(STANDARD.encode([&*a, &*b, &*c].concat()));
+        let trust = |authority: &str, shown: Option<&str>, extent: Extent| {
+            Trust { authority, shown, extent }.bundle(Some(&there))
+        };
+        assert_eq!(Trust { authority: &d, shown: None, extent: Extent::Install }.bundle(None), d);
+        assert_eq!(trust(&d, None, Extent::Announce), [&*d, &*a, &*b].concat());
+        // That of the Secret stays, however often others were announced before it.
+        assert_eq!(trust(&d, Some(&c), Extent::Announce), [&*d, &*c, &*a].concat());
+        assert_eq!(trust(&a, Some(&c), Extent::Announce), [&*a, &*c, &*b].concat());
+        assert_eq!(trust(&a, None, Extent::Serve), [&*a, &*b, &*c].concat());
+        assert_eq!(trust(&a, Some(&d), Extent::Serve), [&*a, &*b, &*c].concat());
+        assert_eq!(trust(&d, Some(&c), Extent::Settle), d);
     }
 }

@@ -184,6 +184,11 @@ impl Certified {
         })
     }
 
+    /// When it was made, if it is of use.
+    pub(crate) fn made(&self) -> Option<Timestamp> {
+        self.life.and_then(|(from, _)| from.checked_add(BACKDATED).ok())
+    }
+
     /// Whether it can be shown now and is not to be replaced yet.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         self.life.is_some_and(|(from, until)| from <= now && now < rotation(until))
@@ -266,6 +271,7 @@ mod tests {
         assert_eq!(seen.authority, seen.annotated);
         let (from, until) = seen.life.unwrap();
         assert_eq!(from, now() - BACKDATED);
+        assert_eq!(seen.made(), Some(now()));
         assert_eq!(until, now() + LIFE);
         let day = SignedDuration::from_hours(24);
         assert!(seen.is_fresh(now()) && seen.is_fresh(until - day - SignedDuration::from_secs(1)));

@@ -1,7 +1,7 @@
 //! What is wrong with what a version serves, as plain functions of what was seen.
 
 use super::asked::{self, OwnedApi};
-use super::certificate;
+use super::certificate::{self, Certified};
 use super::objects;
 use super::seen::{Configuration, Seen};
 use crate::csv::requirements::Observed;
@@ -113,6 +113,14 @@ pub(crate) fn is_past(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
     csv.status.certs_rotate_at.is_some_and(|it| it.timestamp() <= now)
 }
 
+/// Whether a certificate was replaced without the status of its version saying so: whoever did it was
+/// interrupted before. It must not be replaced again because the status says that the old one is due, as
+/// each one costs the pods.
+pub(crate) fn is_untold(csv: &ClusterServiceVersion, certificate: &Certified) -> bool {
+    let told = csv.status.certs_last_updated.map(Time::timestamp);
+    told.is_some() && certificate.made() > told
+}
+
 /// How long a version that runs may be left alone before a certificate is due.
 pub(crate) fn next_look(
     csv: &ClusterServiceVersion,
@@ -206,5 +214,30 @@ pub(crate) fn covers(live: &Value, wanted: &Value) -> bool {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(a, b)| covers(a, b))
         }
         (live, wanted) => live == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_newer_than_what_the_status_tells_is_not_replaced_again() {
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
+        let life = Some((time("2026-01-01T09:00:00Z"), time("2028-01-01T10:00:00Z")));
+        let certificate = Certified { life, ..Certified::default() };
+        assert_eq!(certificate.made(), Some(time("2026-01-01T10:00:00Z")));
+        let mut csv = ClusterServiceVersion::new("ns", "v");
+        for (told, untold) in [
+            (None, false),
+            (Some("2024-01-02T10:00:00Z"), true),
+            (Some("2026-01-01T09:59:59Z"), true),
+            (Some("2026-01-01T10:00:00Z"), false),
+        ] {
+            csv.status.certs_last_updated = told.map(|it| Time::new(time(it)));
+            assert_eq!(is_untold(&csv, &certificate), untold, "{told:?}");
+            // What is of no use was not made either.
+            assert!(!is_untold(&csv, &Certified::default()), "{told:?}");
+        }
     }
 }

@@ -1,0 +1,221 @@
+//! `mainstay uninstall` that ends in its middle, and is run again.
+
+use super::{Answer, Place, answer};
+use clap::Parser;
+use mainstay_api::names;
+use mainstay_cause::Cause;
+use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::resolve::Io;
+use mainstay_cli::uninstall::{self, Remote};
+use mainstay_object::{Object, Resource};
+use mainstay_removal::Step;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const STATE: &str = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: tea, namespace: kitchen, uid: s1}
+spec: {name: teapot}
+status: {installedCSV: teapot.v2, currentCSV: teapot.v2}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: teapot.v2
+  namespace: kitchen
+  uid: v2
+  annotations:
+    operatorframework.io/properties: '{\"properties\": [{\"type\": \"olm.package\", \"value\": {\"packageName\": \"teapot\", \"version\": \"2.0.0\"}}]}'
+spec: {customresourcedefinitions: {owned: [{name: teapots.brew.example.com}, {name: cups.brew.example.com}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: kettle
+  namespace: kitchen
+  uid: d1
+  labels: {olm.owner: teapot.v2, olm.owner.namespace: kitchen}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: teapots.brew.example.com
+  uid: c1
+  labels: {operators.coreos.com/teapot.kitchen: ''}
+  annotations: {operatorframework.io/installed-alongside-1: kitchen/teapot.v2}
+spec:
+  group: brew.example.com
+  scope: Namespaced
+  names: {kind: Teapot, plural: teapots}
+  versions: [{name: v1, served: true, storage: true}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: cups.brew.example.com
+  uid: c2
+  labels: {operators.coreos.com/teapot.kitchen: ''}
+  annotations: {operatorframework.io/installed-alongside-1: kitchen/teapot.v2}
+spec:
+  group: brew.example.com
+  scope: Namespaced
+  names: {kind: Cup, plural: cups}
+  versions: [{name: v1, served: true, storage: true}]
+---
+apiVersion: brew.example.com/v1
+kind: Teapot
+metadata: {name: green, namespace: garden, uid: t1}
+---
+apiVersion: brew.example.com/v1
+kind: Cup
+metadata: {name: blue, namespace: kitchen, uid: t2}
+";
+
+/// A cluster that is asked until it has taken so many writes. What a version owns goes with it, and
+/// objects with their definition.
+#[derive(Clone)]
+struct Fake {
+    objects: Rc<RefCell<Vec<Object>>>,
+    left: Rc<RefCell<usize>>,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let documents =
+            mainstay_yaml::documents(STATE.as_bytes(), &mainstay_yaml::Options::default());
+        let objects = documents.map(|it| Object::from_value(it.unwrap().value).unwrap()).collect();
+        Self { objects: Rc::new(RefCell::new(objects)), left: Rc::default() }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.objects.borrow().iter().map(|it| format!("{} {}", it.kind(), it.name())).collect()
+    }
+}
+
+impl Remote for Fake {
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, Cause> {
+        let copies = format!("{}=", names::COPIED_FROM);
+        let owned = labels.is_some_and(|it| it.starts_with(names::OWNER));
+        let here = |it: &&Object| {
+            it.kind() == kind.kind
+                && namespace.is_none_or(|namespace| it.namespace() == namespace)
+                && labels.is_none_or(|it| !it.starts_with(&copies))
+                && (!owned || it.label(names::OWNER).is_some())
+        };
+        Ok(self.objects.borrow().iter().filter(here).cloned().collect())
+    }
+
+    fn find(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, Cause> {
+        let all = self.of_kind(kind, namespace, None)?;
+        Ok(all.into_iter().find(|it| it.name() == name))
+    }
+
+    fn delete(&mut self, step: &Step) -> Result<(), Cause> {
+        let mut left = self.left.borrow_mut();
+        *left = left.checked_sub(1).ok_or_else(|| Cause::new("killed"))?;
+        let mut objects = self.objects.borrow_mut();
+        let gone = objects.iter().find(|it| it.uid() == step.uid).cloned();
+        let gone = gone.ok_or_else(|| Cause::new("it is not there"))?;
+        objects.retain(|it| {
+            it.uid() != step.uid
+                && it.label(names::OWNER) != Some(gone.name())
+                && gone.str(&["spec", "names", "kind"]) != Some(it.kind())
+        });
+        Ok(())
+    }
+
+    fn gone(&mut self, step: &Step, _: Duration) -> Result<Option<Object>, Cause> {
+        self.find(&step.resource, step.namespace.as_deref(), &step.name)
+    }
+
+    fn namespace(&self) -> String {
+        "kitchen".to_owned()
+    }
+}
+
+/// Runs it until it has written so much.
+fn uninstall(cluster: &Fake, writes: usize, arguments: &str) -> Answer {
+    *cluster.left.borrow_mut() = writes;
+    let words = ["mainstay", "uninstall"].into_iter().chain(arguments.split(' '));
+    let Command::Uninstall(arguments) = Arguments::try_parse_from(words).unwrap().command else {
+        unreachable!("it was typed")
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let place = Place::new();
+    let mut io = Io {
+        stdin: &mut std::io::empty(),
+        stdout: &mut out,
+        stderr: &mut err,
+        folder: place.path().to_owned(),
+        colour: false,
+    };
+    let exit = uninstall::run(&arguments, &mut io, &mut || Ok(Box::new(cluster.clone())));
+    answer(exit as u8, out, err)
+}
+
+#[test]
+fn a_removal_that_is_killed_after_any_write_is_ended_by_running_it_again() {
+    const NEVER: usize = usize::MAX;
+    for (flags, stays, writes) in [
+        (
+            "",
+            &[
+                "CustomResourceDefinition teapots.brew.example.com",
+                "CustomResourceDefinition cups.brew.example.com",
+                "Teapot green",
+                "Cup blue",
+            ] as &[&str],
+            2,
+        ),
+        (
+            " --operands",
+            &[
+                "CustomResourceDefinition teapots.brew.example.com",
+                "CustomResourceDefinition cups.brew.example.com",
+            ],
+            4,
+        ),
+        (" --definitions", &[], 6),
+        (" --operands --definitions", &[], 6),
+    ] {
+        for name in ["teapot", "teapot.v2"] {
+            let arguments = format!("{name}{flags}");
+            let whole = Fake::new();
+            let answer = uninstall(&whole, NEVER, &arguments);
+            assert_eq!((answer.code, &*answer.err), (0, ""), "{arguments}");
+            assert_eq!(whole.names(), stays, "{arguments}");
+            assert_eq!(NEVER - *whole.left.borrow(), writes, "{arguments}");
+            for after in 0..writes {
+                let cluster = Fake::new();
+                let killed = uninstall(&cluster, after, &arguments);
+                assert_eq!(killed.code, 1, "{arguments} {after}: {killed:?}");
+                let again = uninstall(&cluster, NEVER, &arguments);
+                assert_eq!((again.code, &*again.err), (0, ""), "{arguments} {after}");
+                assert_eq!(cluster.names(), stays, "{arguments} {after}");
+                assert_eq!(NEVER - *cluster.left.borrow(), writes - after, "{arguments} {after}");
+            }
+            // And once more: it says what is left, or that there is nothing of that name.
+            let done = uninstall(&whole, 0, &arguments);
+            if stays.is_empty() {
+                assert_eq!(done.code, 2);
+                assert!(done.err.contains("there is no operator"), "{done:?}");
+            } else {
+                assert_eq!((done.code, &*done.err), (0, ""), "{arguments}");
+                let told = "definitions that are left of the package teapot in kitchen\n";
+                assert!(done.out.starts_with(told), "{done:?}");
+            }
+        }
+    }
+}

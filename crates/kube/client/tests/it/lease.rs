@@ -1,0 +1,156 @@
+//! Whose turn it is, and for how long.
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use kube::client::Body;
+use mainstay_client::{Cluster, Election, Error, Term, Terms};
+use mainstay_clock::Clock;
+use mainstay_object::{NamespacedName, Object, known};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+const TERMS: Terms = Terms {
+    lease: Duration::from_secs(15),
+    renew: Duration::from_secs(10),
+    retry: Duration::from_secs(2),
+};
+
+/// A server that has one Lease, and takes every other write.
+#[derive(Default)]
+struct Server {
+    lease: Mutex<Option<Value>>,
+    revision: Mutex<u64>,
+    /// How long answers about the Lease take.
+    late: Mutex<Duration>,
+    /// What else was written.
+    written: Mutex<Vec<String>>,
+}
+
+impl Server {
+    fn cluster(self: &Arc<Self>) -> Cluster {
+        let server = Arc::clone(self);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = Arc::clone(&server);
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        Cluster::new(kube::Client::new(service, "default"))
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let answer = |code: u16, value: &Value| {
+            let body = Full::new(Bytes::from(value.to_string()));
+            Response::builder().status(code).body(body).unwrap()
+        };
+        if !head.uri.path().contains("/leases") {
+            self.written.lock().push(format!("{} {}", head.method, head.uri.path()));
+            return answer(200, &body);
+        }
+        let answered = {
+            let mut lease = self.lease.lock();
+            let is_old = |live: &Value| {
+                live["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]
+            };
+            let refused = |code: u16, reason: &str| {
+                answer(code, &json!({"kind": "Status", "reason": reason, "code": code}))
+            };
+            match (&head.method, lease.clone()) {
+                (&Method::GET, None) => refused(404, "NotFound"),
+                (&Method::GET, Some(live)) => answer(200, &live),
+                (&Method::PATCH, Some(live)) if is_old(&live) => refused(409, "Conflict"),
+                _ => {
+                    let mut revision = self.revision.lock();
+                    *revision += 1;
+                    let mut new = body;
+                    new["metadata"]["resourceVersion"] = revision.to_string().into();
+                    *lease = Some(new.clone());
+                    answer(200, &new)
+                }
+            }
+        };
+        let late = *self.late.lock();
+        tokio::time::sleep(late).await;
+        answered
+    }
+}
+
+fn election(server: &Arc<Server>, clock: Clock) -> Election {
+    let key = NamespacedName::new("default", "work");
+    Election::new(server.cluster(), key, "a".to_owned(), clock).with_terms(TERMS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_after_a_term_even_if_nobody_has_told_the_work() {
+    let server = Arc::new(Server::default());
+    let stop = CancellationToken::new();
+    let work = |term: Term| {
+        let (server, stop) = (&server, &stop);
+        async move {
+            let cluster = term.over(&server.cluster());
+            let object = Object::new(&known::NAMESPACE.gvk(), "a");
+            cluster.create(&known::NAMESPACE, &object).await.unwrap();
+            assert!(!term.is_over());
+            // Renewals do not get through.
+            *server.late.lock() = Duration::from_hours(1);
+            tokio::time::advance(TERMS.renew).await;
+            assert!(term.is_over());
+            let name = Some("default");
+            let refused = [
+                cluster.create(&known::NAMESPACE, &object).await.err(),
+                cluster.update(&known::NAMESPACE, &object).await.err(),
+                cluster
+                    .clone()
+                    .named("b")
+                    .ensure_deleted(
+                        &known::POD,
+                        name,
+                        "a",
+                        &mainstay_client::DeleteOptions::default(),
+                    )
+                    .await
+                    .err(),
+            ];
+            for error in refused {
+                assert!(matches!(error, Some(Error::Over)), "{error:?}");
+            }
+            // Reading harms nobody.
+            cluster.find(&known::NAMESPACE, None, "a").await.unwrap();
+            stop.cancel();
+            Ok::<_, Infallible>(())
+        }
+    };
+    let Ok(()) = election(&server, Clock::system()).lead(&stop, |_| (), work).await;
+    let written = server.written.lock();
+    assert_eq!(*written, ["POST /api/v1/namespaces", "GET /api/v1/namespaces/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_counts_from_before_it_asked() {
+    let server = Arc::new(Server::default());
+    let clock = Clock::system();
+    let stop = CancellationToken::new();
+    let work = |term: Term| {
+        let (server, stop) = (&server, &stop);
+        async move {
+            // Those who wait see each renewal this much earlier than the holder hears of it.
+            *server.late.lock() = Duration::from_secs(3);
+            while server.revision.lock().to_owned() < 2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            let seen = clock.elapsed();
+            *server.late.lock() = Duration::from_hours(1);
+            term.cancelled().await;
+            assert!(clock.elapsed() < seen + TERMS.renew, "{seen:?}, {:?}", clock.elapsed());
+            stop.cancel();
+            Ok::<_, Infallible>(())
+        }
+    };
+    let Ok(()) = election(&server, clock).lead(&stop, |_| (), work).await;
+}

@@ -1,0 +1,202 @@
+//! Two processes of which one works: the one that holds a Lease.
+
+use super::installs::Course;
+use super::state::{State, ends_as};
+use super::{Count, Work, plain, points, side_by_side};
+use crate::world::{CATALOGS, World};
+use mainstay_classic::Classic;
+use mainstay_client::{Cluster, Election, Term, Terms};
+use mainstay_object::NamespacedName;
+use mainstay_testkit::{Asked, Fate};
+use parking_lot::Mutex;
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Short ones, as each run waits for one to end.
+const TERMS: Terms = Terms {
+    lease: Duration::from_secs(2),
+    renew: Duration::from_millis(1_200),
+    retry: Duration::from_millis(50),
+};
+
+/// What happens to the process that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blow {
+    /// It is gone from one moment to the next.
+    Killed,
+    /// The same; its last write is carried out long after another one has taken over.
+    Adrift,
+    /// It cannot renew its Lease, and everything else it can.
+    CutOff,
+    /// All that it sends is under way for longer than its term.
+    Stalled,
+}
+
+/// Whether a request is about the Lease rather than about the work.
+fn is_lease(asked: &Asked) -> bool {
+    asked.target.contains("/leases")
+}
+
+/// One process.
+struct Replica<'a> {
+    world: &'a World,
+    name: &'static str,
+    cluster: Cluster,
+    cache: &'a Path,
+    /// What works, while it does.
+    classic: &'a Mutex<Option<Classic>>,
+}
+
+impl Replica<'_> {
+    async fn run(&self, stop: &CancellationToken) {
+        let key = NamespacedName::new(CATALOGS, "mainstay");
+        let clock = self.world.clock;
+        let election = Election::new(self.cluster.clone(), key, self.name.to_owned(), clock);
+        let work = |term: Term| async move {
+            let cluster = term.over(&self.cluster);
+            *self.classic.lock() = Some(self.world.begin_with(&cluster, self.cache));
+            term.cancelled().await;
+            self.end().await;
+            Ok::<_, Infallible>(())
+        };
+        let Ok(()) = election.with_terms(TERMS).lead(stop, |_| (), work).await;
+    }
+
+    async fn end(&self) {
+        let classic = self.classic.lock().take();
+        if let Some(classic) = classic {
+            classic.shutdown().await;
+        }
+    }
+}
+
+/// The work is begun by one process, which is hit after so many writes, and ended by another one.
+async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
+    let how = || format!("{work:?}: {blow:?} after {after} writes");
+    let world = work.ready().await;
+    let hit = CancellationToken::new();
+    let written = Arc::new(AtomicUsize::new(0));
+    // Whose writes were carried out, in their order.
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (hits, told) = (hit.clone(), Arc::clone(&log));
+    let first = world.cluster.troubled(move |asked| {
+        if is_lease(asked) {
+            return match blow {
+                _ if !hits.is_cancelled() => Fate::Pass,
+                Blow::Killed | Blow::Adrift => Fate::Lost,
+                Blow::CutOff | Blow::Stalled => Fate::Late(Duration::from_hours(1)),
+            };
+        }
+        let number = if asked.is_write() {
+            written.fetch_add(1, Ordering::SeqCst)
+        } else {
+            written.load(Ordering::SeqCst)
+        };
+        let was_hit = hits.is_cancelled();
+        let is_hit = number >= after && (asked.is_write() || blow != Blow::Adrift);
+        if is_hit {
+            hits.cancel();
+        }
+        let fate = match blow {
+            _ if !is_hit && !was_hit => Fate::Pass,
+            Blow::Adrift if !was_hit => Fate::Adrift(TERMS.lease * 2),
+            Blow::Killed | Blow::Adrift => Fate::Lost,
+            Blow::CutOff => Fate::Pass,
+            Blow::Stalled => Fate::Late(TERMS.lease * 2),
+        };
+        if asked.is_write() && fate == Fate::Pass {
+            told.lock().push("first");
+        }
+        fate
+    });
+    let (count, told) = (Count::default(), Arc::clone(&log));
+    let counts = count.clone();
+    let second = world.cluster.troubled(move |asked| {
+        if asked.is_write() && !is_lease(asked) {
+            counts.hear(asked);
+            told.lock().push("second");
+        }
+        Fate::Pass
+    });
+    let caches = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let works = [Mutex::new(None), Mutex::new(None)];
+    let replica = |name, cluster, at: usize| Replica {
+        world: &world,
+        name,
+        cluster,
+        cache: caches[at].path(),
+        classic: &works[at],
+    };
+    let (first, second) = (replica("first", first, 0), replica("second", second, 1));
+    let stop = CancellationToken::new();
+    let leading = async {
+        let dies = async {
+            hit.cancelled().await;
+            if !matches!(blow, Blow::Killed | Blow::Adrift) {
+                stop.cancelled().await;
+            }
+        };
+        tokio::select! {
+            () = first.run(&stop) => {}
+            () = dies => {}
+        }
+        first.end().await;
+    };
+    let waiting = async {
+        // The first one comes first.
+        tokio::select! {
+            () = hit.cancelled() => {}
+            () = work.done(&world) => hit.cancel(),
+        }
+        second.run(&stop).await;
+    };
+    let people = async {
+        work.done(&world).await;
+        hit.cancelled().await;
+        ends_as(&world, ends, how).await;
+        if blow == Blow::Adrift {
+            tokio::time::sleep(TERMS.lease * 2).await;
+            ends_as(&world, ends, how).await;
+        }
+        count.calm(how).await;
+        stop.cancel();
+    };
+    tokio::join!(leading, waiting, people);
+    let log = log.lock();
+    let begun = log.iter().position(|it| *it == "second").unwrap_or(log.len());
+    assert!(!log[begun..].contains(&"first"), "{}: both have written", how());
+}
+
+async fn taken_over_at_each_write(blow: Blow, few: usize) {
+    for work in [Course::Install, Course::Upgrade] {
+        let (end, requests) = plain(&work).await;
+        let ends = [end];
+        let what = format!("{work:?}: {blow:?} after each of {} writes", requests.writes);
+        let all = points(requests.writes - 1, few).into_iter();
+        side_by_side(&what, all.map(|after| taken_over(work, blow, after, &ends))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_takes_over_what_a_killed_process_has_begun() {
+    taken_over_at_each_write(Blow::Killed, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_comes_after_its_sender_has_gone_changes_nothing_for_its_successor() {
+    taken_over_at_each_write(Blow::Adrift, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_renew_its_lease_has_stopped_writing_before_another_one_begins() {
+    taken_over_at_each_write(Blow::CutOff, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_requests_take_longer_than_its_term_makes_room_for_another_one() {
+    taken_over_at_each_write(Blow::Stalled, 3).await;
+}

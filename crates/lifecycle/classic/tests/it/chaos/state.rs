@@ -1,0 +1,325 @@
+//! What a cluster is like in the end, without what must differ between two of them.
+
+use crate::world::World;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION,
+    OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_client::ListParams;
+use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::exhausted;
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an end state is made of.
+const KINDS: [&Resource; 21] = [
+    &CATALOG_SOURCE,
+    &SUBSCRIPTION,
+    &INSTALL_PLAN,
+    &CLUSTER_SERVICE_VERSION,
+    &OPERATOR_GROUP,
+    &OPERATOR_CONDITION,
+    &OPERATOR,
+    &known::NAMESPACE,
+    &known::CUSTOM_RESOURCE_DEFINITION,
+    &known::DEPLOYMENT,
+    &known::CONFIG_MAP,
+    &known::SECRET,
+    &known::SERVICE,
+    &known::SERVICE_ACCOUNT,
+    &known::ROLE,
+    &known::ROLE_BINDING,
+    &known::CLUSTER_ROLE,
+    &known::CLUSTER_ROLE_BINDING,
+    &known::API_SERVICE,
+    &known::VALIDATING_WEBHOOK_CONFIGURATION,
+    &known::MUTATING_WEBHOOK_CONFIGURATION,
+];
+
+/// Objects by kind and name.
+pub(crate) type State = BTreeMap<String, Value>;
+
+/// Everything that there is, without what must differ between two clusters.
+pub(crate) async fn state(world: &World) -> State {
+    let mut all = Vec::new();
+    let mut names = Names::default();
+    for resource in KINDS {
+        let list = world.cluster.cluster().list(resource, None, &ListParams::default()).await;
+        let mut items = match list {
+            // A kind whose server is not there.
+            Err(error) if error.is_not_found() => continue,
+            list => list.unwrap().items,
+        };
+        items.retain(|it| !it.name().starts_with("system:") && it.name() != "kube-root-ca.crt");
+        if *resource == known::API_SERVICE {
+            items.retain(|it| it.get(&["spec", "service"]).is_some());
+        }
+        for object in items {
+            names.learn(&object);
+            all.push((format!("{} {}", resource.kind, object.key()), object.to_value()));
+        }
+    }
+    let mut plain = State::new();
+    for (mut key, mut value) in all {
+        names.settle(&mut value);
+        names.tell(&mut key);
+        // A plan that was asked for twice, until it is swept away.
+        while plain.contains_key(&key) {
+            key.push_str(" again");
+        }
+        plain.insert(key, value);
+    }
+    plain
+}
+
+/// What stands for names that were made by chance.
+#[derive(Default)]
+struct Names {
+    uids: HashMap<String, String>,
+    others: Vec<(String, String)>,
+}
+
+/// How long a uid is.
+const UID: usize = 36;
+
+impl Names {
+    fn learn(&mut self, object: &Object) {
+        let told = format!("{{uid of {} {}}}", object.kind(), object.key());
+        self.uids.insert(object.uid().to_owned(), told);
+        let mut add = |name: &str, told: String| self.others.push((name.to_owned(), told));
+        match object.kind() {
+            "InstallPlan" => {
+                let version = &object.array(&["spec", "clusterServiceVersionNames"])[0];
+                add(object.name(), format!("install-{}", version.as_str().unwrap_or_default()));
+            }
+            kind if kind.ends_with("WebhookConfiguration") => {
+                let name = object.label("olm.webhook-description-generate-name");
+                add(object.name(), format!("{}-{{chance}}", name.unwrap_or_default()));
+            }
+            "Secret" => {
+                let Some(text) = object.str(&["data", "olmCAKey"]) else { return };
+                let authority = BASE64.decode(text).unwrap();
+                let sound = if is_sound(object) { "" } else { "unfit " };
+                add(text, format!("{{{sound}authority of {}}}", object.key()));
+                add(&hash(&authority), format!("{{hash of the authority of {}}}", object.key()));
+                for field in ["tls.crt", "tls.key"] {
+                    let text = object.str(&["data", field]).unwrap();
+                    add(text, format!("{{{field} of {}}}", object.key()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn tell(&self, text: &mut String) {
+        if let Some(told) = self.uids.get(text.as_str()) {
+            text.clone_from(told);
+        } else if text.len() > UID {
+            for (uid, told) in &self.uids {
+                if text.contains(uid.as_str()) {
+                    *text = text.replace(uid.as_str(), told);
+                }
+            }
+        }
+        for (name, told) in &self.others {
+            if text.contains(name.as_str()) {
+                *text = text.replace(name.as_str(), told);
+            }
+        }
+    }
+
+    /// Takes out times, revisions and names by chance, and what tells the way rather than the end: the
+    /// history of a version, how often something was changed, and whether a step made its object or
+    /// found it.
+    fn settle(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for key in [
+                    "resourceVersion",
+                    "managedFields",
+                    "uid",
+                    "creationTimestamp",
+                    "generation",
+                    "observedGeneration",
+                    "deployment.kubernetes.io/revision",
+                    "clusterIP",
+                    "clusterIPs",
+                ] {
+                    fields.remove(key);
+                }
+                let is_version = fields.get("kind").is_some_and(|it| it == "ClusterServiceVersion");
+                if is_version && let Some(Value::Object(status)) = fields.get_mut("status") {
+                    status.remove("conditions");
+                }
+                if let Some(status) = fields.get_mut("status")
+                    && (status == "Created" || status == "Present")
+                {
+                    *status = "done".into();
+                }
+                // A plan may end without having written down its last steps, and says so.
+                let is_plan = fields.get("kind").is_some_and(|it| it == "InstallPlan");
+                if is_plan && let Some(Value::Object(status)) = fields.get_mut("status") {
+                    status.remove("message");
+                    for step in
+                        status.get_mut("plan").and_then(Value::as_array_mut).into_iter().flatten()
+                    {
+                        step["status"] = "done".into();
+                    }
+                }
+                // Names of ReplicaSets, and hashes of specs, depend on certificates.
+                if fields.get("kind").is_some_and(|it| it == "Deployment") {
+                    let certified = "/spec/template/metadata/annotations/olmcahash";
+                    let all = Value::Object(std::mem::take(fields));
+                    let certified = all.pointer(certified).is_some();
+                    let Value::Object(mut all) = all else { unreachable!("it was one") };
+                    if certified {
+                        all["metadata"]["labels"]["olm.deployment-spec-hash"] = "{hash}".into();
+                    }
+                    std::mem::swap(fields, &mut all);
+                }
+                if fields.get("type").is_some_and(|it| it == "Progressing") {
+                    fields.remove("message");
+                    fields.remove("reason");
+                }
+                // The number of the round in which it was made.
+                if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+                    spec.remove("generation");
+                }
+                fields.remove("installPlanGeneration");
+                let keys: Vec<String> = fields
+                    .keys()
+                    .filter(|it| it.contains('/') && it.len() > UID)
+                    .cloned()
+                    .collect();
+                for key in keys {
+                    let mut told = key.clone();
+                    self.tell(&mut told);
+                    if let Some(value) = fields.remove(&key) {
+                        fields.insert(told, value);
+                    }
+                }
+                for field in fields.values_mut() {
+                    self.settle(field);
+                }
+            }
+            Value::Array(items) => {
+                for item in items.iter_mut() {
+                    self.settle(item);
+                }
+                let named = |it: &Value| it.get("kind").is_some() && it.get("name").is_some();
+                let told = |it: &Value| it.get("type").is_some() && it.get("status").is_some();
+                if items.iter().all(|it| named(it) || told(it)) {
+                    items.sort_by_key(ToString::to_string);
+                }
+            }
+            Value::String(text) => {
+                if text.parse::<jiff::Timestamp>().is_ok() {
+                    "{time}".clone_into(text);
+                }
+                self.tell(text);
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+/// Whether the certificate of a Secret is of its authority, for its Service, and has its key.
+fn is_sound(secret: &Object) -> bool {
+    let field =
+        |name: &str| BASE64.decode(secret.str(&["data", name]).unwrap_or_default()).unwrap();
+    let judge = || -> Option<()> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&field("olmCAKey")).ok()?).ok()?;
+        let provider = mainstay_tls::provider();
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let leaf = CertificateDer::from_pem_slice(&field("tls.crt")).ok()?.into_owned();
+        let (_, parsed) = x509_parser::parse_x509_certificate(&leaf).ok()?;
+        let from = u64::try_from(parsed.validity().not_before.timestamp()).ok()?;
+        let service = secret.name().strip_suffix("-cert")?;
+        let host = ServerName::try_from(format!("{service}.{}.svc", secret.namespace())).ok()?;
+        let at = UnixTime::since_unix_epoch(Duration::from_secs(from + 1));
+        verifier.build().ok()?.verify_server_cert(&leaf, &[], &host, &[], at).ok()?;
+        let key = PrivateKeyDer::from_pem_slice(&field("tls.key")).ok()?;
+        CertifiedKey::from_der(vec![leaf], key, &provider).ok().map(drop)
+    };
+    judge().is_some()
+}
+
+/// Waits until the cluster is in one of these states; says what differs from the nearest if it never
+/// is.
+pub(crate) async fn ends_as(world: &World, ends: &[State], how: impl Fn() -> String) {
+    let store = world.cluster.store();
+    let compare = async {
+        loop {
+            let revision = store.revision();
+            let found = state(world).await;
+            if ends.contains(&found) {
+                return;
+            }
+            while store.revision() == revision {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = compare => return,
+        () = exhausted() => {}
+    }
+    let found = state(world).await;
+    let nearest = ends.iter().map(|it| differences(it, &found)).min_by_key(Vec::len);
+    panic!("{}\nanother end\n{}", how(), nearest.unwrap_or_default().join("\n"));
+}
+
+/// What differs, object by object and field by field.
+pub(crate) fn differences(wanted: &State, found: &State) -> Vec<String> {
+    let mut keys: Vec<&String> = wanted.keys().chain(found.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut told = Vec::new();
+    for key in keys {
+        match (wanted.get(key), found.get(key)) {
+            (Some(left), Some(right)) => compare(key, left, right, &mut told),
+            (Some(_), None) => told.push(format!("{key}: is not there")),
+            (None, _) => told.push(format!("{key}: is there")),
+        }
+    }
+    told
+}
+
+fn compare(place: &str, left: &Value, right: &Value, told: &mut Vec<String>) {
+    if left == right {
+        return;
+    }
+    if let (Value::Object(left), Value::Object(right)) = (left, right) {
+        let mut keys: Vec<&String> = left.keys().chain(right.keys()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let of = |it: &serde_json::Map<String, Value>| it.get(key).cloned().unwrap_or_default();
+            compare(&format!("{place}/{key}"), &of(left), &of(right), told);
+        }
+        return;
+    }
+    told.push(format!("{place}\n  wanted {left}\n  found  {right}"));
+}
