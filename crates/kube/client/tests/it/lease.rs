@@ -44,7 +44,7 @@ impl Server {
     async fn answer(&self, request: Request<Body>) -> Response<Full<Bytes>> {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_else(|_| json!({}));
         let answer = |code: u16, value: &Value| {
             let body = Full::new(Bytes::from(value.to_string()));
             Response::builder().status(code).body(body).unwrap()
