@@ -112,7 +112,7 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
                         match packages {
                             Some(packages) => {
                                 let say = |line: &str| report.say(line);
-                                packages.work(cluster, &classic, &run.namespace, &term, say).await;
+                                packages.work(&cluster, &classic, &run.namespace, term.token(), say).await;
                             }
                             None => term.cancelled().await,
                         }

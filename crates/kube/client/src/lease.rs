@@ -69,6 +69,11 @@ impl Term {
         self.stop.cancelled().await;
     }
 
+    /// What is cancelled when the work has to end.
+    pub const fn token(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     /// Whether the work has to end, or nobody can say any more that it need not.
     pub fn is_over(&self) -> bool {
         self.stop.is_cancelled() || self.fence.is_over()
