@@ -5,7 +5,7 @@
 //! is there, on which `mainstay run` works. It starts at the oldest version from which
 //! the newest can be reached, and is updated by itself; where the way goes on in another channel, its
 //! Subscription changes to that one. Then it is uninstalled, and a dump of everything that the API shows
-//! is held against one from before ([`back`]).
+//! is held against one from before (`walk::back`).
 //!
 //! ```text
 //! catalog folder, or folders of bundles ─► stock ─► package, and what it may need ─► route ─► place

@@ -188,7 +188,9 @@ fn what_a_removal_has_left_behind_is_found_by_the_names_of_its_package_and_its_v
     let elsewhere = Wish { namespace: "lab".to_owned(), ..wish("teapot") };
     assert!(target(&left, &elsewhere).is_err());
     let all = Wish { definitions: true, ..wish("teapot") };
-    let parts = Parts { versions: Vec::new(), owned: Vec::new(), ..parts() };
+    let mut parts = Parts { versions: Vec::new(), owned: Vec::new(), ..parts() };
+    // It lists nothing else.
+    parts.operator.as_mut().unwrap().remove(&["status"]);
     let removal = removal(&left, &parts, &target(&left, &all).unwrap(), &all).unwrap();
     assert_eq!(steps(&removal), ["t1", "t2", "d1", "o1"]);
     assert!(removal.stays.is_empty());
