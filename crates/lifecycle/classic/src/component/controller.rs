@@ -93,6 +93,7 @@ impl Controller {
         let defined = versions.flat_map(|it| it.owned_crds.clone());
         let defined = defined.map(NamespacedName::cluster).collect();
         let mut refs = Vec::new();
+        let mut lasting = !roots.subscriptions.is_empty();
         for kind in &self.parts.kinds {
             let resource = &kind.resource;
             for (key, part) in kind.cache.indexed(operator) {
@@ -100,6 +101,7 @@ impl Controller {
                     self.label(resource, &key, operator, Value::Null).await?;
                     continue;
                 }
+                lasting |= part.owner.as_ref().is_none_or(|it| caches.csvs.get(it).is_some());
                 refs.push(decide::reference(resource, &key, &part));
             }
             for key in Self::wanted(&roots, &defined, kind) {
@@ -112,7 +114,9 @@ impl Controller {
         let live = cluster.find(OPERATOR, None, operator).await.doing("reading an Operator")?;
         let live = match live {
             Some(live) => live,
-            None if refs.is_empty() && roots.subscriptions.is_empty() => return Ok(Action::Done),
+            // What is owned by versions that are gone is about to go as well: who deletes the Operator
+            // behind them is rid of it.
+            None if !lasting => return Ok(Action::Done),
             None => {
                 let mut object = Object::new(&OPERATOR.gvk(), operator);
                 // There is nothing to ask for; the original writes it all the same.
