@@ -17,7 +17,7 @@ use mainstay_api::resources::{
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, known};
 use mainstay_removal::{
-    Definition, Item, Parts, Removal, Step, Target, Wish, World, definitions, removal, target,
+    Definition, Item, Parts, Removal, Step, Target, Wish, World, definitions, maps, removal, target,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -264,6 +264,17 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
             it.objects = remote.of_kind(&kind, None, None)?;
         }
         parts.definitions.push(it);
+    }
+    for map in maps(&world, &target) {
+        parts.unpacked.extend(remote.find(
+            &known::CONFIG_MAP,
+            Some(map.namespace.as_ref()),
+            &map.name,
+        )?);
+    }
+    if !parts.unpacked.is_empty() {
+        // Of other namespaces, too: they may install the same at this moment.
+        parts.plans = remote.of_kind(&INSTALL_PLAN, None, None)?;
     }
     let removal = removal(&world, &parts, &target, wish)?;
     Ok((target, removal))

@@ -15,11 +15,12 @@
 
 mod parts;
 mod target;
+mod unpacked;
 
 use mainstay_api::Operator;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::Cause;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, known};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -63,6 +64,10 @@ pub struct Parts {
     pub definitions: Vec<Definition>,
     /// Names of all versions of the cluster, as `NAMESPACE/NAME`.
     pub versions: Vec<String>,
+    /// The ConfigMaps that the operator's plans refer to, as [`maps`] names them.
+    pub unpacked: Vec<Object>,
+    /// All plans of the cluster; who has no such ConfigMaps need not read them.
+    pub plans: Vec<Object>,
 }
 
 /// A kind that an operator provides.
@@ -165,6 +170,11 @@ pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<Strin
     target.definitions.iter().cloned().chain(named.map(|it| it.name)).collect()
 }
 
+/// The ConfigMaps that have what the operator's plans have installed, where that was too much for a plan.
+pub fn maps(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
+    unpacked::maps(world, target)
+}
+
 /// Says what goes, what stays, and in which order to do it.
 ///
 /// # Errors
@@ -177,6 +187,8 @@ pub fn removal(
 ) -> Result<Removal, Cause> {
     let mut removal = Removal::default();
     parts::operands(parts, target, wish, &mut removal)?;
+    // They are found by the plans, which go with the Subscriptions: who is interrupted finds them again.
+    unpacked::unpacked(world, target, parts, &mut removal);
     for it in world.subscriptions.iter().filter(|it| has(&target.subscriptions, it)) {
         removal.steps.push(step(&SUBSCRIPTION, it));
         removal.goes.push(item(it, "", None));

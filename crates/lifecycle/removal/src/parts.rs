@@ -1,6 +1,6 @@
 //! What belongs to an operator, and what becomes of it.
 
-use crate::{Definition, Item, Parts, Removal, Step, Target, Wish, World, item, step};
+use crate::{Definition, Item, Parts, Removal, Step, Target, Wish, World, item, step, unpacked};
 use mainstay_api::resources::{INSTALL_PLAN, OPERATOR};
 use mainstay_api::{Operator, names};
 use mainstay_cause::Cause;
@@ -156,18 +156,9 @@ pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
 
 /// The install plans: they go with the last of the Subscriptions that they were made for.
 pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
-    let going: BTreeSet<&str> = world
-        .subscriptions
-        .iter()
-        .filter(|it| target.subscriptions.iter().any(|name| name == it.name()))
-        .map(Object::uid)
-        .collect();
-    for plan in &world.plans {
-        let owners = plan.owner_references();
-        if !owners.is_empty() && owners.iter().all(|it| going.contains(&*it.uid)) {
-            removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
-            removal.goes.push(item(plan, "", None));
-        }
+    for plan in unpacked::going(world, target) {
+        removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
+        removal.goes.push(item(plan, "", None));
     }
 }
 

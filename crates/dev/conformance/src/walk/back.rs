@@ -144,6 +144,8 @@ impl Way<'_> {
             }
             let Some(resource) = cluster.resource_of(&object.gvk()).await? else { continue };
             object.remove(&["status"]);
+            // Whoever would act on them is simulated.
+            object.remove(&["metadata", "finalizers"]);
             if resource.is_namespaced() {
                 object.set(&["metadata", "namespace"], PLACE.into());
             } else {

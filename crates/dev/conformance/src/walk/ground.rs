@@ -25,7 +25,7 @@ pub(super) const NAME: &str = "walk";
 /// How many nodes there are: an operator with a port of its node needs another one for its next version.
 const NODES: usize = 3;
 /// For how long a plan whose steps fail is tried again: nothing here mends them.
-const PLAN: Duration = Duration::from_secs(3);
+const PLAN: Duration = Duration::from_secs(1);
 /// How long a namespace may take to go, and a program to begin.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often it is looked whether something has come.
@@ -44,9 +44,10 @@ const DISK: &str = "ephemeral-storage";
 /// Who applies what administrators do.
 const MANAGER: &str = "walk";
 
-/// Kinds that bundles use and no bundle of a catalog brings, as the clusters for which they are made
-/// have them: `(group, version, kind, plural)`.
-const FOUND: [(&str, &str, &str, &str); 2] = [
+/// A kind: `(group, version, kind, plural)`.
+type Found = (&'static str, &'static str, &'static str, &'static str);
+/// Kinds that bundles use and hardly one brings, as the clusters for which they are made have them.
+const FOUND: [Found; 2] = [
     ("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
     ("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
 ];
@@ -85,7 +86,8 @@ impl Ground {
         for crd in mainstay_api::crds() {
             apply(&cluster, crd).await?;
         }
-        surroundings(&cluster).await?;
+        // A package that brings one of them would take it along.
+        surroundings(&cluster, |(group, _, kind, _)| !item.brings(group, kind)).await?;
         namespace(&cluster, CATALOGS).await?;
         namespace(&cluster, PLACE).await?;
         let options = Options {
@@ -200,7 +202,7 @@ impl Running {
     /// Starts it, and waits until the catalog can be asked.
     pub(super) async fn start(there: &There, stock: &Stock) -> anyhow::Result<Self> {
         let cluster = connect(&there.kubeconfig).await?;
-        surroundings(&cluster).await?;
+        surroundings(&cluster, |_| true).await?;
         room(&cluster).await?;
         let folder = tempfile::tempdir()?;
         let catalog = folder.path().join("catalog");
@@ -265,8 +267,8 @@ async fn connect(kubeconfig: &Path) -> anyhow::Result<Cluster> {
     Ok(Cluster::new(kube::Client::try_from(config)?))
 }
 
-async fn surroundings(cluster: &Cluster) -> anyhow::Result<()> {
-    for it in FOUND {
+async fn surroundings(cluster: &Cluster, has: impl Fn(&Found) -> bool) -> anyhow::Result<()> {
+    for it in FOUND.into_iter().filter(has) {
         apply(cluster, definition(it)).await?;
     }
     Ok(())
@@ -308,7 +310,7 @@ async fn apply(cluster: &Cluster, object: Object) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn definition((group, version, kind, plural): (&str, &str, &str, &str)) -> Object {
+fn definition((group, version, kind, plural): Found) -> Object {
     Object::from_value(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},

@@ -19,9 +19,9 @@ use std::time::Duration;
 pub(super) const NO_END: &str = "it comes to no end";
 /// How often it is looked whether something was written.
 const LOOK: Duration = Duration::from_millis(20);
-/// After so many looks without news, what is wrong stays wrong. Looks are counted, not time: on a busy
-/// machine they come later, as does everything else.
-const CALM: usize = 150;
+/// After so many looks without news, what is wrong stays wrong: it is longer than a plan tries again what
+/// failed. Looks are counted, not time: on a busy machine they come later, as does everything else.
+const CALM: usize = 250;
 /// After so many looks without news nothing more comes, also where nothing is wrong.
 const HOPELESS: usize = 400;
 /// How long a part of the way may take.

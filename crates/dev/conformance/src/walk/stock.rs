@@ -172,6 +172,16 @@ impl Item {
         all.get(&(self.package.clone(), bundle.to_owned()))
     }
 
+    /// Whether a version of it brings a kind.
+    pub(super) fn brings(&self, group: &str, kind: &str) -> bool {
+        let mut apis = self
+            .found()
+            .into_iter()
+            .flat_map(Package::bundles)
+            .flat_map(|it| it.provided_apis().collect::<Vec<_>>());
+        apis.any(|it| it.group == group && it.kind == kind)
+    }
+
     /// A catalog of this package and those that it may need, as one file.
     pub(super) fn text(&self) -> anyhow::Result<String> {
         let package = self.found().context("there is no such package")?;

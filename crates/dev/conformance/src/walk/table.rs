@@ -118,8 +118,8 @@ const HEAD: &str = "# Walks of published packages
 Every package of two published sets of operators, installed at the oldest version from which the newest can be reached, and updated to
 that one: each in a cluster of its own in one process, with the catalog and whatever it may need of it, one Subscription with automatic
 approval, and an OperatorGroup with a target that the versions on the way support. Where the way goes on in another channel, the
-Subscription changes to it (`a → b`). The cluster has the kinds `ServiceMonitor` and `PrometheusRule`, which many bundles use and none
-brings; pods are simulated.
+Subscription changes to it (`a → b`). The cluster has the kinds `ServiceMonitor` and `PrometheusRule`, which many bundles use, unless
+the package brings them; pods are simulated.
 
 `certified-v4.14` is a published catalog with all its channels. `bundles-249` are folders of bundles, the newest three of each package;
 folders say nothing of channels that holds together, so there is one for each package, called as the newest version's default, in which
@@ -129,7 +129,8 @@ From, To and Updates say what happened, not what was meant. Where it stopped, th
 ";
 
 const BACK: &str = "
-Then objects are made as the operator's examples show them (as far as the API takes them), and it is taken out with `mainstay uninstall`,
+Then objects are made as the operator's examples show them (as far as the API takes them, and without finalizers, which the simulated
+operator would never remove), and it is taken out with `mainstay uninstall`,
 whatever came along after it. What every kind of the API lists, in all namespaces, is compared with what it listed before the installation;
 what its preview says goes, goes, what it says stays, stays, and nothing else changes. All of that once more with `--operands --definitions`:
 nothing stays, and nothing is changed, of any of these packages. What stays without, counted in the column Stays:

@@ -27,7 +27,7 @@ async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
     let items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
     let names: Vec<&str> = items.iter().map(|it| &*it.package).collect();
     assert_eq!(names, SAMPLE.map(|it| it.1));
-    let walks = walk::walk(&items, false, items.len(), |_| ()).await;
+    let walks = walk::walk(&items, true, items.len(), |_| ()).await;
     let found = walk::table(&items, &walks);
     let page = std::fs::read_to_string(PAGE).unwrap();
     for package in names {

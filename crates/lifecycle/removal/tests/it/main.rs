@@ -4,7 +4,7 @@
 
 use mainstay_object::{Object, known};
 use mainstay_removal::{
-    Definition, Parts, Removal, Target, Wish, World, definitions, removal, target,
+    Definition, Parts, Removal, Target, Wish, World, definitions, maps, removal, target,
 };
 use mainstay_yaml::{Options, documents};
 
@@ -114,6 +114,7 @@ fn parts() -> Parts {
         operator: Some(next()),
         copies: 2,
         versions: vec!["kitchen/teapot.v2".to_owned(), "lab/teapot.v2".to_owned()],
+        ..Parts::default()
     }
 }
 
@@ -218,6 +219,42 @@ status: {installedCSV: teapot.v1}
     let error = target(&world, &wish("teapot.v1")).unwrap_err().render();
     assert!(error.contains("means several operators"), "{error}");
     assert!(error.contains("kitchen/spare is of the package other"), "{error}");
+}
+
+/// What a plan has in the place of a manifest that is too large for it.
+fn referring(plan: &mut Object, map: &str) {
+    let reference = format!(
+        r#"{{"kind": "ConfigMap", "name": "{map}", "namespace": "olm", "catalogSourceName": "all", "catalogSourceNamespace": "olm"}}"#
+    );
+    let steps = serde_json::json!([
+        {"resource": {"manifest": "{\"kind\": \"ConfigMap\"}"}}, {"resource": {"manifest": reference}},
+    ]);
+    plan.set(&["status", "plan"], steps);
+}
+
+#[test]
+fn manifests_that_plans_refer_to_go_unless_another_plan_has_yet_to_install_them() {
+    let mut world = world(TEAPOT);
+    let tea = target(&world, &wish("tea")).unwrap();
+    assert!(maps(&world, &tea).is_empty());
+    referring(&mut world.plans[0], "large");
+    let named: Vec<String> = maps(&world, &tea).iter().map(ToString::to_string).collect();
+    assert_eq!(named, ["olm/large"]);
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large, namespace: olm, uid: m1}";
+    let mut other = world.plans[1].clone();
+    referring(&mut other, "large");
+    for (phase, stays) in [("Installing", true), ("Complete", false), ("Failed", false)] {
+        other.set(&["status", "phase"], phase.into());
+        let plans = vec![world.plans[0].clone(), other.clone()];
+        let parts = Parts { unpacked: read(map), plans, ..Parts::default() };
+        let removal = removal(&world, &parts, &tea, &wish("tea")).unwrap();
+        let of = |items: &[mainstay_removal::Item]| {
+            names(items).iter().any(|it| it == "ConfigMap olm/large")
+        };
+        assert_eq!((of(&removal.stays), of(&removal.goes)), (stays, !stays), "{phase}");
+        // Before the Subscription, with which the plans go that lead to it.
+        assert_eq!(steps(&removal)[0], if stays { "s1" } else { "m1" }, "{phase}");
+    }
 }
 
 #[test]
