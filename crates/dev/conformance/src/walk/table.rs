@@ -113,7 +113,7 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
 
 const HEAD: &str = "# Walks of published packages
 
-*Written by `mainstay-conformance walk --table docs/walks.md`; do not edit.*
+*Written by `mainstay-conformance walk --back --table docs/walks.md`; do not edit.*
 
 Every package of two published sets of operators, installed at the oldest version from which the newest can be reached, and updated to
 that one: each in a cluster of its own in one process, with the catalog and whatever it may need of it, one Subscription with automatic

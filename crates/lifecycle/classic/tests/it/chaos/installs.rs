@@ -1,8 +1,6 @@
 //! Installs and upgrades.
 
-use super::{
-    Work, deep, each_request_meets_each_fate, killed_after_each_write, over_bad_connections,
-};
+use super::{Work, killed_after_each_write, over_bad_connections, requests_meet_fates};
 use crate::world::World;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
 use mainstay_client::Selection;
@@ -62,17 +60,14 @@ pub(super) fn known_latest(it: &Object) -> bool {
     it.str(&["status", "state"]) == Some("AtLatestKnown")
 }
 
-/// All points are tried, in any test.
-const FEW: usize = usize::MAX;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_install_that_is_killed_after_any_write_ends_as_if_it_was_not() {
-    killed_after_each_write(&Course::Install, FEW).await;
+    killed_after_each_write(&Course::Install, 16).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_that_is_killed_after_any_write_ends_as_if_it_was_not() {
-    killed_after_each_write(&Course::Upgrade, FEW).await;
+    killed_after_each_write(&Course::Upgrade, 10).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,17 +80,12 @@ async fn an_upgrade_over_a_bad_connection_ends_as_over_a_good_one() {
     over_bad_connections(&Course::Upgrade, 6, 500).await;
 }
 
-/// Every how many requests one meets a fate, where not each has runs of its own.
-fn apart() -> Option<usize> {
-    (!deep()).then_some(4)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_of_an_install_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
-    each_request_meets_each_fate(&Course::Install, apart()).await;
+    requests_meet_fates(&Course::Install).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_of_an_upgrade_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
-    each_request_meets_each_fate(&Course::Upgrade, apart()).await;
+    requests_meet_fates(&Course::Upgrade).await;
 }

@@ -238,25 +238,18 @@ async fn over_bad_connections(work: &impl Work, quick: u64, all: u64) {
     side_by_side(&what, (0..seeds).map(|seed| over_a_bad_connection(work, seed, &ends))).await;
 }
 
-/// Each request meets each fate once: in the company of every so many others, each of which meets
-/// another one.
-async fn each_request_meets_each_fate(work: &impl Work, apart: Option<usize>) {
-    let (end, requests) = plain(work).await;
-    let apart = apart.unwrap_or(requests.all);
-    let runs = (0..Kind::ALL.len()).flat_map(|shift| (0..apart).map(move |at| (shift, at)));
-    meet_fates(work, (end, requests), apart, runs).await;
-}
-
-/// As [`each_request_meets_each_fate`]; where not all is tried, each fate is met by some requests.
+/// Each request meets each fate once, in the company of every so many others, each of which meets another
+/// one. Where not all is tried, each fate is met by some requests.
 async fn requests_meet_fates(work: &impl Work) {
     const APART: usize = 25;
     const FEW: usize = 4;
-    if deep() {
-        return each_request_meets_each_fate(work, Some(APART)).await;
-    }
+    let kinds = 0..Kind::ALL.len();
     let undisturbed = plain(work).await;
-    let runs = (0..Kind::ALL.len()).map(|shift| (shift, shift % FEW));
-    meet_fates(work, undisturbed, FEW, runs).await;
+    if deep() {
+        let runs = kinds.flat_map(|shift| (0..APART).map(move |at| (shift, at)));
+        return meet_fates(work, undisturbed, APART, runs).await;
+    }
+    meet_fates(work, undisturbed, FEW, kinds.map(|shift| (shift, shift % FEW))).await;
 }
 
 async fn meet_fates(
