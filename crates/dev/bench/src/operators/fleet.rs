@@ -44,6 +44,12 @@ pub(crate) struct Arguments {
     only: Option<String>,
 }
 
+const PACKAGE_MANIFEST: Resource = Resource::namespaced(
+    "packages.operators.coreos.com",
+    "v1",
+    "PackageManifest",
+    "packagemanifests",
+);
 /// Where the operators run.
 const HOME: &str = "everywhere";
 /// How many clients make namespaces and wishes.
@@ -53,7 +59,7 @@ const CALM: Duration = Duration::from_secs(3);
 /// How often it is looked whether somebody has.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long anything may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_mins(15);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let program = arguments.program.path()?;
@@ -73,6 +79,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     }
     println!("{table}");
     Ok(())
+}
+
+/// The address at which others reach this machine; nothing is sent to find it out.
+fn own_address() -> std::io::Result<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0))?;
+    socket.connect(("192.0.2.1", 9))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// Four catalogs: two published ones twice, one of them with the operators; made-up ones where the
@@ -134,6 +147,10 @@ impl Fleet {
                 ["run", "--listen", "127.0.0.1:0", "--kubeconfig"].map(Into::into).into();
             arguments.push(work.join("kubeconfig").into());
             arguments.extend(["--data-dir".into(), work.join("beside").into()]);
+            // What serves packages is measured along.
+            let address = own_address().context("finding out this machine's address")?;
+            arguments.extend(["--packages-address".into(), address.to_string().into()]);
+            arguments.extend(["--packages-listen".into(), format!("{address}:0").into()]);
             arguments.extend(named);
             Some(Companion::start(program, &arguments)?)
         };
@@ -152,8 +169,22 @@ impl Fleet {
             }
         })
         .await?;
+        self.until("packages are served", async {
+            while self.packages().await.is_none_or(|it| it == 0) {
+                tokio::time::sleep(PAUSE).await;
+            }
+        })
+        .await?;
         self.calm().await?;
         table.row([format!("{who}: nothing there"), String::new(), self.memory()?, String::new()]);
+        let start = clock.elapsed();
+        let packages = self.packages().await.context("packages are not served any more")?;
+        table.row([
+            format!("{who}: a list of all {packages} packages"),
+            millis(clock.elapsed().saturating_sub(start)),
+            self.memory()?,
+            String::new(),
+        ]);
 
         self.spread("few", namespaces).await?;
         self.create(
@@ -249,6 +280,12 @@ impl Fleet {
             Some(_) => format!("{own}; the API's {}", megabytes(self.up.usage()?.memory)),
             None => own,
         })
+    }
+
+    /// How many packages there are, if they are served.
+    async fn packages(&self) -> Option<usize> {
+        let list = self.cluster.list(&PACKAGE_MANIFEST, None, &ListParams::default()).await;
+        list.ok().map(|it| it.items.len())
     }
 
     /// How many requests of each kind that writes the API has answered.
