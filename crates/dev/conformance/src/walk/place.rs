@@ -90,6 +90,15 @@ pub(super) async fn once(
     let watcher = follow(&ground.cluster, Arc::clone(&seen)).await?;
     let outcome = legs(ground, item, plan).await;
     let versions = ground.list(&CLUSTER_SERVICE_VERSION).await;
+    let own = ground.cluster.find(&SUBSCRIPTION, Some(PLACE), NAME).await?;
+    let last = own.as_ref().and_then(|it| it.str(&["status", "installedCSV"]));
+    // Its watch may be told later than who asks.
+    for _ in 0..CALM {
+        if seen.lock().last().map(String::as_str) == last {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
     walked.end = match outcome? {
         None => End::There,
         Some(why) => End::Stuck(why),

@@ -77,7 +77,10 @@ pub(super) struct Change {
     why: &'static str,
 }
 
-/// All of it. An entry that no package needs is a fault.
+/// The rules that a role of a group keeps: those that it gathers may go before it gathers nothing.
+const KEPT: &str = "rules of a group's role";
+
+/// All of it. An entry that no package needs is a fault, but for [`KEPT`].
 pub(super) const CHANGES: &[Change] = &[
     Change {
         name: "rules of a role that gathers them",
@@ -89,7 +92,7 @@ pub(super) const CHANGES: &[Change] = &[
         why: "they are those of the roles that stay",
     },
     Change {
-        name: "rules of a group's role",
+        name: KEPT,
         hide: |it| {
             if it.label(names::OWNER_KIND) == Some(&OPERATOR_GROUP.kind) {
                 it.remove(&["rules"]);
@@ -120,7 +123,8 @@ pub(super) fn unused<'a>(all: impl IntoIterator<Item = &'a Back>) -> Vec<&'stati
     }
     // Not every server shows them.
     let known = STAYS.iter().map(|it| it.name).filter(|it| *it != LOCAL);
-    known.chain(CHANGES.iter().map(|it| it.name)).filter(|it| !used.contains(it)).collect()
+    let changes = CHANGES.iter().map(|it| it.name).filter(|it| *it != KEPT);
+    known.chain(changes).filter(|it| !used.contains(it)).collect()
 }
 
 /// What stays and why, for the page.

@@ -130,10 +130,10 @@ From, To and Updates say what happened, not what was meant. Where it stopped, th
 
 const BACK: &str = "
 Then objects are made as the operator's examples show them (as far as the API takes them, and without finalizers, which the simulated
-operator would never remove), and it is taken out with `mainstay uninstall`,
-whatever came along after it. What every kind of the API lists, in all namespaces, is compared with what it listed before the installation;
-what its preview says goes, goes, what it says stays, stays, and nothing else changes. All of that once more with `--operands --definitions`:
-nothing stays, and nothing is changed, of any of these packages. What stays without, counted in the column Stays:
+operator would never remove), and it is taken out with `mainstay uninstall`, whatever came along after it. What every kind of the API
+lists, in all namespaces, is compared with what it listed before the installation; what its preview says goes, goes, what it says stays,
+stays, and nothing else changes. All of that once more with `--operands --definitions`: nothing stays, and nothing is changed, of any of
+these packages. What stays without, counted in the column Stays:
 
 ";
 
