@@ -88,8 +88,7 @@ fn own_address() -> std::io::Result<std::net::IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// Four catalogs: two published ones twice, one of them with the operators; made-up ones where the
-/// published are not at hand.
+/// Four catalogs: one with the operators, the two published ones where they are at hand, and made-up ones.
 fn catalogs(
     work: &Path,
     arguments: &Arguments,

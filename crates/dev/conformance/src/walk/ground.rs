@@ -150,15 +150,13 @@ impl Ground {
     /// The same of a cluster in which others say all the time that they live.
     async fn settled_there(&self) -> anyhow::Result<Dump> {
         let mut last = Dump::of(&self.cluster).await?;
-        let mut calm = 0;
-        for _ in 0..ENOUGH {
-            tokio::time::sleep(SOON).await;
+        for _ in 0..ENOUGH / CALM {
+            tokio::time::sleep(SOON * u32::try_from(CALM)?).await;
             let now = Dump::of(&self.cluster).await?;
-            calm = if now.state() == last.state() { calm + 1 } else { 0 };
-            last = now;
-            if calm >= CALM {
+            if now.state() == last.state() {
                 return Ok(last);
             }
+            last = now;
         }
         restless(&last, &Dump::of(&self.cluster).await?)
     }
