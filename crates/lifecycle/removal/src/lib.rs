@@ -64,9 +64,9 @@ pub struct Parts {
     pub definitions: Vec<Definition>,
     /// Names of all versions of the cluster, as `NAMESPACE/NAME`.
     pub versions: Vec<String>,
-    /// The ConfigMaps that the operator's plans refer to, as [`maps`] names them.
+    /// The `ConfigMaps` that the operator's plans refer to, as [`maps`] names them.
     pub unpacked: Vec<Object>,
-    /// All plans of the cluster; who has no such ConfigMaps need not read them.
+    /// All plans of the cluster; who has no such `ConfigMaps` need not read them.
     pub plans: Vec<Object>,
 }
 
@@ -170,7 +170,7 @@ pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<Strin
     target.definitions.iter().cloned().chain(named.map(|it| it.name)).collect()
 }
 
-/// The ConfigMaps that have what the operator's plans have installed, where that was too much for a plan.
+/// The `ConfigMaps` that have what the operator's plans have installed, where that was too much for a plan.
 pub fn maps(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
     unpacked::maps(world, target)
 }

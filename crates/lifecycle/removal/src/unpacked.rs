@@ -22,7 +22,7 @@ struct Reference {
 /// References are short; most manifests are not.
 const LONGEST: usize = 1 << 20;
 
-/// The ConfigMaps that a plan refers to.
+/// The `ConfigMaps` that a plan refers to.
 fn referred(plan: &Object) -> BTreeSet<NamespacedName> {
     let manifests = plan.array(&["status", "plan"]).iter();
     manifests
@@ -52,7 +52,7 @@ pub(crate) fn maps(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
     going(world, target).flat_map(referred).collect()
 }
 
-/// The ConfigMaps: each goes unless another plan that is not over refers to it.
+/// The `ConfigMaps`: each goes unless another plan that is not over refers to it.
 pub(crate) fn unpacked(world: &World, target: &Target, parts: &Parts, removal: &mut Removal) {
     let gone: BTreeSet<&str> = going(world, target).map(Object::uid).collect();
     let over = |it: &Object| {
