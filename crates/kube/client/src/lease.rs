@@ -143,8 +143,9 @@ impl Election {
     /// ended is the Lease given back, or another term begun. Work that ends by itself ends this.
     ///
     /// # Errors
-    /// Those of the work. That the API cannot be reached is waited for.
-    pub async fn lead<E, Fut: Future<Output = std::result::Result<(), E>>>(
+    /// Those of work within its term; with one after it, as [`crate::Error::Over`], the term ends and no
+    /// more. That the API cannot be reached is waited for.
+    pub async fn lead<E: std::fmt::Display, Fut: Future<Output = std::result::Result<(), E>>>(
         &self,
         stop: &CancellationToken,
         waits: impl Fn(&str),
@@ -165,14 +166,17 @@ impl Election {
             };
             let working = async {
                 let result = work(term.clone()).await;
-                let ended = !term.stop.is_cancelled();
+                let over = term.is_over();
                 term.stop.cancel();
-                (result, ended)
+                (result, over)
             };
-            let ((result, ended), ()) = tokio::join!(working, keeping);
-            if ended || result.is_err() || stop.is_cancelled() {
+            let ((result, over), ()) = tokio::join!(working, keeping);
+            if !over || stop.is_cancelled() {
                 self.give_back().await;
                 return result;
+            }
+            if let Err(error) = result {
+                tracing::warn!(%error, lease = %self.key, "the work failed as its term was over");
             }
             tracing::warn!(lease = %self.key, "the lease is lost, the work has ended");
         }
@@ -184,18 +188,22 @@ impl Election {
         let mut told = String::new();
         loop {
             let asked = self.clock.elapsed();
-            match self.hold(&mut seen).await {
-                Ok(Tried::Held) => return asked,
-                Ok(Tried::Others(name)) => {
+            // A term counts from the question: what is granted later than this would be over at once.
+            match tokio::time::timeout(self.terms.renew, self.hold(&mut seen)).await {
+                Ok(Ok(Tried::Held)) => return asked,
+                Ok(Ok(Tried::Others(name))) => {
                     if told != name {
                         waits(&name);
                         told = name;
                     }
                 }
                 // Another one was quicker: see who.
-                Err(error) if error.is_conflict() || error.is_already_exists() => continue,
-                Err(error) => {
+                Ok(Err(error)) if error.is_conflict() || error.is_already_exists() => continue,
+                Ok(Err(error)) => {
                     tracing::warn!(%error, lease = %self.key, "the lease is not to be had");
+                }
+                Err(_) => {
+                    tracing::warn!(lease = %self.key, "the lease is not to be had: no answer");
                 }
             }
             tokio::time::sleep(self.terms.retry).await;
@@ -206,13 +214,22 @@ impl Election {
     async fn keep(&self, term: &Term, since: Duration) {
         let mut seen = Seen::default();
         let mut renewed = since;
-        let pause = || tokio::time::sleep(self.terms.retry);
-        while term.stop.run_until_cancelled(pause()).await.is_some() {
+        loop {
+            // Neither a pause nor a try lasts longer than the term, however tries fail.
+            let end = renewed + self.terms.renew;
+            let left = || end.saturating_sub(self.clock.elapsed());
+            let pause = tokio::time::sleep(self.terms.retry.min(left()));
+            if term.stop.run_until_cancelled(pause).await.is_none() {
+                return;
+            }
             // Others count from when they see the answer, so this counts from before the question.
             let asked = self.clock.elapsed();
-            let left = (renewed + self.terms.renew).saturating_sub(asked);
-            let tried = tokio::time::timeout(left, self.hold(&mut seen)).await;
-            match tried {
+            let late =
+                || tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
+            if left().is_zero() {
+                return late();
+            }
+            match tokio::time::timeout(left(), self.hold(&mut seen)).await {
                 Ok(Ok(Tried::Held)) => {
                     renewed = asked;
                     term.fence.set(asked + self.terms.renew);
@@ -224,10 +241,7 @@ impl Election {
                 Ok(Err(error)) => {
                     tracing::warn!(%error, lease = %self.key, "the lease is not renewed");
                 }
-                Err(_) => {
-                    tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
-                    return;
-                }
+                Err(_) => return late(),
             }
         }
     }

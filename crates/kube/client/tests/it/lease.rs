@@ -27,6 +27,8 @@ struct Server {
     revision: Mutex<u64>,
     /// How long answers about the Lease take.
     late: Mutex<Duration>,
+    /// Whether nobody listens where it is.
+    down: Mutex<bool>,
     /// What else was written.
     written: Mutex<Vec<String>>,
 }
@@ -36,7 +38,12 @@ impl Server {
         let server = Arc::clone(self);
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = Arc::clone(&server);
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            async move {
+                if *server.down.lock() {
+                    return Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+                }
+                Ok(server.answer(request).await)
+            }
         });
         Cluster::new(kube::Client::new(service, "default"))
     }
@@ -153,4 +160,87 @@ async fn a_holder_counts_from_before_it_asked() {
         }
     };
     let Ok(()) = election(&server, clock).lead(&stop, |_| (), work).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_whose_renewals_are_refused_at_once_gives_up_as_one_who_gets_no_answer() {
+    let server = Arc::new(Server::default());
+    let clock = Clock::system();
+    let stop = CancellationToken::new();
+    let work = |term: Term| {
+        let (server, stop) = (&server, &stop);
+        async move {
+            let held = clock.elapsed();
+            *server.down.lock() = true;
+            let ended = tokio::time::timeout(TERMS.lease, term.cancelled()).await;
+            let after = clock.elapsed().saturating_sub(held);
+            assert!(ended.is_ok() && after >= TERMS.renew, "{after:?}");
+            assert!(after < TERMS.renew + Duration::from_millis(100), "{after:?}");
+            stop.cancel();
+            Ok::<_, Infallible>(())
+        }
+    };
+    let Ok(()) = election(&server, clock).lead(&stop, |_| (), work).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_fails_because_its_term_is_over_is_done_again_in_the_next_one() {
+    let server = Arc::new(Server::default());
+    let stop = CancellationToken::new();
+    let terms = Mutex::new(0);
+    let work = |term: Term| {
+        let (server, stop, terms) = (&server, &stop, &terms);
+        async move {
+            *terms.lock() += 1;
+            let first = *terms.lock() == 1;
+            if first {
+                *server.late.lock() = Duration::from_hours(1);
+                // The process stood still, and has not heard that it is over.
+                tokio::time::advance(TERMS.renew).await;
+                *server.late.lock() = Duration::ZERO;
+            }
+            let object = Object::new(&known::NAMESPACE.gvk(), "a");
+            let made = term.over(&server.cluster()).create(&known::NAMESPACE, &object).await;
+            if !first {
+                stop.cancel();
+            }
+            made.map(drop)
+        }
+    };
+    election(&server, Clock::system()).lead(&stop, |_| (), work).await.unwrap();
+    assert_eq!(*terms.lock(), 2);
+    assert_eq!(*server.written.lock(), ["POST /api/v1/namespaces"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_fails_within_its_term_ends_it_all() {
+    let server = Arc::new(Server::default());
+    let stop = CancellationToken::new();
+    let work = |_: Term| async { Err::<(), _>("no") };
+    let ended = election(&server, Clock::system()).lead(&stop, |_| (), work).await;
+    assert_eq!(ended, Err("no"));
+    // Others need not wait.
+    assert_eq!(server.lease.lock().as_ref().unwrap()["spec"]["holderIdentity"], "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_granted_late_is_asked_for_again_before_work_begins() {
+    let server = Arc::new(Server::default());
+    let clock = Clock::system();
+    let stop = CancellationToken::new();
+    *server.late.lock() = Duration::from_secs(25);
+    let back = async {
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        *server.late.lock() = Duration::ZERO;
+    };
+    let work = |term: Term| {
+        let stop = &stop;
+        async move {
+            assert!(!term.is_over());
+            stop.cancel();
+            Ok::<_, Infallible>(())
+        }
+    };
+    let election = election(&server, clock);
+    let (Ok(()), ()) = tokio::join!(election.lead(&stop, |_| (), work), back);
 }
