@@ -16,7 +16,7 @@ use crate::live::{self, Reach};
 use crate::stop::Stop;
 use crate::{hub, images, layout, network};
 use mainstay_cause::{Cause, Place};
-use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Images, Timeouts};
+use mainstay_classic::{CatalogPods, Classic, DefaultSources, FolderCatalog, Images, Timeouts};
 use mainstay_cli::config::{PodImages, Run};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
@@ -35,8 +35,10 @@ use tokio_util::sync::CancellationToken;
 const NAME: &str = "mainstay";
 /// As good as without end.
 const FOREVER: Duration = Duration::from_hours(24 * 36_500);
-/// How long connecting may take.
+/// How long connecting, and the first answer, may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two tries to begin the work while the API is away.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Works on the cluster that the arguments name until a signal.
 pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
@@ -101,27 +103,42 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
             let (health, report, packages) = (&health, &report, &packages);
             async move {
                 health.set(Standing::Starting);
-                let classic = tokio::select! {
-                    classic = begin(run, &cluster, images, clock, report) => classic?,
+                let prepare = || prepare(run, &cluster, packages.is_some(), report);
+                let defaults = tokio::select! {
+                    defaults = patiently(&cluster, PAUSE, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
                 };
-                tokio::select! {
-                    () = classic.synced() => {
-                        health.set(Standing::Working(Arc::new(classic.metrics())));
-                        report.say(format!("ready       after {}", milliseconds(clock.elapsed())));
-                        match packages {
-                            Some(packages) => {
-                                let say = |line: &str| report.say(line);
-                                packages.work(&cluster, &classic, &run.namespace, term.token(), say).await;
-                            }
-                            None => term.cancelled().await,
+                let options = options(run, defaults, images, clock);
+                let classic = Classic::start_with(&cluster, options, pods_with(run));
+                let ready = async {
+                    patiently(&cluster, PAUSE, || folders(run, &cluster)).await?;
+                    classic.synced().await;
+                    Ok(true)
+                };
+                let ready = tokio::select! {
+                    ready = ready => ready,
+                    () = term.cancelled() => Ok(false),
+                };
+                if let Ok(true) = ready {
+                    health.set(Standing::Working(Arc::new(classic.metrics())));
+                    report.say(format!("ready       after {}", milliseconds(clock.elapsed())));
+                    let serve = async {
+                        if let Some(packages) = packages {
+                            let say = |line: &str| report.say(line);
+                            packages
+                                .work(&cluster, &classic, &run.namespace, term.token(), say)
+                                .await;
                         }
-                    }
-                    () = term.cancelled() => {}
+                    };
+                    // Ending in order takes a while, in which another one may begin to work.
+                    let told = async {
+                        term.cancelled().await;
+                        health.set(Standing::Starting);
+                    };
+                    tokio::join!(serve, told);
                 }
                 classic.shutdown().await;
-                health.set(Standing::Starting);
-                Ok(())
+                ready.map(drop)
             }
         };
         election.lead(&stop, waits, work).await
@@ -151,27 +168,80 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sees that the cluster has what the controllers need, and starts them.
-async fn begin(
+/// Does a step of the start, again and again while the API is away: that is no fault of the step.
+async fn patiently<T, Fut: Future<Output = Result<T, Cause>>>(
+    cluster: &Cluster,
+    pause: Duration,
+    step: impl Fn() -> Fut,
+) -> Result<T, Cause> {
+    loop {
+        let cause = match step().await {
+            Ok(done) => return Ok(done),
+            Err(cause) => cause,
+        };
+        match cluster.get_raw("/version").await {
+            Err(error) if error.is_passing() => {
+                tracing::warn!(%cause, "the API is away, and the work cannot begin yet");
+            }
+            _ => return Err(cause),
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Sees that the cluster has what the controllers need; gives the default catalogs to keep.
+async fn prepare(
     run: &Run,
     cluster: &Cluster,
-    images: Images,
-    clock: Clock,
+    serves_packages: bool,
     report: &Report,
-) -> Result<Classic, Cause> {
+) -> Result<Option<DefaultSources>, Cause> {
+    if !serves_packages {
+        match packages::forget(cluster, run.profile.manager_namespace()).await {
+            Ok(true) => {
+                report.say("packages    are not registered any more: who served them has ended");
+            }
+            Ok(false) => {}
+            Err(error) if error.is_forbidden() => {
+                tracing::error!(%error, "it cannot be seen whether packages are registered with nobody behind them");
+            }
+            Err(error) => {
+                return Err(Cause::new(
+                    "the registration of packages that are not served cannot be taken away",
+                )
+                .because(chain(&error)));
+            }
+        }
+    }
     layout::definitions(cluster).await?;
     hub::definition(cluster, &run.defaults).await?;
     layout::standard(cluster, run.profile).await?;
     layout::namespace(cluster, &run.namespace).await?;
+    hub::prepare(cluster, &run.defaults, run.profile, |line| report.say(line)).await
+}
+
+/// Makes sure that each catalog of a folder has its `CatalogSource`.
+async fn folders(run: &Run, cluster: &Cluster) -> Result<(), Cause> {
+    for catalog in &run.catalogs {
+        layout::catalog_source(cluster, &run.namespace, &catalog.name).await?;
+    }
+    Ok(())
+}
+
+/// What the controllers are to know.
+fn options(
+    run: &Run,
+    defaults: Option<DefaultSources>,
+    images: Images,
+    clock: Clock,
+) -> mainstay_classic::Options {
     let catalogs = run.catalogs.iter().map(|it| FolderCatalog {
         namespace: run.namespace.clone(),
         name: it.name.clone(),
         folder: it.folder.clone(),
         served: None,
     });
-    let say = |line: &str| report.say(line);
-    let defaults = hub::prepare(cluster, &run.defaults, run.profile, say).await?;
-    let options = mainstay_classic::Options {
+    mainstay_classic::Options {
         clock,
         global_namespace: run.namespace.clone(),
         catalogs: catalogs.collect(),
@@ -186,12 +256,7 @@ async fn begin(
         },
         protected: run.protected.clone(),
         defaults,
-    };
-    let classic = Classic::start_with(cluster, options, pods_with(run));
-    for catalog in &run.catalogs {
-        layout::catalog_source(cluster, &run.namespace, &catalog.name).await?;
     }
-    Ok(classic)
 }
 
 /// How catalogs run as pods, and with which images.
@@ -208,11 +273,30 @@ fn pods_with(run: &Run) -> CatalogPods {
 /// Refuses to work beside Operator Lifecycle Manager: each would undo what the other does.
 async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
     let params = ListParams::labels("app in (olm-operator, catalog-operator)");
-    let found = cluster.list(&known::DEPLOYMENT, None, &params).await.map_err(|error| {
+    let unseen = |why: Cause, remedy: &str| {
         Cause::new("it cannot be seen whether Operator Lifecycle Manager runs on the cluster")
-            .because(chain(&error))
-            .remedy("work as somebody who may do everything on the cluster")
-    })?;
+            .because(why)
+            .remedy(remedy)
+    };
+    let elsewhere = "see whether the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
+    let listed = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
+    let found = match tokio::time::timeout(PATIENCE, listed).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => {
+            let remedy = match error.status().map(|it| it.code) {
+                Some(401) => {
+                    "check the credentials of the kubeconfig, or name another one with --kubeconfig FILE or --context NAME"
+                }
+                Some(403) => "work as somebody who may do everything on the cluster",
+                _ => elsewhere,
+            };
+            return Err(unseen(chain(&error), remedy));
+        }
+        Err(_) => {
+            let why = format!("it did not answer within {} s", PATIENCE.as_secs());
+            return Err(unseen(Cause::new(why), elsewhere));
+        }
+    };
     let rivals = found.items.iter().filter(|it| it.i64(&["spec", "replicas"]) != Some(0));
     let causes: Vec<Cause> = rivals
         .map(|it| {
@@ -257,4 +341,43 @@ fn identity(folder: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).hash(&mut hasher);
     format!("{}_{:016x}", host.trim(), hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// An API that answers from the third request on.
+    fn away_at_first(asked: &Arc<AtomicU32>) -> Cluster {
+        let asked = Arc::clone(asked);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let answers = asked.fetch_add(1, Ordering::SeqCst) >= 2;
+            async move {
+                let answer = Response::new(Body::from(b"{}".to_vec()));
+                answers.then_some(answer).ok_or_else(|| std::io::Error::other("nobody listens"))
+            }
+        });
+        Cluster::new(kube::Client::new(service, "default"))
+    }
+
+    #[tokio::test]
+    async fn a_start_is_tried_again_while_the_api_is_away_and_fails_where_it_answers() {
+        let asked = Arc::default();
+        let cluster = away_at_first(&asked);
+        let tries = AtomicU32::new(0);
+        let step = || async {
+            let before = tries.fetch_add(1, Ordering::SeqCst);
+            if before == 0 { Err(Cause::new("cut off")) } else { Ok(before) }
+        };
+        assert_eq!(patiently(&cluster, Duration::ZERO, step).await.ok(), Some(1));
+
+        let refused = || async { Err::<(), _>(Cause::new("refused")) };
+        let cause = patiently(&cluster, Duration::ZERO, refused).await.expect_err("it is refused");
+        assert_eq!(cause.what(), "refused");
+        // Twice it was away, once it answered.
+        assert_eq!(asked.load(Ordering::SeqCst), 3);
+    }
 }

@@ -160,6 +160,25 @@ fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
     assert!(error.contains("--kubeconfig FILE"), "{error}");
 }
 
+#[test]
+fn a_cluster_where_nobody_listens_is_not_told_to_lack_rights() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A port of somebody who has just left.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": format!("http://{}", port.expect("a port"))}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    });
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, kubeconfig.to_string()).expect("a file");
+    let error = refusal(&file, &folder.path().join("data"));
+    assert!(error.contains("cannot reach the Kubernetes API"), "{error}");
+    assert!(error.contains("see whether the cluster runs"), "{error}");
+    assert!(!error.contains("who may do everything"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_lines_of_the_log_and_flags_without_effect_say_so() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -131,6 +131,40 @@ async fn without_an_address_packages_are_not_served_and_it_says_so_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_works_and_serves_none_takes_away_what_a_killed_one_registered_and_nothing_else() {
+    let Some(host) = own_address() else {
+        return skipped("packages of `run`: this machine has no address but loopback");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (up, data) =
+        (Up::start(folder.path(), &["--bare", "--in-memory"]), folder.path().join("data"));
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let host = host.to_string();
+    let arguments = ["--packages-address", &host, "--packages-listen", "0.0.0.0:0"];
+    let mut run = Run::start(&up.kubeconfig, &data, &arguments);
+    run.until("packages");
+    let registered = |it: &Object| (it.name() == REGISTRATION).then_some(());
+    until(&cluster, &API_SERVICE, None, registered).await;
+    // Killed, it can take nothing away.
+    drop(run);
+    let mut run = Run::start(&up.kubeconfig, &data, &[]);
+    let said = run.until("ready");
+    assert!(said.contains("are not registered any more"), "{said}");
+    assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_none());
+    let service = cluster.find(&SERVICE, Some("olm"), "packageserver-service").await;
+    assert!(service.expect("an answer").is_none());
+    run.stop();
+
+    let mut other = mainstay_packages::registration("olm");
+    other.set(&["spec", "caBundle"], "YQ==".into());
+    let made = cluster.create(&API_SERVICE, &other).await.expect("it is made");
+    let mut run = Run::start(&up.kubeconfig, &data, &[]);
+    run.until("ready");
+    let there = cluster.get(&API_SERVICE, None, REGISTRATION).await.expect("it stays");
+    assert_eq!(there.uid(), made.uid());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bare_cluster_forgets_that_it_served_packages_itself() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data").display().to_string();

@@ -16,6 +16,7 @@ mod registration;
 use self::certificate::Certificate;
 use self::front::Front;
 use self::registration::Registration;
+pub(in crate::run) use self::registration::forget;
 use super::access::Access;
 use crate::embedded::{chain, io};
 use crate::packages::body;

@@ -2,7 +2,8 @@
 //! behind it.
 //!
 //! Who works keeps them as they should be, and takes them away when it ends: an `APIService` with
-//! nobody behind it breaks discovery, and so the deletion of namespaces.
+//! nobody behind it breaks discovery, and so the deletion of namespaces. Who works and serves no packages
+//! takes away what another one, that was killed, has left.
 
 use super::certificate::{self, Certificate};
 use crate::layout::{MANAGER, is_ours};
@@ -94,39 +95,15 @@ impl Registration {
         let [service, slice, api] = self.objects();
         let authority = relevant(&api)["caBundle"].clone();
         let leads_here = |it: &Object| is_ours(it) && relevant(it)["caBundle"] == authority;
-        if !self.remove(&API_SERVICE, &api, leads_here).await? {
+        if !remove(&self.cluster, &API_SERVICE, &api, leads_here).await? {
             return Ok(());
         }
         let endpoints = relevant(&slice);
         let leads_here = |it: &Object| is_ours(it) && says(&relevant(it), &endpoints);
-        if self.remove(&ENDPOINT_SLICE, &slice, leads_here).await? {
-            self.remove(&SERVICE, &service, is_ours).await?;
+        if remove(&self.cluster, &ENDPOINT_SLICE, &slice, leads_here).await? {
+            remove(&self.cluster, &SERVICE, &service, is_ours).await?;
         }
         Ok(())
-    }
-
-    /// Removes an object in the state in which it was judged; tells whether it is gone.
-    async fn remove(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        leads_here: impl Fn(&Object) -> bool,
-    ) -> Result<bool> {
-        let at = Some(object.namespace()).filter(|it| !it.is_empty());
-        loop {
-            let Some(there) = self.cluster.find(resource, at, object.name()).await? else {
-                return Ok(true);
-            };
-            if !leads_here(&there) {
-                return Ok(false);
-            }
-            let options = DeleteOptions::exactly(&there);
-            match self.cluster.delete(resource, at, object.name(), &options).await {
-                // Somebody wrote meanwhile: who looks after its status, or another process like this.
-                Err(error) if error.is_conflict() || error.is_not_found() => {}
-                gone => return gone.map(|_| true),
-            }
-        }
     }
 
     /// Service, endpoints and registration, in the order in which they are made.
@@ -143,7 +120,7 @@ impl Registration {
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {
-                "name": format!("{name}-{MANAGER}"), "namespace": namespace,
+                "name": slice_name(), "namespace": namespace,
                 "labels": {
                     "kubernetes.io/service-name": name,
                     "endpointslice.kubernetes.io/managed-by": MANAGER,
@@ -157,6 +134,69 @@ impl Registration {
         api.set(&["spec", "caBundle"], STANDARD.encode(self.certificate.bundle()).into());
         let object = |value| Object::from_value(value).unwrap_or_default();
         [object(service), object(slice), api]
+    }
+}
+
+fn slice_name() -> String {
+    format!("{}-{MANAGER}", mainstay_packages::SERVICE)
+}
+
+/// Takes away what a process like this left when it was killed, where nobody serves packages any more;
+/// only for who holds the Lease. Tells whether there was a registration.
+pub(in crate::run) async fn forget(cluster: &Cluster, namespace: &str) -> Result<bool> {
+    let api = mainstay_packages::registration(namespace);
+    let Some(there) = cluster.find(&API_SERVICE, None, api.name()).await? else {
+        // Without it, the other two break nothing.
+        return Ok(false);
+    };
+    let is_left = |it: &Object| {
+        is_registered(it) && it.str(&["spec", "service", "namespace"]) == Some(namespace)
+    };
+    if !is_left(&there) || !remove(cluster, &API_SERVICE, &api, is_left).await? {
+        return Ok(false);
+    }
+    let named = |resource: &Resource, name: &str| {
+        let mut object = Object::new(&resource.gvk(), name);
+        object.set(&["metadata", "namespace"], namespace.into());
+        object
+    };
+    let slice = named(&ENDPOINT_SLICE, &slice_name());
+    if remove(cluster, &ENDPOINT_SLICE, &slice, is_ours).await? {
+        let service = named(&SERVICE, mainstay_packages::SERVICE);
+        remove(cluster, &SERVICE, &service, is_ours).await?;
+    }
+    Ok(true)
+}
+
+/// Whether the authority in an `APIService` is that of a process like this: who wrote it last owns it.
+fn is_registered(api: &Object) -> bool {
+    let managers = api.array(&["metadata", "managedFields"]).iter();
+    managers
+        .filter(|it| it["manager"].as_str() == Some(MANAGER))
+        .any(|it| it.pointer("/fieldsV1/f:spec/f:caBundle").is_some())
+}
+
+/// Removes an object in the state in which it was judged; tells whether it is gone.
+async fn remove(
+    cluster: &Cluster,
+    resource: &Resource,
+    object: &Object,
+    leads_here: impl Fn(&Object) -> bool,
+) -> Result<bool> {
+    let at = Some(object.namespace()).filter(|it| !it.is_empty());
+    loop {
+        let Some(there) = cluster.find(resource, at, object.name()).await? else {
+            return Ok(true);
+        };
+        if !leads_here(&there) {
+            return Ok(false);
+        }
+        let options = DeleteOptions::exactly(&there);
+        match cluster.delete(resource, at, object.name(), &options).await {
+            // Somebody wrote meanwhile: who looks after its status, or another process like this.
+            Err(error) if error.is_conflict() || error.is_not_found() => {}
+            gone => return gone.map(|_| true),
+        }
     }
 }
 
@@ -227,6 +267,23 @@ pub(super) fn towards(host: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_registration_is_of_who_wrote_its_authority_last() {
+        let with = |managed: Value| {
+            let api = json!({"metadata": {"managedFields": managed}, "spec": {"caBundle": "YQ=="}});
+            Object::from_value(api).expect("an object")
+        };
+        let entry =
+            |manager: &str, spec: Value| json!({"manager": manager, "fieldsV1": {"f:spec": spec}});
+        let authority = || json!({"f:caBundle": {}, "f:group": {}});
+        assert!(is_registered(&with(json!([entry("mainstay", authority())]))));
+        assert!(!is_registered(&with(json!([entry("olm", authority())]))));
+        // Another program took it over; what it left as it was is still owned by both.
+        let both = json!([entry("mainstay", json!({"f:group": {}})), entry("olm", authority())]);
+        assert!(!is_registered(&with(both)));
+        assert!(!is_registered(&with(json!([]))));
+    }
 
     #[test]
     fn what_servers_add_is_no_difference() {
