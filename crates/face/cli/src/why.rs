@@ -23,7 +23,7 @@ use std::io::Write;
 
 /// What people type to save a state.
 const SAVE: &str =
-    "kubectl get og,catalogsource,sub,ip,csv,operatorcondition,deployment,pod -A -o yaml";
+    "kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
 
 /// Arguments of `why`.
 ///
@@ -37,7 +37,7 @@ pub struct WhyArguments {
     /// Its namespace [default: that of the kubeconfig's context].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// A saved state instead of a cluster: what `kubectl get og,catalogsource,sub,ip,csv,\
+    /// A saved state instead of a cluster: what `kubectl get og,catalogsource,sub,installplan,csv,\
     /// operatorcondition,deployment,pod -A -o yaml` printed; `-` reads standard input (repeatable).
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     states: Vec<String>,
