@@ -91,6 +91,8 @@ impl Definition {
 pub struct Target {
     /// Where it is.
     pub namespace: String,
+    /// The namespaces that it watches; none stands for all.
+    pub watched: Option<BTreeSet<String>>,
     /// Its package, if that is known.
     pub package: Option<String>,
     /// Its Subscriptions.

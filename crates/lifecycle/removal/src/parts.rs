@@ -64,7 +64,12 @@ pub(crate) fn operands(
             removal.stays.push(item(definition, why, remedy));
         }
         for object in objects {
-            operand(definition, object, wish, removal);
+            if wish.operands && !wish.definitions && !target.watches(object) {
+                let why = "the operator does not watch its namespace";
+                removal.stays.push(item(object, why, None));
+            } else {
+                operand(definition, object, wish, removal);
+            }
         }
     }
     if needed.is_empty() {

@@ -26,6 +26,14 @@ fn stated(version: &Object) -> Option<String> {
     Some(own["value"]["packageName"].as_str()?.to_owned())
 }
 
+impl Target {
+    /// Whether the operator watches an object of a kind that it provides.
+    pub(crate) fn watches(&self, object: &Object) -> bool {
+        let namespace = object.namespace();
+        namespace.is_empty() || self.watched.as_ref().is_none_or(|it| it.contains(namespace))
+    }
+}
+
 pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
     let Wish { namespace, name, .. } = wish;
     let named: Vec<&Object> = match world.subscriptions.iter().find(|it| it.name() == name) {
@@ -85,11 +93,22 @@ pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
     }
     Ok(Target {
         namespace: namespace.clone(),
+        watched: watched(&present),
         package,
         subscriptions: named.iter().map(|it| it.name().to_owned()).collect(),
         versions: present.iter().map(|it| it.name().to_owned()).collect(),
         definitions: definitions.into_iter().collect(),
     })
+}
+
+/// The namespaces that versions watch, as they say it; none stands for all.
+fn watched(versions: &[&Object]) -> Option<BTreeSet<String>> {
+    let mut all = BTreeSet::new();
+    for version in versions {
+        let text = version.annotation(names::TARGET_NAMESPACES)?;
+        all.extend(text.split(',').map(str::to_owned));
+    }
+    (!all.is_empty() && !all.contains("")).then_some(all)
 }
 
 /// The package of the namespace that a definition says it is of.
@@ -116,6 +135,7 @@ fn left(world: &World, wish: &Wish) -> Option<Target> {
     let package = left.iter().find_map(|it| labelled(it, namespace)).map(str::to_owned);
     (!left.is_empty()).then(|| Target {
         namespace: namespace.clone(),
+        watched: None,
         package,
         subscriptions: Vec::new(),
         versions: Vec::new(),

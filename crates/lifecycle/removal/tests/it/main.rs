@@ -290,6 +290,38 @@ fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
 }
 
 #[test]
+fn objects_of_namespaces_that_the_operator_does_not_watch_are_nobodys_to_take() {
+    let mut world = world(TEAPOT);
+    let annotate = |world: &mut World, targets: &str| {
+        for it in world.versions.iter_mut().filter(|it| it.name() != "water.v1") {
+            it.set(
+                &["metadata", "annotations"],
+                serde_json::json!({"olm.targetNamespaces": targets}),
+            );
+        }
+    };
+    let operands = Wish { operands: true, ..wish("tea") };
+    let removed = |world: &World, wish: &Wish| {
+        removal(world, &parts(), &target(world, wish).unwrap(), wish).unwrap()
+    };
+    annotate(&mut world, "kitchen");
+    let one = removed(&world, &operands);
+    assert_eq!(steps(&one)[..2], ["t2", "s1"]);
+    let stays = one.stays.iter().find(|it| it.to_string() == "Teapot garden/green").unwrap();
+    assert!(stays.why.contains("does not watch"), "{stays:?}");
+    // With its definition it goes in any case.
+    let all = Wish { definitions: true, ..operands.clone() };
+    let mut parts = parts();
+    parts.versions.clear();
+    let all = removal(&world, &parts, &target(&world, &all).unwrap(), &all).unwrap();
+    assert_eq!(steps(&all)[..2], ["t1", "t2"]);
+    for targets in ["kitchen,garden", ""] {
+        annotate(&mut world, targets);
+        assert_eq!(steps(&removed(&world, &operands))[..2], ["t1", "t2"], "{targets}");
+    }
+}
+
+#[test]
 fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_waited_for() {
     let operands = Wish { operands: true, ..wish("tea") };
     let removal = removed(&parts(), &operands);
