@@ -5,7 +5,7 @@
 
 use crate::catalog::pods::catalog_of;
 use crate::context::Context;
-use crate::copies;
+use crate::copies::{self, model::Copied};
 use crate::facts::{Binding, Role};
 use crate::proxy;
 use crate::subscription::controller::watchers;
@@ -63,6 +63,7 @@ pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     catalogs(context, &wires);
     subscriptions(context, wires(), wires());
     versions(context, wires());
+    copied_versions(context, wires());
     conditions(context, wires());
     groups(context, wires(), wires());
     requirements(context, wires(), wires(), wires());
@@ -266,6 +267,21 @@ fn versions(context: &Arc<Context>, wires: Wires) {
             versions_of(context, queues, &change.key.namespace);
             groups_of(context, queues, &change.key.namespace);
             queues.namespaces.add(namespace(change.key));
+        });
+    });
+}
+
+/// A copy stands in the place of a version that a Subscription of its namespace asks for, until it goes.
+fn copied_versions(context: &Arc<Context>, wires: Wires) {
+    let is_there = |it: Option<&Arc<Copied>>| it.is_some_and(|it| !it.deleting);
+    context.caches.copies.subscribe(move |change| {
+        if is_there(change.before) == is_there(change.after) {
+            return;
+        }
+        wires.with(|context, queues| {
+            if !context.caches.subscriptions.list(Some(&change.key.namespace)).is_empty() {
+                queues.namespaces.add(namespace(change.key));
+            }
         });
     });
 }

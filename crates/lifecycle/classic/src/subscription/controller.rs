@@ -108,7 +108,7 @@ impl Controller {
             return Ok(Action::Done);
         }
         let arrived = self.arrived(namespace, &subscriptions, &plans).await?;
-        let in_flight = in_flight(&subscriptions, &plans, &arrived);
+        let in_flight = in_flight(&subscriptions, &plans, &csvs, &arrived);
         if in_flight.len() == subscriptions.len()
             || (arrived.some_lost && self.lasting(namespace).await?.is_none())
         {
@@ -417,9 +417,15 @@ fn plans(context: &Context, namespace: &str) -> Plans {
     all.into_iter().map(|(key, it)| (key.name.to_string(), it)).collect()
 }
 
+/// The versions of a namespace, copies included, of which nothing is known but that they are copies.
 fn csvs(context: &Context, namespace: &str) -> BTreeMap<String, Arc<facts::Csv>> {
-    let all = context.caches.csvs.list(Some(namespace));
-    all.into_iter().map(|(key, it)| (key.name.to_string(), it)).collect()
+    let copies = context.caches.copies.list(Some(namespace)).into_iter();
+    let copies = copies.filter(|(_, it)| !it.deleting).map(|(key, it)| {
+        let copied_from = Some(it.from.to_string());
+        (key, Arc::new(facts::Csv { copied_from, ..facts::Csv::default() }))
+    });
+    let own = context.caches.csvs.list(Some(namespace));
+    copies.chain(own).map(|(key, it)| (key.name.to_string(), it)).collect()
 }
 
 /// The `CatalogSources` that a namespace sees: its own and the global ones, by namespace and name.
@@ -491,15 +497,21 @@ fn name_of(it: &Subscription) -> String {
 }
 
 /// The Subscriptions whose plan has not brought their version yet.
-fn in_flight(subscriptions: &[Subscription], plans: &Plans, arrived: &Arrived) -> BTreeSet<String> {
-    subscriptions
-        .iter()
-        .filter(|it| standing::waits(&it.status))
-        .filter(|it| {
-            arrived.names.contains(&it.metadata.name) || !standing::is_brought(&it.status, plans)
-        })
-        .map(name_of)
-        .collect()
+fn in_flight(
+    subscriptions: &[Subscription],
+    plans: &Plans,
+    csvs: &BTreeMap<String, Arc<facts::Csv>>,
+    arrived: &Arrived,
+) -> BTreeSet<String> {
+    let waits = |it: &&Subscription| {
+        standing::waits(&it.status)
+            && (arrived.names.contains(&it.metadata.name)
+                || !standing::is_brought(&it.status, plans))
+    };
+    // As long as there is a copy in its place, its version cannot be made.
+    let stands =
+        |it: &&Subscription| csvs.get(&it.status.current_csv).is_some_and(|it| it.is_copy());
+    subscriptions.iter().filter(|it| waits(it) || stands(it)).map(name_of).collect()
 }
 
 /// Namespaces whose Subscriptions see a catalog.

@@ -45,7 +45,7 @@ impl Controller {
                 }
             }
             let key = NamespacedName::new(namespace, &*step.resolving);
-            if caches.csvs.get(&key).is_none() {
+            if caches.csvs.get(&key).is_none() && caches.copies.get(&key).is_none() {
                 let found = cluster.find(version, Some(namespace), &key.name).await;
                 if found.doing("reading a version")?.is_some() {
                     return Ok(true);

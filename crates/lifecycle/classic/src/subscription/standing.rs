@@ -87,8 +87,7 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
         .iter()
         .map(|it| (it.catalog_source_ref.as_ref().map_or("", |it| it.uid.as_str()), it.healthy))
         .collect();
-    let (before, news) = (told.len(), seen != told);
-    if news {
+    if seen != told {
         status.catalog_health = world
             .catalogs
             .iter()
@@ -107,14 +106,7 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
         (true, Why::NoCatalogSourcesFound, message)
     } else if target.is_none() {
         let message = format!("targeted catalogsource {namespace}/{source} missing");
-        let said = status.conditions.iter().find(|it| it.kind == Type::CatalogSourcesUnhealthy);
-        let why = match said.filter(|it| !news && it.message == message) {
-            Some(said) => said.reason.clone(),
-            None if before > 0 && world.catalogs.len() > before => Why::CatalogSourcesAdded,
-            None if world.catalogs.len() < before => Why::CatalogSourcesDeleted,
-            None => Why::CatalogSourcesUpdated,
-        };
-        (true, why, message)
+        (true, Why::UnhealthyCatalogSourceFound, message)
     } else if target.is_some_and(|it| !it.healthy) {
         let message = format!("targeted catalogsource {namespace}/{source} unhealthy");
         (true, Why::UnhealthyCatalogSourceFound, message)
@@ -301,7 +293,7 @@ mod tests {
             ),
             (
                 vec![catalog("other", true)],
-                "CatalogSourcesUnhealthy=True CatalogSourcesUpdated targeted catalogsource ns/cat missing",
+                "CatalogSourcesUnhealthy=True UnhealthyCatalogSourceFound targeted catalogsource ns/cat missing",
             ),
             (
                 vec![catalog("cat", false)],
@@ -326,18 +318,14 @@ mod tests {
 
     // ids: E009 K12
     #[test]
-    fn a_catalog_that_is_missing_is_told_with_what_happened_to_the_others() {
+    fn a_catalog_that_is_missing_is_told_whatever_happens_to_the_others() {
         let mut it = subscription();
-        let reason = |it: &Subscription| it.status.conditions[0].reason.to_string();
         let (one, two) = (vec![catalog("x", true)], vec![catalog("x", true), catalog("y", true)]);
-        for (catalogs, wanted) in [
-            (&one, "CatalogSourcesUpdated"),
-            (&two, "CatalogSourcesAdded"),
-            (&two, "CatalogSourcesAdded"),
-            (&one, "CatalogSourcesDeleted"),
-        ] {
+        for catalogs in [&one, &two, &two, &one] {
             it.status = look(&it, catalogs, None, &[], 1);
-            assert_eq!(reason(&it), wanted);
+            let said = &it.status.conditions[0];
+            assert_eq!(said.reason.to_string(), "UnhealthyCatalogSourceFound");
+            assert_eq!(said.message, "targeted catalogsource ns/cat missing");
             assert_eq!(look(&it, catalogs, None, &[], 9), it.status, "it settles");
         }
     }

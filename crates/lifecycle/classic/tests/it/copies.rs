@@ -1,7 +1,9 @@
 //! Copies of versions in the namespaces that their group targets.
 
-use crate::world::{World, condition, csv, namespace};
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OLM_CONFIG, OPERATOR_GROUP};
+use crate::world::{CATALOGS, World, condition, csv, namespace};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION as CSV, INSTALL_PLAN, OLM_CONFIG, OPERATOR_GROUP, SUBSCRIPTION,
+};
 use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
@@ -106,7 +108,7 @@ async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() 
     )
     .await;
     let cluster = world.cluster.cluster();
-    let subscriptions = mainstay_api::resources::SUBSCRIPTION;
+    let subscriptions = SUBSCRIPTION;
     let options = DeleteOptions::default();
     cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
     cluster.delete(&CSV, Some("team"), NAME, &options).await.unwrap();
@@ -326,7 +328,7 @@ async fn namespaces_that_are_protected_have_copies_also_where_they_are_switched_
     cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
     copy(&world, "b", move |it| it.uid() != kept.uid()).await;
     let options = DeleteOptions::default();
-    let subscriptions = mainstay_api::resources::SUBSCRIPTION;
+    let subscriptions = SUBSCRIPTION;
     cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
     cluster.delete(&CSV, Some("team"), NAME, &options).await.unwrap();
     copies_are_in(&world, &[]).await;
@@ -395,7 +397,7 @@ async fn a_copy_that_lost_its_marks_goes_when_nobody_wants_it_any_more() {
     world.pause().await;
     patch(&world, "a", json!({"metadata": {"labels": null, "annotations": null}})).await;
     let cluster = world.cluster.cluster();
-    let subscriptions = mainstay_api::resources::SUBSCRIPTION;
+    let subscriptions = SUBSCRIPTION;
     let options = DeleteOptions::default();
     cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
     patch(&world, "team", json!({"metadata": {"finalizers": null}})).await;
@@ -403,4 +405,37 @@ async fn a_copy_that_lost_its_marks_goes_when_nobody_wants_it_any_more() {
     world.cluster.wait_gone(&CSV, Some("team"), NAME).await;
     world.resume().await;
     world.cluster.wait_gone(&CSV, Some("a"), NAME).await;
+}
+
+// A copy of what a Subscription asks for stands in its place, as OLM takes it, and is replaced when it goes.
+#[tokio::test]
+async fn what_is_asked_for_where_its_copy_is_counts_as_installed_until_the_copy_goes() {
+    let world = running(&[]).await;
+    copy(&world, "a", |_| true).await;
+    let yaml = "{apiVersion: operators.coreos.com/v1, kind: OperatorGroup, metadata: {name: og, namespace: a}, spec: {targetNamespaces: [a]}}";
+    world.cluster.apply_yaml(yaml).await;
+    let yaml = format!(
+        "{{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {{name: anvil, namespace: a}},
+          spec: {{name: anvil, channel: stable, source: cat, sourceNamespace: {CATALOGS}}}}}"
+    );
+    world.cluster.apply_yaml(&yaml).await;
+    let latest = |it: &Object| {
+        it.str(&["status", "state"]) == Some("AtLatestKnown")
+            && it.str(&["status", "installedCSV"]) == Some(NAME)
+    };
+    world.cluster.wait_for(&SUBSCRIPTION, Some("a"), "anvil", latest).await;
+    world.left_alone().await;
+    let plans = || async {
+        let params = ListParams::default();
+        world.cluster.cluster().list(&INSTALL_PLAN, Some("a"), &params).await.unwrap().items.len()
+    };
+    assert_eq!(plans().await, 1);
+    let (cluster, options) = (world.cluster.cluster(), DeleteOptions::default());
+    cluster.ensure_deleted(&SUBSCRIPTION, Some("team"), "anvil", &options).await.unwrap();
+    cluster.ensure_deleted(&CSV, Some("team"), NAME, &options).await.unwrap();
+    let runs = |it: &Object| {
+        it.label("olm.copiedFrom").is_none() && it.str(&["status", "phase"]) == Some("Succeeded")
+    };
+    world.cluster.wait_for(&CSV, Some("a"), NAME, runs).await;
+    world.cluster.wait_for(&SUBSCRIPTION, Some("a"), "anvil", latest).await;
 }

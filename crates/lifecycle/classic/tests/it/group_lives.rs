@@ -5,7 +5,7 @@ use crate::by_hand::{
     may, object, owning, reference, version,
 };
 use crate::world::{World, condition, namespace};
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_client::{Patch, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
@@ -273,6 +273,8 @@ async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_give
     subscribe(&world, "b", "b").await;
     at(&world, "b", "b.v1.0.0", "Failed", CONFLICT).await;
     provides(&world, "b", "og", "").await;
+    // Its Subscription would bring it again, and whoever is quicker has the API.
+    delete(&world, &SUBSCRIPTION, Some("a"), "a").await;
     delete(&world, &CSV, Some("a"), "a.v1.0.0").await;
     in_phase(&world, "b", "b.v1.0.0", "Succeeded").await;
     provides(&world, "a", "og", "").await;
