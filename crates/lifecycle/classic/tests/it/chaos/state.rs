@@ -159,6 +159,14 @@ impl Names {
                 ] {
                     fields.remove(key);
                 }
+                // What a role of a group has collected stays when it collects no more, if it was quicker.
+                let is_role = fields.get("kind").is_some_and(|it| it == "ClusterRole");
+                if is_role && fields.get("aggregationRule").is_none() {
+                    let owner = fields.get("metadata").map(|it| &it["labels"]["olm.owner.kind"]);
+                    if owner.is_some_and(|it| it == "OperatorGroup") {
+                        fields.remove("rules");
+                    }
+                }
                 let is_version = fields.get("kind").is_some_and(|it| it == "ClusterServiceVersion");
                 if is_version && let Some(Value::Object(status)) = fields.get_mut("status") {
                     status.remove("conditions");
