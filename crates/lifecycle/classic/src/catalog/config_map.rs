@@ -160,8 +160,10 @@ fn documents(data: &BTreeMap<String, String>) -> Result<Vec<Value>, String> {
     let versions: BTreeMap<&str, &Value> =
         versions.iter().map(|it| (text(&it["metadata"], "name"), it)).collect();
     let definitions = list(data, DEFINITIONS)?;
-    let definitions: BTreeMap<&str, &Value> =
-        definitions.iter().map(|it| (text(&it["metadata"], "name"), it)).collect();
+    let mut named: Definitions<'_> = BTreeMap::new();
+    for it in &definitions {
+        named.entry(text(&it["metadata"], "name")).or_default().push(it);
+    }
     let mut documents = Vec::new();
     for package in &list(data, PACKAGES)? {
         let name = text(package, "packageName");
@@ -182,7 +184,7 @@ fn documents(data: &BTreeMap<String, String>) -> Result<Vec<Value>, String> {
         }
         for bundle in &bundles {
             if let Some(csv) = versions.get(bundle.as_str()) {
-                documents.push(document(name, bundle, csv, &definitions)?);
+                documents.push(document(name, bundle, csv, &named)?);
             }
         }
     }
@@ -219,12 +221,21 @@ fn entries(channel: &Value, versions: &BTreeMap<&str, &Value>) -> Result<Vec<Val
     Ok(entries)
 }
 
+/// Definitions by name: versions may bring different ones under one name.
+type Definitions<'v> = BTreeMap<&'v str, Vec<&'v Value>>;
+
+/// Whether a definition has a version of its kind, in either form of definitions.
+fn has_version(definition: &Value, version: &str) -> bool {
+    let spec = &definition["spec"];
+    text(spec, "version") == version || items(spec, "versions").any(|it| it["name"] == *version)
+}
+
 /// A bundle: the version, the definitions that it owns, and what it says of APIs.
 fn document(
     package: &str,
     name: &str,
     csv: &Value,
-    definitions: &BTreeMap<&str, &Value>,
+    definitions: &Definitions<'_>,
 ) -> Result<Value, String> {
     let spec = &csv["spec"];
     let version = text(spec, "version");
@@ -250,15 +261,17 @@ fn document(
             add(json!({"type": kind, "value": api}));
         }
     }
-    let owned: BTreeSet<&str> =
-        items(&spec["customresourcedefinitions"], "owned").map(|it| text(it, "name")).collect();
-    let missing = owned.iter().find(|it| !definitions.contains_key(*it));
-    if let Some(missing) = missing {
-        return Err(format!("{name} owns {missing}, which is not in the key {DEFINITIONS}"));
+    let mut owned: BTreeMap<&str, &Value> = BTreeMap::new();
+    for it in items(&spec["customresourcedefinitions"], "owned") {
+        let kind = text(it, "name");
+        let all = definitions.get(kind).map_or(&[][..], Vec::as_slice);
+        let fitting = all.iter().rev().find(|one| has_version(one, text(it, "version")));
+        let Some(definition) = fitting.or(all.last()) else {
+            return Err(format!("{name} owns {kind}, which is not in the key {DEFINITIONS}"));
+        };
+        owned.entry(kind).or_insert(definition);
     }
-    let manifests =
-        std::iter::once(csv).chain(owned.iter().filter_map(|it| definitions.get(it).copied()));
-    for manifest in manifests {
+    for manifest in std::iter::once(csv).chain(owned.into_values()) {
         let data = STANDARD.encode(manifest.to_string());
         add(json!({"type": "olm.bundle.object", "value": {"data": data}}));
     }
@@ -307,6 +320,30 @@ mod tests {
         let apis: Vec<String> = bundle.provided_apis().map(|it| format!("{it:?}")).collect();
         assert!(apis[0].contains("forge.example.com"), "{apis:?}");
         assert_eq!(bundle.required_apis().count(), 1);
+    }
+
+    #[test]
+    fn a_version_gets_the_definition_that_has_the_version_that_it_owns() {
+        const BOTH: &str = "
+- metadata: {name: anvil.v1}
+  spec: {version: 1.0.0, customresourcedefinitions: {owned: [{name: a.g, kind: A, version: v1alpha1}]}}
+- metadata: {name: anvil.v2}
+  spec:
+    version: 2.0.0
+    replaces: anvil.v1
+    customresourcedefinitions: {owned: [{name: a.g, kind: A, version: v1}]}
+";
+        const DEFINED: &str = "
+- {metadata: {name: a.g}, spec: {versions: [{name: v1alpha1}]}}
+- {metadata: {name: a.g}, spec: {versions: [{name: v1}]}}
+";
+        let catalog = catalog(&data(ONE, BOTH, DEFINED)).unwrap();
+        for (name, version) in [("anvil.v1", "v1alpha1"), ("anvil.v2", "v1")] {
+            let objects = catalog.bundle("anvil", name).unwrap().objects().unwrap();
+            let texts: Vec<String> = objects.iter().map(|it| format!("{it:?}")).collect();
+            assert_eq!(texts.len(), 2);
+            assert!(texts[1].contains(&format!("\"{version}\"")), "{}", texts[1]);
+        }
     }
 
     #[test]

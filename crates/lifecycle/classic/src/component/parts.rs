@@ -130,7 +130,9 @@ impl Parts {
         let originals = format!("!{}", names::COPIED_FROM);
         let all = all.map(|it| Selection::all(it).labels(originals.clone()));
         let some = some.map(|it| Selection::all(it).labels(managed.clone()));
-        let kinds = all.into_iter().chain(some).map(|selection| Kind {
+        // People label these themselves.
+        let places = [Selection::all(known::NAMESPACE)];
+        let kinds = all.into_iter().chain(some).chain(places).map(|selection| Kind {
             resource: selection.resource.clone(),
             cache: Cache::builder(selection, Part::of)
                 .index(Part::found_by)
