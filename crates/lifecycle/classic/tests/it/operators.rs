@@ -138,6 +138,12 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
     }
     let (first, second) = (("ServiceAccount", "a", "sa"), ("ServiceAccount", "b", "sa"));
     consists_of(&world, "hand.made", &[first, second]).await;
+    let labelled = |value: Value| Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&known::NAMESPACE, None, "b", &labelled("".into())).await.unwrap();
+    consists_of(&world, "hand.made", &[("Namespace", "", "b"), first, second]).await;
+    cluster.patch(&known::NAMESPACE, None, "b", &labelled(Value::Null)).await.unwrap();
+    consists_of(&world, "hand.made", &[first, second]).await;
     // A copy of a version is nobody's part, also with the label of one.
     let copy = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
