@@ -209,8 +209,12 @@ fn status(
     let mut wait = None;
     let known = budget.get(&["status", "disruptedPods"]).and_then(Value::as_object);
     for (name, since) in known.into_iter().flatten() {
-        let there = pods.iter().any(|(key, pod)| *key.name == **name && !pod.terminating);
         let since: Option<Timestamp> = since.as_str().and_then(|text| text.parse().ok());
+        // One that was made since then only has the name of the one that was evicted.
+        let is_meant = |pod: &PodView| {
+            !pod.terminating && pod.created.is_none_or(|it| since.is_none_or(|since| it < since))
+        };
+        let there = pods.iter().any(|(key, pod)| *key.name == **name && is_meant(pod));
         let left = since.map_or(0, |since| PATIENCE - (now.as_second() - since.as_second()));
         if let (true, Ok(left @ 1..)) = (there, u64::try_from(left)) {
             disrupted.insert(name.clone(), known.map(|it| it[name].clone()).unwrap_or_default());
@@ -276,6 +280,9 @@ mod tests {
             if *state != "sick" {
                 pod.set(&["status", "conditions"], json!([{"type": "Ready", "status": "True"}]));
             }
+            if *state == "new" {
+                pod.set(&["metadata", "creationTimestamp"], "2026-01-01T00:00:30Z".into());
+            }
             if *state == "going" {
                 pod.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
             }
@@ -327,6 +334,11 @@ mod tests {
         let recent = run(&spec, &taken("2026-01-01T00:00:30Z"), &["ok", "ok"], 2);
         assert_eq!(recent["disruptedPods"], json!({"p-0": "2026-01-01T00:00:30Z"}));
         assert_eq!(recent["disruptionsAllowed"], 0);
+        let replaced = run(&spec, &taken("2026-01-01T00:00:30Z"), &["new", "ok"], 2);
+        assert_eq!(
+            (&replaced["disruptedPods"], &replaced["currentHealthy"]),
+            (&Value::Null, &json!(2))
+        );
         let old = run(&spec, &taken("2025-12-31T23:50:00Z"), &["ok", "ok"], 2);
         assert_eq!((&old["disruptedPods"], &old["disruptionsAllowed"]), (&Value::Null, &json!(1)));
     }
