@@ -147,6 +147,10 @@ fn requirement(world: &World, version: &Object, it: &Value) -> Cause {
         {
             cause.remedy("install the operator that brings this definition, or create it")
         }
+        // No plan brings what the cluster itself should have.
+        _ if message == "Native API does not exist" => cause.remedy(
+            "have the cluster serve this API, or choose a version that does not need it",
+        ),
         "APIService" => cause.remedy(format!("see what serves it: kubectl get apiservice {name} -o yaml")),
         "ClusterServiceVersion" => cause,
         _ => match (again, kind) {
