@@ -336,6 +336,12 @@ fn installing(world: &World<'_>, group: &OperatorGroup) -> Decision {
     let step = match &unhealthy {
         Unhealthy::Stuck(message) => stuck(message),
         Unhealthy::Outdated(_) => Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message),
+        // A predecessor that came after it took what both list, and has stepped aside since.
+        Unhealthy::Missing(_)
+            if predecessor(world).is_some_and(|it| it.phase == CsvPhase::Replacing) =>
+        {
+            Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
+        }
         Unhealthy::Missing(_)
         | Unhealthy::Waiting(_)
         | Unhealthy::Progressing(_)

@@ -132,6 +132,21 @@ fn an_installing_version_follows_its_deployments_for_five_minutes() {
             "InstallReady/InstallWaiting installing: deployment changed old hash=x, new hash=h".to_owned(),
         ),
         (
+            installing().with(|it| it.deployments.clear()),
+            1,
+            "Installing/InstallWaiting installing: missing deployment with name=d".to_owned(),
+        ),
+        // Its predecessor came after it, took the Deployment and has stepped aside.
+        (
+            installing().with(|it| {
+                it.deployments.clear();
+                it.csv.spec.replaces = "a.v1".into();
+                it.peer("a.v1", "", CsvPhase::Replacing);
+            }),
+            1,
+            "InstallReady/InstallWaiting installing: missing deployment with name=d".to_owned(),
+        ),
+        (
             installing().with(|it| it.unready(|it| it.progressing = Some("ProgressDeadlineExceeded".into()))),
             1,
             "Failed/InstallCheckFailed install failed: deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".to_owned(),
