@@ -15,6 +15,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 const OPERATOR: &Resource = &resources::OPERATOR;
+const SUBSCRIPTION: &Resource = &resources::SUBSCRIPTION;
+const CSV: &Resource = &resources::CLUSTER_SERVICE_VERSION;
 /// Parts come and change together: they are told of together.
 const TOGETHER: Duration = Duration::from_millis(250);
 
@@ -86,6 +88,19 @@ impl Controller {
         }
     }
 
+    /// Whether one of these objects is there, and is to stay. What was heard of them may be older than
+    /// that their Operator was deleted: the API itself is asked.
+    async fn one_stays(&self, objects: Vec<(&Resource, NamespacedName)>) -> Result<bool, Error> {
+        for (resource, key) in objects {
+            let found = self.context.cluster.find(resource, key.namespace(), &key.name).await;
+            let found = found.doing("reading a part of an operator")?;
+            if found.is_some_and(|it| !it.is_terminating()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn look(&self, operator: &str) -> Result<Action, Error> {
         let Context { cluster, caches, .. } = &*self.context;
         let roots = self.roots(operator);
@@ -93,7 +108,9 @@ impl Controller {
         let defined = versions.flat_map(|it| it.owned_crds.clone());
         let defined = defined.map(NamespacedName::cluster).collect();
         let mut refs = Vec::new();
-        let mut lasting = !roots.subscriptions.is_empty();
+        // What an Operator is there for, if there is none yet.
+        let mut lasting: Vec<(&Resource, NamespacedName)> =
+            roots.subscriptions.iter().map(|it| (SUBSCRIPTION, it.clone())).collect();
         for kind in &self.parts.kinds {
             let resource = &kind.resource;
             for (key, part) in kind.cache.indexed(operator) {
@@ -101,7 +118,15 @@ impl Controller {
                     self.label(resource, &key, operator, Value::Null).await?;
                     continue;
                 }
-                lasting |= part.owner.as_ref().is_none_or(|it| caches.csvs.get(it).is_some());
+                let stays = match &part.owner {
+                    None => Some((resource, key.clone())),
+                    Some(owner) if caches.csvs.get(owner).is_some() => Some((CSV, owner.clone())),
+                    // What is owned by versions that are gone is about to go as well.
+                    Some(_) => None,
+                };
+                if let Some(it) = stays.filter(|it| !lasting.contains(it)) {
+                    lasting.push(it);
+                }
                 refs.push(decide::reference(resource, &key, &part));
             }
             for key in Self::wanted(&roots, &defined, kind) {
@@ -114,9 +139,8 @@ impl Controller {
         let live = cluster.find(OPERATOR, None, operator).await.doing("reading an Operator")?;
         let live = match live {
             Some(live) => live,
-            // What is owned by versions that are gone is about to go as well: who deletes the Operator
-            // behind them is rid of it.
-            None if !lasting => return Ok(Action::Done),
+            // Who deletes the Operator behind all that stays is rid of it.
+            None if !self.one_stays(lasting).await? => return Ok(Action::Done),
             None => {
                 let mut object = Object::new(&OPERATOR.gvk(), operator);
                 // There is nothing to ask for; the original writes it all the same.
