@@ -202,7 +202,8 @@ impl Embedded {
                     Data::Memory => None,
                 },
             };
-            let classic = Classic::start_with(&cluster, options, pods(settings.catalog_mode));
+            let pods = CatalogPods { simulated: true, ..pods(settings.catalog_mode) };
+            let classic = Classic::start_with(&cluster, options, pods);
             for name in catalogs.keys() {
                 layout::catalog_source(&cluster, namespace, name).await?;
             }

@@ -109,7 +109,9 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
                     () = term.cancelled() => return Ok(()),
                 };
                 let options = options(run, defaults, images, clock);
-                let classic = Classic::start_with(&cluster, options, pods_with(run));
+                let simulated = simulated(&cluster).await;
+                let pods = CatalogPods { simulated, ..pods_with(run) };
+                let classic = Classic::start_with(&cluster, options, pods);
                 let ready = async {
                     patiently(&cluster, PAUSE, || folders(run, &cluster)).await?;
                     classic.synced().await;
@@ -268,6 +270,17 @@ fn pods_with(run: &Run) -> CatalogPods {
     pods.util_image = util.unwrap_or(pods.util_image);
     pods.any_user = any_user;
     pods
+}
+
+/// Whether the nodes of the cluster are those of `mainstay up`, on which no pod runs. Of nodes that may
+/// not be seen, this is not assumed.
+async fn simulated(cluster: &Cluster) -> bool {
+    const RUNTIME: [&str; 3] = ["status", "nodeInfo", "containerRuntimeVersion"];
+    let first = ListParams { limit: 1, ..ListParams::default() };
+    let listed = async { cluster.list(&known::NODE, None, &first).await };
+    let Ok(Ok(nodes)) = tokio::time::timeout(PATIENCE, listed).await else { return false };
+    let runtime = nodes.items.first().and_then(|it| it.str(&RUNTIME));
+    runtime.is_some_and(|it| it.starts_with("simulated://"))
 }
 
 /// Refuses to work beside Operator Lifecycle Manager: each would undo what the other does.

@@ -284,7 +284,7 @@ impl Controllers {
         let (context_of_parts, parts) = (of(), Arc::clone(parts));
         let components = parts.kinds.iter().fold(self.components, |it, kind| it.reads(&kind.cache));
         vec![
-            run(self.sources, catalog::controller::Controller(of_catalogs()), context, stop),
+            run(self.sources, catalog::controller::Controller::new(of_catalogs()), context, stop),
             run(
                 self.namespaces,
                 subscription::controller::Controller::new(of_catalogs()),

@@ -72,6 +72,16 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// The name or number of the machine.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port on it.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The first of the host's addresses that takes a connection.
     async fn dial(&self) -> Result<TcpStream, Fault> {
         let host = if self.host.is_empty() { "localhost" } else { &self.host };

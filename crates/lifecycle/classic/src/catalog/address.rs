@@ -14,6 +14,7 @@
 //! less than a second, each a connection attempt and nothing more, so that a server that comes back is
 //! noticed within a second. Until then its last good content goes on counting.
 
+use super::simulated::{self, Behind, Looked};
 use super::store::{self, CatalogStore, State};
 use jiff::SignedDuration;
 use mainstay_api::LastObservedState;
@@ -35,7 +36,7 @@ const LASTED: SignedDuration = SignedDuration::from_secs(1);
 /// How long a connection may be away before this is told: servers that restart are back sooner.
 const BLINK: Duration = Duration::from_millis(200);
 /// How long others wait for what a catalog says for the first time.
-const WAITED_FOR: Duration = Duration::from_secs(10);
+pub(super) const WAITED_FOR: Duration = Duration::from_secs(10);
 
 impl CatalogStore {
     /// Follows the registry at an address; never returns.
@@ -45,9 +46,35 @@ impl CatalogStore {
             // The next one has another follower.
             Err(fault) => return self.lost(key, address, format!("{LISTING}{fault}")).await,
         };
+        // Where pods run nowhere, nobody listens behind a Service.
+        let service = simulated::service(parsed.host()).filter(|_| self.pods().simulated);
+        let mut behind = service
+            .zip(self.cluster())
+            .map(|(service, cluster)| Behind::begin(&cluster, service, parsed.port()));
         let mut backoff = Backoff::new(CONNECT.0, CONNECT.1);
+        let mut refused = Backoff::new(REFUSED.0, REFUSED.1);
         loop {
             let since = self.now();
+            if let Some(behind) = &mut behind {
+                match self.look_behind(key, address, behind).await {
+                    Looked::Elsewhere => {}
+                    Looked::Ended => {
+                        refused.reset();
+                        continue;
+                    }
+                    Looked::Nobody(why) => {
+                        self.lost(key, address, why).await;
+                        behind.changed().await;
+                        continue;
+                    }
+                    Looked::Unread(why) => {
+                        self.lost(key, address, why).await;
+                        // What the Pod has may come without a change of it.
+                        let _ = tokio::time::timeout(refused.fail(), behind.changed()).await;
+                        continue;
+                    }
+                }
+            }
             match self.connect(key, &parsed).await {
                 Err(failure) => self.lost(key, address, failure).await,
                 Ok(connection) => match self.stay(key, address, &connection).await {
@@ -141,7 +168,7 @@ impl CatalogStore {
         }
     }
 
-    async fn read(
+    pub(super) async fn read(
         &self,
         key: &NamespacedName,
         address: &str,
@@ -193,7 +220,7 @@ impl CatalogStore {
     }
 
     /// Says that reading takes long, so that nobody waits for it any more.
-    fn late(&self, key: &NamespacedName, address: &str) {
+    pub(super) fn late(&self, key: &NamespacedName, address: &str) {
         if self.state(key).is_some_and(|it| it.is_loading()) {
             let failure = Some(format!("{LISTING}the registry at {address} is still being read"));
             let observed = Some(LastObservedState::Connecting);
@@ -203,4 +230,4 @@ impl CatalogStore {
 }
 
 /// How upstream begins to say that a catalog cannot be read.
-const LISTING: &str = "failed to list bundles: ";
+pub(super) const LISTING: &str = "failed to list bundles: ";

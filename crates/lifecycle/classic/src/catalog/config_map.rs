@@ -124,7 +124,7 @@ impl CatalogStore {
 }
 
 /// The catalog that the keys of a ConfigMap make.
-fn catalog(data: &BTreeMap<String, String>) -> Result<Arc<Catalog>, String> {
+pub(super) fn catalog(data: &BTreeMap<String, String>) -> Result<Arc<Catalog>, String> {
     let documents = documents(data)?.into_iter().map(|it| {
         let origin = Origin { file: PACKAGES.into(), line: 1 };
         (origin, it)

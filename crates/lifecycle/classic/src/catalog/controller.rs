@@ -11,7 +11,9 @@ use crate::told;
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_object::{NamespacedName, known};
+use parking_lot::Mutex;
 use serde_json::json;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +21,11 @@ use std::time::Duration;
 const VERSION: Duration = Duration::from_mins(5);
 
 /// Reconciles `CatalogSources`.
-pub(crate) struct Controller(pub(crate) Arc<Context>);
+pub(crate) struct Controller {
+    context: Arc<Context>,
+    /// Why the servers that cannot be reached could not, the last time.
+    failures: Mutex<HashMap<NamespacedName, String>>,
+}
 
 impl Reconciler for Controller {
     type Key = NamespacedName;
@@ -31,10 +37,15 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, failures: Mutex::default() }
+    }
+
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         let Some(source) = context.caches.sources.get(key) else {
             context.store.leave(key);
+            self.failures.lock().remove(key);
             return Ok(Action::Done);
         };
         if source.metadata.deletion_timestamp.is_some() {
@@ -73,6 +84,7 @@ impl Controller {
         }
         let failure = state.as_ref().and_then(|it| it.failure.as_deref());
         self.write(key, &source, &status, failure).await?;
+        self.tell_of_another(key, &source, &status, failure)?;
         refused.map(|()| match version {
             // Nothing tells that the server is another one.
             Some(_) => Action::After(VERSION),
@@ -87,7 +99,7 @@ impl Controller {
         status: &CatalogSourceStatus,
         failure: Option<&str>,
     ) -> Result<(), Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         let Some(patch) = patch::of_view(source, status)? else { return Ok(()) };
         context
             .cluster
@@ -109,9 +121,35 @@ impl Controller {
         Ok(())
     }
 
+    /// Tells why a server still cannot be reached, if that is another reason than before: its status has
+    /// no words for it.
+    fn tell_of_another(
+        &self,
+        key: &NamespacedName,
+        source: &CatalogSource,
+        status: &CatalogSourceStatus,
+        failure: Option<&str>,
+    ) -> Result<(), Error> {
+        let why = failure.filter(|_| source::is_lost(status) && !source::is_bad(&status.reason));
+        let mut failures = self.failures.lock();
+        let last = match why {
+            Some(why) => failures.insert(key.clone(), why.to_owned()),
+            None => failures.remove(key),
+        };
+        drop(failures);
+        let Some((why, last)) = why.zip(last).filter(|_| source::is_lost(&source.status)) else {
+            return Ok(());
+        };
+        if *why != *last {
+            let (kind, reason, message) = source::unreadable(why);
+            self.context.recorder.publish(&source.to_object()?, kind, reason, message);
+        }
+        Ok(())
+    }
+
     /// Makes what a catalog needs to run, if it runs, and says whose its ConfigMap is.
     async fn run(&self, key: &NamespacedName, source: &CatalogSource) -> Result<(), Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         let cluster = &context.cluster;
         let map = context.store.state(key).and_then(|it| it.config_map);
         if let Some(map) = &map

@@ -7,7 +7,8 @@
 //!
 //! Images and `ConfigMaps` are read in the process ([`CatalogMode::InProcess`]), or run as pods as in
 //! the original and are read from there ([`CatalogMode::Pods`]), or the one or the other, by what is in
-//! the image ([`CatalogMode::Auto`]).
+//! the image ([`CatalogMode::Auto`]). On simulated nodes nothing listens in a pod: what its program would
+//! serve is read from the `ConfigMaps` or the image that it has.
 
 mod address;
 mod config_map;
@@ -16,6 +17,8 @@ mod follow;
 pub(crate) mod images;
 mod offered;
 pub(crate) mod pods;
+mod program;
+mod simulated;
 pub(crate) mod source;
 mod store;
 mod template;
@@ -50,6 +53,9 @@ pub struct CatalogPods {
     pub util_image: String,
     /// Whether restricted pods leave it to the cluster as which user they run.
     pub any_user: bool,
+    /// Whether pods run nowhere, as on simulated nodes: what a pod would serve is then read from where
+    /// it has that, instead of from the pod.
+    pub simulated: bool,
 }
 
 impl Default for CatalogPods {
@@ -62,6 +68,7 @@ impl Default for CatalogPods {
             opm_image: image("opm"),
             util_image: image("olm"),
             any_user: false,
+            simulated: false,
         }
     }
 }

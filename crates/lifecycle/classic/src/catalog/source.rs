@@ -55,7 +55,7 @@ fn unserved(spec: &CatalogSourceSpec) -> String {
 }
 
 /// Whether a reason says that content cannot be had.
-fn is_bad(reason: &CatalogSourceReason) -> bool {
+pub(crate) fn is_bad(reason: &CatalogSourceReason) -> bool {
     matches!(reason, CatalogSourceReason::RegistryServer | CatalogSourceReason::ConfigMap)
 }
 
@@ -168,6 +168,17 @@ pub(crate) fn status(
     new
 }
 
+/// Whether the server of a catalog cannot be reached.
+pub(crate) fn is_lost(status: &CatalogSourceStatus) -> bool {
+    let state = status.connection_state.as_ref().map(|it| &it.last_observed_state);
+    state == Some(&LastObservedState::TransientFailure)
+}
+
+/// The event that tells why a catalog cannot be read.
+pub(crate) fn unreadable(why: &str) -> (EventType, &'static str, String) {
+    (EventType::Warning, "CatalogUnreadable", why.to_owned())
+}
+
 /// The event that a new status is worth: type, reason and message. `failure` is what is wrong where
 /// the status has no words for it.
 pub(crate) fn event(
@@ -179,19 +190,17 @@ pub(crate) fn event(
     let is = |it: &CatalogSourceStatus, state: LastObservedState| {
         it.connection_state.as_ref().is_some_and(|it| it.last_observed_state == state)
     };
-    let lost = |it: &CatalogSourceStatus| is(it, LastObservedState::TransientFailure);
     // A pod that is not up yet tells of itself.
     let starts = |old: &CatalogSourceStatus, new: &CatalogSourceStatus| {
         let service = new.registry_service.as_ref();
         service.is_some_and(|it| !it.service_name.is_empty()) && !is(old, LastObservedState::Ready)
     };
     if bad(new) && (!bad(old) || old.message != new.message) {
-        Some((EventType::Warning, "CatalogUnreadable", new.message.clone()))
-    } else if lost(new) && !lost(old) && !bad(new) && !starts(old, new) {
-        let why = failure.unwrap_or("the registry cannot be reached");
-        Some((EventType::Warning, "CatalogUnreadable", why.to_owned()))
-    } else if (bad(old) || lost(old))
-        && !lost(new)
+        Some(unreadable(&new.message))
+    } else if is_lost(new) && !is_lost(old) && !bad(new) && !starts(old, new) {
+        Some(unreadable(failure.unwrap_or("the registry cannot be reached")))
+    } else if (bad(old) || is_lost(old))
+        && !is_lost(new)
         && new.reason == CatalogSourceReason::default()
         && new
             .connection_state

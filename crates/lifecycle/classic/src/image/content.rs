@@ -37,9 +37,17 @@ impl Puller {
         found: &Found,
         folder: Option<&str>,
     ) -> Result<Arc<Catalog>, String> {
-        match Place::of(&found.config.config, folder)? {
-            Place::Folder(folder) => self.files(found, &folder),
-            Place::Database(file) => self.database(found, &file),
+        self.catalog_at(found, &Place::of(&found.config.config, folder)?)
+    }
+
+    /// The catalog in a place of an image. Blocks on files and burns CPU.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub(crate) fn catalog_at(&self, found: &Found, place: &Place) -> Result<Arc<Catalog>, String> {
+        match place {
+            Place::Folder(folder) => self.files(found, folder),
+            Place::Database(file) => self.database(found, file),
         }
     }
 
@@ -134,7 +142,7 @@ fn flat(text: &str) -> String {
 }
 
 /// A folder of an image by its path in it, which cannot lead out.
-pub(super) fn within(folder: &str) -> String {
+pub(crate) fn within(folder: &str) -> String {
     let parts = Path::new(folder).components().filter_map(|part| match part {
         std::path::Component::Normal(part) => part.to_str(),
         _ => None,

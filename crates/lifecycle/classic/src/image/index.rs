@@ -16,7 +16,7 @@ const USUAL: &str = "bundles.db";
 
 /// The content of a catalog image, by its path in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// A folder of files.
     Folder(String),
     /// A database.
@@ -39,33 +39,34 @@ impl Place {
         if let Some(file) = run.labels.get(DATABASE) {
             return Ok(Self::Database(within(file)));
         }
-        started(run).ok_or_else(|| {
+        let words: Vec<&str> = run.entrypoint.iter().chain(&run.cmd).map(String::as_str).collect();
+        Self::served(&words, &run.working_dir).ok_or_else(|| {
             format!(
                 "the image is no catalog: it has neither a label {CONFIGS} nor {DATABASE}, and does not start a program that serves one"
             )
         })
     }
-}
 
-/// What the program of an image serves, if it is one that serves catalogs.
-fn started(run: &Run) -> Option<Place> {
-    let mut words = run.entrypoint.iter().chain(&run.cmd).map(String::as_str);
-    let program = Path::new(words.next()?).file_name()?.to_str()?;
-    let words: Vec<&str> = words.collect();
-    let inside = |path: &str| {
-        let from = if path.starts_with('/') { "" } else { run.working_dir.as_str() };
-        within(&format!("{from}/{path}"))
-    };
-    match (program, words.as_slice()) {
-        ("opm", ["registry", "serve", rest @ ..]) | ("registry-server", rest) => {
-            Some(Place::Database(inside(database(rest))))
+    /// What a program serves that is started with these words in a folder, if it is one that serves
+    /// catalogs.
+    pub(crate) fn served(words: &[&str], working_dir: &str) -> Option<Self> {
+        let (program, words) = words.split_first()?;
+        let program = Path::new(program).file_name()?.to_str()?;
+        let inside = |path: &str| {
+            let from = if path.starts_with('/') { "" } else { working_dir };
+            within(&format!("{from}/{path}"))
+        };
+        match (program, words) {
+            ("opm", ["registry", "serve", rest @ ..]) | ("registry-server", rest) => {
+                Some(Self::Database(inside(database(rest))))
+            }
+            ("opm", ["serve", rest @ ..]) => {
+                // Flags of `serve` that take a word have it behind `=`, or a folder could be meant.
+                let folder = rest.iter().find(|word| word.starts_with('/'))?;
+                Some(Self::Folder(inside(folder)))
+            }
+            _ => None,
         }
-        ("opm", ["serve", rest @ ..]) => {
-            // Flags of `serve` that take a word have it behind `=`, or a folder could be meant.
-            let folder = rest.iter().find(|word| word.starts_with('/'))?;
-            Some(Place::Folder(inside(folder)))
-        }
-        _ => None,
     }
 }
 

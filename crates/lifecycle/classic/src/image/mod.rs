@@ -14,7 +14,7 @@
 pub(crate) mod bundles;
 pub(crate) mod content;
 mod find;
-mod index;
+pub(crate) mod index;
 pub(crate) mod job;
 
 use mainstay_client::Cluster;

@@ -34,7 +34,7 @@ fn put_run(store: &Store, name: &str, files: Named<'_>, run: Run) {
 }
 
 /// A catalog whose bundles are images only.
-fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
+pub(crate) fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
     let only_image = |version: &str, bundle: &mut Value| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
         let properties = bundle["properties"].as_array_mut().unwrap();

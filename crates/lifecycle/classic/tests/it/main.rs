@@ -34,6 +34,7 @@ mod rows_plans;
 mod rows_subscriptions;
 mod rows_upgrades;
 mod rows_versions;
+mod simulated;
 mod webhook_cases;
 mod webhooks;
 mod world;
