@@ -86,14 +86,16 @@ pub(super) fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {
             "requirements not yet checked",
         ));
     };
-    if group.spec.upgrade_strategy == UpgradeStrategy::FailForward {
-        let mut visited = BTreeSet::new();
-        while visited.insert(name)
-            && let Some((newer, peer)) =
-                world.seen.peers.iter().find(|(_, peer)| peer.replaces == **name)
-        {
-            (name, next) = (newer, peer);
-        }
+    // With leave to go past failures the newest counts. Otherwise it is the next one, and behind one that
+    // ran and has been replaced before this was seen, the one that replaces it.
+    let forward = group.spec.upgrade_strategy == UpgradeStrategy::FailForward;
+    let mut visited = BTreeSet::new();
+    while (forward || next.phase == CsvPhase::Replacing)
+        && visited.insert(name)
+        && let Some((newer, peer)) =
+            world.seen.peers.iter().find(|(_, peer)| peer.replaces == **name)
+    {
+        (name, next) = (newer, peer);
     }
     if next.phase == CsvPhase::Succeeded {
         return Decision::Move(Move::to(

@@ -65,7 +65,7 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
             it.peer("a.v4", "a.v3", four);
         }
     };
-    for (stage, wanted) in [
+    let rows = vec![
         // Failed, with a successor.
         (
             failed().with(forward).with(|it| it.peer("a.v3", "a.v2", CsvPhase::Pending)),
@@ -86,7 +86,10 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
             replacing_stage().with(forward).with(chain(CsvPhase::Replacing, CsvPhase::Pending)),
             "rest",
         ),
-        (replacing_stage().with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)), "rest"),
+        // The next one was replaced before anybody saw it run.
+        (replacing_stage().with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)), deleting),
+        (replacing_stage().with(chain(CsvPhase::Replacing, CsvPhase::Pending)), "rest"),
+        (replacing_stage().with(chain(CsvPhase::Failed, CsvPhase::Succeeded)), "rest"),
         // The end of a chain with a hole waits for what is before it.
         (
             replacing_stage()
@@ -97,7 +100,8 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
                 }),
             "rest",
         ),
-    ] {
+    ];
+    for (stage, wanted) in rows {
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
 }
