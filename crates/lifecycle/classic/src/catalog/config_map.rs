@@ -143,11 +143,11 @@ fn list(data: &BTreeMap<String, String>, key: &str) -> Result<Vec<Value>, String
     }
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_default()
 }
 
-fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
+pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
     value[field].as_array().into_iter().flatten()
 }
 

@@ -9,6 +9,7 @@
 //! no command ───────────────────────────────────────────────────────────► what its image says
 //! ```
 
+use super::config_map::{items, text};
 use crate::image::content::within;
 use crate::image::index::Place;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -49,14 +50,14 @@ impl Program {
     pub(super) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, String> {
         let containers = pod.array(&["spec", "containers"]);
         let listens = |it: &&Value| {
-            list(it, "ports")
+            items(it, "ports")
                 .any(|it| Some(&it["containerPort"]) == port || Some(&it["name"]) == port)
         };
         let container = containers.iter().find(listens).or(containers.first());
         let container = container.ok_or("it has no container")?;
         let image = container["image"].as_str().unwrap_or_default();
-        let words: Vec<&str> = list(container, "command")
-            .chain(list(container, "args"))
+        let words: Vec<&str> = items(container, "command")
+            .chain(items(container, "args"))
             .filter_map(Value::as_str)
             .collect();
         if words.is_empty() {
@@ -73,7 +74,7 @@ impl Program {
             return Ok(Self::Image(image.to_owned(), Some(place)));
         };
         let mut mounts = Vec::new();
-        for mount in list(container, "volumeMounts") {
+        for mount in items(container, "volumeMounts") {
             let path = within(text(mount, "mountPath"));
             if !is_below(folder, &path) && !is_below(&path, folder) {
                 continue;
@@ -87,7 +88,7 @@ impl Program {
                 }
                 continue;
             }
-            let sources = std::iter::once(volume).chain(list(&volume["projected"], "sources"));
+            let sources = std::iter::once(volume).chain(items(&volume["projected"], "sources"));
             let maps: Vec<&Value> =
                 sources.map(|it| &it["configMap"]).filter(|it| !it.is_null()).collect();
             if maps.is_empty() {
@@ -96,10 +97,10 @@ impl Program {
                 ));
             }
             for map in maps {
-                let items = map["items"].as_array().map(|items| {
+                let items = map["items"].as_array().map(|all| {
                     let item =
                         |it: &Value| (text(it, "key").to_owned(), text(it, "path").to_owned());
-                    items.iter().map(item).collect()
+                    all.iter().map(item).collect()
                 });
                 let only = mount["subPath"].as_str().map(within);
                 let (config_map, path) = (text(map, "name").to_owned(), path.clone());
@@ -187,7 +188,7 @@ fn config_map(words: &[&str], namespace: &str) -> Option<NamespacedName> {
 fn copied(pod: &Object, to: &str) -> Option<(String, String)> {
     pod.array(&["spec", "initContainers"]).iter().find_map(|it| {
         let argument = |name: &str| {
-            let mut words = list(it, "args").filter_map(Value::as_str);
+            let mut words = items(it, "args").filter_map(Value::as_str);
             words.find_map(|word| word.strip_prefix(name)).map(within)
         };
         let from = argument("--catalog.from=")
@@ -200,14 +201,6 @@ fn copied(pod: &Object, to: &str) -> Option<(String, String)> {
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
-}
-
-fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
-    value[field].as_array().into_iter().flatten()
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use super::address::LISTING;
 use super::program::{self, Program};
 use super::store::CatalogStore;
-use crate::image::Asking;
+use crate::image::{Asking, blocking};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_object::{NamespacedName, Object, known};
@@ -264,14 +264,6 @@ impl CatalogStore {
             }
         }
     }
-}
-
-/// Does what burns CPU beside what must go on.
-async fn blocking(
-    read: impl FnOnce() -> Result<Arc<Catalog>, String> + Send + 'static,
-) -> Result<Arc<Catalog>, String> {
-    let read = tokio::task::spawn_blocking(read).await;
-    read.unwrap_or_else(|error| Err(format!("reading it ended unexpectedly: {error}")))
 }
 
 #[cfg(test)]

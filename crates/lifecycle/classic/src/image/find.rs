@@ -1,6 +1,6 @@
 //! From a reference to an image that is here.
 
-use super::{Asking, Puller, line};
+use super::{Asking, Puller, blocking, line};
 use base64::Engine as _;
 use mainstay_client::ListParams;
 use mainstay_image::credentials::Keyring;
@@ -168,14 +168,6 @@ fn security(reference: &Reference) -> Security {
     let host = host.unwrap_or_default();
     let loopback = host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
     if loopback || host == "localhost" { Security::Insecure } else { Security::Tls }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| format!("reading an image ended unexpectedly: {error}"))?
 }
 
 /// An image that a store has under a name, if it has it.

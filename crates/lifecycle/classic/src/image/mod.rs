@@ -90,6 +90,15 @@ impl Puller {
     }
 }
 
+/// Does what blocks, or burns CPU, beside what must go on.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| format!("reading ended unexpectedly: {error}"))?
+}
+
 /// An error and what is below it, in one line.
 fn line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
