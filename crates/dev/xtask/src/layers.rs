@@ -52,7 +52,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ("kube-cel", &["dev/bench"], "measured against, not used"),
     (
         "clap",
-        &["face/cli", "dev/bench", "dev/conformance"],
+        &["face/cli", "dev/attack", "dev/bench", "dev/conformance"],
         "each program parses its arguments in one place",
     ),
     ("anyhow", &["dev/"], "library errors are typed"),

@@ -1,0 +1,251 @@
+//! Connections that want to keep everybody else out: while each flood stands, the administrator and a
+//! catalog's client come in on new connections.
+
+use crate::report::Report;
+use crate::server::{GUARD, Server};
+use crate::wire::{Address, Connection, Identity, tls_config, tls_stream};
+use anyhow::Context as _;
+use bytes::Bytes;
+use futures::future::join_all;
+use http::Request;
+use http_body_util::{BodyExt as _, Empty, StreamBody};
+use hyper::body::Frame;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::convert::Infallible;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// More than the API's port takes at one time.
+const MANY: usize = 4600;
+/// More than a catalog's or the registry's port takes.
+const SOME: usize = 1200;
+/// Requests of others while a flood stands.
+const BESIDE: usize = 20;
+
+/// Floods every port of one cluster.
+pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<()> {
+    raise_limit()?;
+    let folder = tempfile::tempdir()?;
+    let catalog = folder.path().join("catalog");
+    std::fs::create_dir(&catalog)?;
+    std::fs::write(catalog.join("c.json"), r#"{"schema":"olm.package","name":"a"}"#)?;
+    let catalog = format!("flood={}", catalog.display());
+    let mut server =
+        Server::start(program, folder.path(), &["--in-memory", "--catalog", &catalog]).await?;
+    let api = server.api.clone();
+
+    let held = open(&api, MANY, b"").await;
+    stands(&server, report, "connections that say nothing", held.len(), None).await?;
+    drop(held);
+    // The beginning of a handshake that promises more.
+    let held = open(&api, MANY, &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await;
+    stands(&server, report, "handshakes half-sent", held.len(), None).await?;
+    drop(held);
+    half_heads(&server, report).await?;
+    for word in ["grpc", "registry"] {
+        let address = server.port(word)?;
+        for (what, bytes) in [
+            ("says nothing", &b""[..]),
+            ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: "),
+        ] {
+            let held = open(&address, SOME, bytes).await;
+            let name = match (word, what) {
+                ("grpc", "says nothing") => "catalog port: connections that say nothing",
+                ("grpc", _) => "catalog port: heads half-sent",
+                (_, "says nothing") => "registry: connections that say nothing",
+                _ => "registry: heads half-sent",
+            };
+            stands(&server, report, name, held.len(), Some(&address)).await?;
+        }
+    }
+    streams(&server, report).await?;
+    resets(&server, report).await?;
+    pipelined(&server, report).await?;
+    server.alive().await?;
+    server.stop().await
+}
+
+/// Lets this process open as many files as it may.
+fn raise_limit() -> anyhow::Result<()> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).context("raise the limit of open files")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the attacker measures how long others wait")]
+fn beginning() -> Instant {
+    Instant::now()
+}
+
+/// Opens connections that send some bytes and are kept.
+async fn open(address: &Address, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut out = Vec::new();
+    while out.len() < count {
+        let batch = (count - out.len()).min(200);
+        let opened = (0..batch).map(|_| async {
+            let mut stream = timeout(Duration::from_secs(5), address.dial()).await.ok()?.ok()?;
+            stream.write_all(bytes).await.ok()?;
+            Some(stream)
+        });
+        let opened: Vec<TcpStream> = join_all(opened).await.into_iter().flatten().collect();
+        // A port that accepts no more keeps the others in the system's queue, where they wait as well.
+        if opened.is_empty() {
+            break;
+        }
+        out.extend(opened);
+    }
+    out
+}
+
+/// While a flood stands: others come in on new connections.
+async fn stands(
+    server: &Server,
+    report: &mut Report,
+    name: &'static str,
+    held: usize,
+    port: Option<&Address>,
+) -> anyhow::Result<()> {
+    let row = report.row("floods", name, 0);
+    let mut slowest = Duration::ZERO;
+    for at in 0..BESIDE {
+        let begun = beginning();
+        let answered = match port {
+            None => timeout(GUARD, server.ask("GET", "/api/v1/namespaces/default", None))
+                .await
+                .is_ok_and(|asked| asked.is_ok_and(|response| response.status == 200)),
+            Some(address) => timeout(GUARD, async {
+                let mut connection = Connection::plain(address).await?;
+                connection.request("GET", "/healthz", &[], b"").await
+            })
+            .await
+            .is_ok_and(|asked| asked.is_ok()),
+        };
+        slowest = slowest.max(begun.elapsed());
+        row.check(answered, || format!("request {at} beside {held} connections is not answered"));
+        if !answered {
+            break;
+        }
+    }
+    row.note(&format!(
+        "{held} connections held; the slowest of {BESIDE} requests {} ms",
+        slowest.as_millis()
+    ));
+    row.done();
+    Ok(())
+}
+
+/// Handshakes that are complete, and heads that are not.
+async fn half_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    let config = tls_config(server.roots(), &Identity::Anonymous, &[b"http/1.1"])?;
+    let mut held = Vec::new();
+    while held.len() < MANY {
+        let batch = (0..100.min(MANY - held.len())).map(|_| {
+            let config = config.clone();
+            async {
+                let opened = timeout(GUARD, tls_stream(&server.api, config)).await.ok()?;
+                let mut stream = opened.ok()?;
+                stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-a: ").await.ok()?;
+                Some(stream)
+            }
+        });
+        let opened: Vec<_> = join_all(batch).await.into_iter().flatten().collect();
+        if opened.is_empty() {
+            break;
+        }
+        held.extend(opened);
+    }
+    stands(server, report, "heads half-sent", held.len(), None).await?;
+    // A byte now and then keeps no connection alive beyond its deadline.
+    for stream in &mut held {
+        let _ = timeout(Duration::from_millis(10), stream.write_all(b"a")).await;
+    }
+    stands(server, report, "heads sent slowly", held.len(), None).await
+}
+
+/// One connection with as many streams as it may have, whose bodies never end.
+async fn streams(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    let config = tls_config(server.roots(), &Identity::Anonymous, &[b"h2"])?;
+    let mut kept = Vec::new();
+    let mut opened = 0;
+    for _ in 0..20 {
+        let stream = tls_stream(&server.api, config.clone()).await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await?;
+        let driver = tokio::spawn(connection);
+        for _ in 0..900 {
+            let body =
+                StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>())
+                    .boxed();
+            let request = Request::post(format!(
+                "https://{}/api/v1/namespaces/default/configmaps",
+                server.api.authority()
+            ))
+            .header("content-type", "application/json")
+            .body(body)?;
+            kept.push(tokio::spawn(sender.send_request(request)));
+            opened += 1;
+        }
+        kept.push(tokio::spawn(async move {
+            let _ = driver.await;
+            futures::future::pending().await
+        }));
+    }
+    stands(server, report, "HTTP/2 streams without an end", opened, None).await?;
+    for task in kept {
+        task.abort();
+    }
+    Ok(())
+}
+
+/// Streams that are opened and cancelled at once.
+async fn resets(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    let config = tls_config(server.roots(), &Identity::Anonymous, &[b"h2"])?;
+    let time = server.processor_time()?;
+    let mut cancelled = 0;
+    for _ in 0..10 {
+        let stream = tls_stream(&server.api, config.clone()).await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await?;
+        let driver = tokio::spawn(connection);
+        for _ in 0..2000 {
+            let request =
+                Request::get(format!("https://{}/api/v1/secrets", server.api.authority()))
+                    .body(Empty::<Bytes>::new())?;
+            if sender.ready().await.is_err() {
+                break;
+            }
+            drop(tokio::spawn(sender.send_request(request)));
+            tokio::task::yield_now().await;
+            cancelled += 1;
+        }
+        driver.abort();
+    }
+    let used = server.processor_time()?.saturating_sub(time);
+    stands(server, report, "HTTP/2 streams that are cancelled", cancelled, None).await?;
+    let row = report.row("floods", "cost of cancelled streams", 1);
+    row.check(used < 20_000, || format!("{used} ms of processor time"));
+    row.note(&format!("{cancelled} streams, {used} ms of processor time"));
+    row.done();
+    Ok(())
+}
+
+/// Requests of somebody who never reads the responses.
+async fn pipelined(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    let config = tls_config(server.roots(), &server.admin(), &[b"http/1.1"])?;
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        let mut stream = tls_stream(&server.api, config.clone()).await?;
+        let one = format!("GET /openapi/v2 HTTP/1.1\r\nhost: {}\r\n\r\n", server.api.authority());
+        let _ =
+            timeout(Duration::from_millis(200), stream.write_all(one.repeat(500).as_bytes())).await;
+        let _ = timeout(Duration::from_millis(1), stream.read(&mut [0; 1])).await;
+        held.push(stream);
+    }
+    stands(server, report, "responses that nobody reads", held.len() * 500, None).await
+}
