@@ -1,9 +1,12 @@
 //! Accepting connections: so many at a time, until it is time to stop, and then none that outstays
-//! its grace. And streams on which nothing moves are cut ([`Guard`]).
+//! its grace. And streams on which nothing moves are cut ([`Guard`]), and requests know whether they
+//! were read ([`Received`]).
 
 mod guard;
+mod received;
 
 pub use guard::Guard;
+pub use received::{ReadToEnd, Received};
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{

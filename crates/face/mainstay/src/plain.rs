@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mainstay_port::Guard;
+use mainstay_port::{Guard, Received};
 use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) async fn serve<A, F, B>(
     stop: CancellationToken,
     answer: A,
 ) where
-    A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    A: Fn(Request<Received>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -52,7 +52,7 @@ pub(crate) async fn serve<A, F, B>(
 
 async fn connection<A, F, B>(stream: TcpStream, limits: Limits, stop: CancellationToken, answer: A)
 where
-    A: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    A: Fn(Request<Received>) -> F + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -69,9 +69,14 @@ where
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(32 << 10);
-    let service = service_fn(move |request| {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (request, read) = Received::watch(request);
         let answered = answer(request);
-        async move { Ok::<_, Infallible>(answered.await) }
+        async move {
+            let mut answer = answered.await;
+            read.announce(answer.status(), answer.headers_mut());
+            Ok::<_, Infallible>(answer)
+        }
     });
     let io = TokioIo::new(Guard::new(stream, IDLE, limits.stall));
     let mut connection = Box::pin(builder.serve_connection(io, service));

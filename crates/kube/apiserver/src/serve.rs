@@ -26,6 +26,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use mainstay_port::Received;
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
@@ -105,7 +106,7 @@ pub async fn serve<S, B>(
     shutdown: CancellationToken,
     service: S,
 ) where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -130,7 +131,7 @@ struct Port<S> {
 
 impl<S, B> Port<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -187,12 +188,18 @@ where
         let ended = shutdown.clone();
         let asked = Asked::default();
         let counter = asked.clone();
-        let service = service_fn(move |mut request: Request<Incoming>| {
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (mut request, read) = Received::watch(request);
             request.extensions_mut().insert(peer.clone());
             let answer = service.clone().oneshot(request);
             let ended = ended.clone();
             let asked = counter.another();
-            async move { answer.await.map(|answer| answer.map(|body| Ending::new(body, &ended, asked))) }
+            async move {
+                let mut answer = answer.await?;
+                // A refusal that came before the body was read ends the connection.
+                read.announce(answer.status(), answer.headers_mut());
+                Ok::<_, Infallible>(answer.map(|body| Ending::new(body, &ended, asked)))
+            }
         });
         // The handshake has settled the version, so the first bytes need not be guessed at. The
         // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use mainstay_apiserver::authz::Attributes;
 use mainstay_apiserver::serve::{self, Limits};
 use mainstay_exposition::Page;
+use mainstay_port::Received;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -57,7 +57,7 @@ impl Health {
     }
 
     /// The answer to somebody who may have to show a token.
-    async fn guarded(&self, access: &Access, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn guarded(&self, access: &Access, request: Request<Received>) -> Response<Full<Bytes>> {
         let (parts, _) = request.into_parts();
         let path = parts.uri.path();
         if path == "/metrics" {
@@ -126,14 +126,14 @@ pub(super) async fn serve(
     stop: CancellationToken,
 ) {
     let Some((settings, access)) = guarded else {
-        let answer = move |request: Request<Incoming>| {
+        let answer = move |request: Request<Received>| {
             std::future::ready(health.respond(request.method(), request.uri().path()))
         };
         plain::serve(listener, LIMITS, stop, answer).await;
         return;
     };
     let limits = Limits { connections: LIMITS.connections, ..Limits::default() };
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |request: Request<Received>| {
         let (health, access) = (health.clone(), Arc::clone(&access));
         async move { Ok::<_, Infallible>(health.guarded(&access, request).await) }
     });

@@ -39,7 +39,7 @@ async fn start(limits: Limits) -> Running {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let authn = pki.authenticator(Clock::system()).unwrap();
-    let service = tower::service_fn(move |request: Request<Incoming>| {
+    let service = tower::service_fn(move |request: Request<Received>| {
         let authn = authn.clone();
         async move {
             let peer = request.extensions().get::<Peer>().unwrap().clone();
@@ -191,7 +191,7 @@ async fn a_connection_holds_little_besides_its_buffers() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
-    let service = tower::service_fn(|_: Request<Incoming>| async {
+    let service = tower::service_fn(|_: Request<Received>| async {
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
     });
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();

@@ -22,7 +22,6 @@ use crate::embedded::{chain, io};
 use crate::packages::body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use mainstay_apiserver::authz::RequestInfo;
 use mainstay_apiserver::serve::{self, Limits, Peer};
 use mainstay_apiserver::{Body, Identity};
@@ -34,6 +33,7 @@ use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Reason, Status, known};
 use mainstay_packages::Packages;
+use mainstay_port::Received;
 use parking_lot::Mutex;
 use rustls::pki_types::UnixTime;
 use std::convert::Infallible;
@@ -115,7 +115,7 @@ impl Port {
         let settings = server.certificate.settings()?;
         let limits = Limits { connections: CONNECTIONS, ..Limits::default() };
         let answering = server.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
+        let service = service_fn(move |request: Request<Received>| {
             let server = answering.clone();
             async move { Ok::<_, Infallible>(server.answer(request).await) }
         });
@@ -174,7 +174,7 @@ impl Server {
         *self.work.lock() = None;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Received>) -> Response<Body> {
         let (parts, _) = request.into_parts();
         let work = self.work.lock().clone();
         let path = parts.uri.path();
