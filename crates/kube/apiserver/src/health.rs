@@ -7,7 +7,7 @@
 //!
 //! The checks of the original are there by name, because monitors ask for them. What each of them is
 //! about has been done when this server begins to answer, so they are green whenever they can be
-//! asked.
+//! asked; but those of `/readyz` that are about etcd are red while changes are not saved.
 //!
 //! The form of the answers is kube-apiserver's, because people and scripts read it. One thing
 //! differs: a closed gate says why, where the original withholds reasons.
@@ -75,6 +75,9 @@ const ALWAYS: [&str; 28] = [
     "poststarthook/apiservice-openapi-controller",
 ];
 
+/// The checks that are about what changes are saved in.
+const STORAGE: [&str; 2] = ["etcd", "etcd-readiness"];
+
 impl Default for Readiness {
     /// No gates: ready.
     fn default() -> Self {
@@ -115,13 +118,19 @@ impl Readiness {
 
     /// Whether there is such a health path.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.report(path, false, &[]).is_some()
+        self.report(path, false, &[], None).is_some()
     }
 
     /// Answers a health path: `/readyz`, `/livez`, `/healthz`, or one check below it such as
     /// `/readyz/ping`. None if there is no such check. `verbose` and `excluded` are the query's
-    /// parameters `verbose` and `exclude`.
-    pub fn report(&self, path: &str, verbose: bool, excluded: &[&str]) -> Option<Report> {
+    /// parameters `verbose` and `exclude`; `unsaved` is why changes are not saved, if they are not.
+    pub fn report(
+        &self,
+        path: &str,
+        verbose: bool,
+        excluded: &[&str],
+        unsaved: Option<&str>,
+    ) -> Option<Report> {
         let (endpoint, check) = match path.strip_prefix('/')?.split_once('/') {
             None => (&path[1..], None),
             Some((endpoint, check)) => (endpoint, Some(check)),
@@ -133,6 +142,11 @@ impl Readiness {
             "readyz" => {
                 // Behind the store.
                 checks.splice(3..3, ["etcd-readiness", "informer-sync"].map(open));
+                // A server that saves nothing is of no use to whoever would be sent to it. Its life is
+                // another matter: starting it again does not bring a disk back.
+                for check in checks.iter_mut().filter(|it| STORAGE.contains(&it.name.as_str())) {
+                    check.closed = unsaved.map(str::to_owned);
+                }
                 checks.extend(self.0.borrow().iter().cloned());
                 checks.push(open("shutdown"));
             }
@@ -249,7 +263,7 @@ mod tests {
         let closed = readiness.gate("classic");
         closed.close("catalogs are not synced");
         let report = |path: &str, verbose, excluded: &[&str]| {
-            readiness.report(path, verbose, excluded).map(|report| (report.code, report.text))
+            readiness.report(path, verbose, excluded, None).map(|report| (report.code, report.text))
         };
         let text = |code, text: &str| Some((code, text.to_owned()));
         assert_eq!(report("/livez", false, &[]), text(200, "ok"));
@@ -294,5 +308,11 @@ mod tests {
         assert_eq!(report("/readyz/nothing", false, &[]), None);
         assert_eq!(report("/livez/crds", false, &[]), None);
         assert_eq!(report("/metrics", false, &[]), None);
+        let unsaved = |path: &str| readiness.report(path, false, &["classic"], Some("it is gone"));
+        let red = unsaved("/readyz").unwrap();
+        assert_eq!(red.code, 500);
+        assert!(red.text.contains("[-]etcd-readiness failed: it is gone\n"), "{}", red.text);
+        assert_eq!(unsaved("/readyz/etcd").unwrap().code, 500);
+        assert_eq!(unsaved("/livez").unwrap().code, 200);
     }
 }

@@ -504,7 +504,7 @@ impl ApiServer {
                 Ok(discovery::index(&kinds, &aggregation::index(&self.aggregation)))
             }
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
-            Target::Health(path) => Ok(handlers::health(self, &path, &query)),
+            Target::Health(path) => Ok(handlers::health(self, &path, &query).await),
             Target::Metrics => Ok(metrics::answer(self)),
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }

@@ -3,7 +3,7 @@
 use crate::commit::NAMESPACES;
 use crate::key::{At, Entry, Position, by_path};
 use crate::ring::Ring;
-use crate::{Event, EventKind, Expired, Key, Options, Stored};
+use crate::{EngineError, Event, EventKind, Expired, Key, Options, Stored};
 use imbl::OrdSet;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, VecDeque};
@@ -18,12 +18,19 @@ use tokio::sync::watch;
 pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) options: Options,
+    /// Why the last write was not saved; none if it was.
+    pub(crate) trouble: Mutex<Option<EngineError>>,
     closed: AtomicBool,
 }
 
 impl Shared {
     pub(crate) const fn new(index: Index, options: Options) -> Self {
-        Self { index: RwLock::new(index), options, closed: AtomicBool::new(false) }
+        Self {
+            index: RwLock::new(index),
+            options,
+            trouble: Mutex::new(None),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Ends every watch; no event will follow.

@@ -35,7 +35,7 @@ mod writer;
 
 pub use commit::{Change, CommitError, Expect, Guard};
 pub use engine::{
-    Damage, Engine, EngineError, Loader, Lost, OpenError, Record, Recovery, Repair, Torn,
+    Damage, Engine, EngineError, Loader, Lost, OpenError, Probe, Record, Recovery, Repair, Torn,
 };
 pub use event::{Event, EventKind, watch_frame};
 pub use index::{List, View};

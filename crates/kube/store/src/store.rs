@@ -1,6 +1,7 @@
 //! The handle that everybody holds.
 
 use crate::draft::Draft;
+use crate::engine::Probe;
 use crate::engine::journal::{Journal, repair};
 use crate::engine::memory::Memory;
 use crate::index::Shared;
@@ -28,6 +29,7 @@ pub struct Store {
 
 struct Inner {
     shared: Arc<Shared>,
+    probe: Option<Probe>,
     /// None once the last handle is gone.
     queue: Option<mpsc::Sender<Message>>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -70,6 +72,7 @@ impl Store {
         let mut loader = Loader::new(options.history, options.clock.elapsed());
         let recovery = engine.load(&mut loader)?;
         let (index, pool) = loader.finish();
+        let probe = engine.probe();
         let shared = Arc::new(Shared::new(index, options));
         let (queue, receiver) = mpsc::channel();
         let writer = Writer { shared: Arc::clone(&shared), engine, queue: receiver, pool };
@@ -82,7 +85,8 @@ impl Store {
                 writer.run();
             })
             .map_err(|source| OpenError::Thread { source })?;
-        let inner = Inner { shared, queue: Some(queue), writer: Mutex::new(Some(thread)) };
+        let writer = Mutex::new(Some(thread));
+        let inner = Inner { shared, probe, queue: Some(queue), writer };
         Ok((Self { inner: Arc::new(inner) }, recovery))
     }
 
@@ -164,6 +168,20 @@ impl Store {
         };
         self.send(Message::Commit(request)).ok_or(CommitError::Closed)?;
         outcome.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    /// Whether changes are saved: the last one was, and the storage is there and takes writes. May
+    /// block as a question to the file system does.
+    pub fn health(&self) -> Result<(), EngineError> {
+        if let Some(error) = self.trouble() {
+            return Err(error);
+        }
+        self.inner.probe.as_ref().map_or(Ok(()), |probe| probe())
+    }
+
+    /// Why the last change was not saved; none if it was.
+    pub fn trouble(&self) -> Option<EngineError> {
+        self.inner.shared.trouble.lock().clone()
     }
 
     /// Follows the changes of a resource after a revision, normally that of a [`List`].

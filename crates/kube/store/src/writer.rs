@@ -192,10 +192,12 @@ impl Writer {
         }
         if let Err(error) = self.engine.append(events) {
             tracing::error!("{error}");
+            *self.shared.trouble.lock() = Some(error.clone());
             // Refusals may rest on a change of this batch that now does not happen.
             let refused = |(to, _)| (to, Err(CommitError::Engine(error.clone())));
             return answer(answers.into_iter().map(refused).collect());
         }
+        *self.shared.trouble.lock() = None;
         let options = &self.shared.options;
         let now = options.clock.elapsed();
         let mut topics: Vec<_> = Vec::new();

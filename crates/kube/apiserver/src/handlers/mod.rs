@@ -56,6 +56,7 @@ use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A request for a kind.
 pub(crate) struct Request<'a> {
@@ -352,10 +353,27 @@ fn not_allowed() -> Status {
     Status::no_such_method()
 }
 
+/// How long the file system may take to say whether it is there.
+const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why changes are not saved; none if they are.
+async fn unsaved(server: &ApiServer) -> Option<String> {
+    let store = server.store.clone();
+    let asked = tokio::task::spawn_blocking(move || store.health());
+    match tokio::time::timeout(STORAGE_TIMEOUT, asked).await {
+        Ok(Ok(health)) => health.err().map(|error| error.to_string()),
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("the data folder does not answer".to_owned()),
+    }
+}
+
 /// `/healthz`, `/livez`, `/readyz`.
-pub(crate) fn health(server: &ApiServer, path: &str, query: &Query) -> Answer {
+pub(crate) async fn health(server: &ApiServer, path: &str, query: &Query) -> Answer {
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let Some(report) = server.readiness.report(path, query.flag("verbose"), &excluded) else {
+    let unsaved = if path.starts_with("/readyz") { unsaved(server).await } else { None };
+    let verbose = query.flag("verbose");
+    let report = server.readiness.report(path, verbose, &excluded, unsaved.as_deref());
+    let Some(report) = report else {
         return Answer::page_not_found();
     };
     let code = StatusCode::from_u16(report.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

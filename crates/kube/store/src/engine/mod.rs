@@ -16,6 +16,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Asks whether the storage of an engine is there and takes writes. May block.
+pub type Probe = Arc<dyn Fn() -> Result<(), EngineError> + Send + Sync>;
+
 /// Durable storage under a store. Only the writer thread calls it.
 pub trait Engine: Send {
     /// Hands every live object to the loader. Called once, before anything else.
@@ -29,6 +32,12 @@ pub trait Engine: Send {
     /// Housekeeping that fails is logged and tried again later; it never loses anything.
     fn maintain(&mut self, view: &dyn Fn() -> View) {
         let _ = view;
+    }
+
+    /// How to ask whether the storage is there and takes writes, without writing. Called once, after
+    /// [`Engine::load`]; none where that cannot be lost.
+    fn probe(&self) -> Option<Probe> {
+        None
     }
 
     /// Writes out what may still be pending and ends background work.
@@ -158,12 +167,20 @@ pub enum EngineError {
         /// The system's answer.
         source: Arc<io::Error>,
     },
-    /// A failed write could not be taken back. No more changes are accepted until a restart, which
-    /// may find the change that failed.
+    /// A failed write could not be taken back, or went into a file that was removed. No more changes
+    /// are accepted until a restart, which may find the change that failed.
     #[error("no changes are accepted until a restart, because {reason}")]
     Stopped {
         /// The error that led here, as a sentence part.
         reason: Arc<str>,
+    },
+    /// The storage is gone, or takes no writes any more.
+    #[error("no changes can be saved: {}: {source}", .path.display())]
+    Lost {
+        /// What was looked for.
+        path: PathBuf,
+        /// The system's answer.
+        source: Arc<io::Error>,
     },
     /// Another engine's own error.
     #[error("the change was not saved: {0}")]
@@ -176,7 +193,7 @@ impl EngineError {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
             Self::Refused { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
-            Self::Stopped { .. } | Self::Other(_) => false,
+            Self::Stopped { .. } | Self::Lost { .. } | Self::Other(_) => false,
         }
     }
 }

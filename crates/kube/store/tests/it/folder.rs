@@ -90,3 +90,42 @@ fn only_the_owner_may_look_into_the_folder() {
     }
     drop(store);
 }
+
+#[tokio::test]
+async fn a_folder_that_is_removed_takes_no_more_writes_and_says_so() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("store");
+    let store = on_disk(&folder);
+    put(&store, ("a", "x"), "1", Expect::Any).await.unwrap();
+    store.health().unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    // Before anything is written.
+    let health = store.health().unwrap_err().to_string();
+    assert!(health.contains("no changes can be saved") && health.contains("removed"), "{health}");
+    let refused = put(&store, ("a", "x"), "2", Expect::Any).await.unwrap_err().to_string();
+    assert!(refused.contains("was removed while it was written"), "{refused}");
+    assert!(store.health().is_err());
+    // Another folder of that name is not taken for the old one.
+    fs::create_dir(&folder).unwrap();
+    assert!(put(&store, ("a", "y"), "1", Expect::Any).await.is_err());
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_folder_that_was_moved_away_gets_no_new_journal_in_its_place() {
+    let parent = tempfile::tempdir().unwrap();
+    let (folder, moved) = (parent.path().join("store"), parent.path().join("moved"));
+    let options = Options { snapshot_after: 1, ..Options::default() };
+    let store = Store::open(&folder, options).unwrap().0;
+    put(&store, ("a", "x"), "1", Expect::Any).await.unwrap();
+    fs::rename(&folder, &moved).unwrap();
+    fs::create_dir(&folder).unwrap();
+    for round in 0..5 {
+        put(&store, ("a", "x"), &format!("more {round}"), Expect::Any).await.unwrap();
+    }
+    assert!(store.health().unwrap_err().to_string().contains("removed"));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    store.close().await.unwrap();
+    let (store, _) = Store::open(&moved, Options::default()).unwrap();
+    assert_eq!(store.revision(), 7, "what was acknowledged is in the folder that was moved");
+}

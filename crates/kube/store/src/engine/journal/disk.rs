@@ -4,10 +4,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Mode of the folder: for its owner only.
+/// Mode of folders: for their owner only.
 const OWNER_FOLDER: u32 = 0o700;
 /// Mode of new files in it.
 const OWNER_FILE: u32 = 0o600;
@@ -38,27 +38,19 @@ pub(crate) trait DiskFile: Send {
     fn truncate(&mut self, length: u64) -> io::Result<()>;
     /// Makes content and length durable.
     fn sync(&mut self) -> io::Result<()>;
+    /// Whether the file has no name any more: what is in it goes with the process.
+    fn is_removed(&self) -> io::Result<bool>;
 }
 
 /// Creates a folder with everything above it, durably: what is written into it later must not be
-/// lost because the folder is. Only its owner may look into it, because Secrets are in it; a folder
-/// that was open to others is closed.
+/// lost because the folder is. Only its owner may look into it, because Secrets are in it: a folder
+/// that was open to others is closed, and a link or the folder of another user is refused.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|it| !it.exists()).collect();
     if let Some(parent) = folder.parent() {
-        fs::create_dir_all(parent)?;
+        fs::DirBuilder::new().recursive(true).mode(OWNER_FOLDER).create(parent)?;
     }
-    if let Err(error) = fs::DirBuilder::new().mode(OWNER_FOLDER).create(folder)
-        && (error.kind() != io::ErrorKind::AlreadyExists || !folder.is_dir())
-    {
-        return Err(error);
-    }
-    let mode = fs::metadata(folder)?.permissions().mode();
-    if mode & !OWNER_FOLDER & 0o777 != 0
-        && let Err(error) = fs::set_permissions(folder, fs::Permissions::from_mode(OWNER_FOLDER))
-    {
-        tracing::warn!(folder = %folder.display(), %error, "others can read the data folder");
-    }
+    mainstay_files::claim_inner(folder)?;
     for created in missing {
         if let Some(parent) = created.parent().filter(|it| !it.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
@@ -112,7 +104,7 @@ impl Disk for Folder {
 
     fn keep(&self, name: &str, folder: &str) -> io::Result<()> {
         let folder = self.path(folder);
-        fs::create_dir_all(&folder)?;
+        mainstay_files::claim_inner(&folder)?;
         let (from, to) = (self.path(name), folder.join(name));
         // Not every file system has links.
         fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
@@ -144,5 +136,9 @@ impl DiskFile for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(self.metadata()?.nlink() == 0)
     }
 }

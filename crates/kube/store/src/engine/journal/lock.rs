@@ -2,15 +2,16 @@
 
 use super::names::LOCK;
 use crate::OpenError;
-use std::fs::{File, OpenOptions, TryLockError};
+use mainstay_files::Held;
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The hold on a folder, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
+    held: Held,
 }
 
 impl Lock {
@@ -21,15 +22,7 @@ impl Lock {
             let path = path.clone();
             move |source| OpenError::Io { attempt, path, source }
         };
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed("open"))?;
+        let mut file = mainstay_files::open_lock(&path).map_err(failed("open"))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -49,7 +42,13 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(failed("write"))?;
-        Ok(Self { file })
+        let held = Held::new(&file, &path).map_err(failed("read"))?;
+        Ok(Self { file, held })
+    }
+
+    /// The file by its name, which is there for as long as the folder is the one that was opened.
+    pub(crate) const fn held(&self) -> &Held {
+        &self.held
     }
 }
 

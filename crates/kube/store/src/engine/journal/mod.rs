@@ -27,7 +27,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use super::{Engine, EngineError, Loader, OpenError, Record, Recovery};
+use super::{Engine, EngineError, Loader, OpenError, Probe, Record, Recovery};
 use crate::{Event, EventKind, View};
 use acknowledged::Acknowledged;
 use disk::{Disk, DiskFile, Folder};
@@ -176,7 +176,9 @@ impl Engine for Journal {
             return;
         }
         live.grown = 0;
-        let started = live.rotate(&*self.disk).and_then(|()| {
+        // Another folder of the same name must not get the next journal.
+        let ours = self.lock.as_ref().as_ref().map_or(Ok(()), |lock| lock.held().check());
+        let started = ours.and_then(|()| live.rotate(&*self.disk)).and_then(|()| {
             live.snapshot = Some(start_snapshot(&self.disk, &self.lock, view())?);
             Ok(())
         });
@@ -184,6 +186,16 @@ impl Engine for Journal {
             // The journal goes on; the next attempt comes when it has grown as much again.
             tracing::warn!("cannot begin a snapshot of the data folder: {error}");
         }
+    }
+
+    fn probe(&self) -> Option<Probe> {
+        let held = self.lock.as_ref().as_ref()?.held().clone();
+        Some(Arc::new(move || {
+            held.check().map_err(|source| EngineError::Lost {
+                path: held.path().to_owned(),
+                source: Arc::new(source),
+            })
+        }))
     }
 
     fn close(&mut self) -> Result<(), EngineError> {
@@ -218,6 +230,13 @@ impl Live {
         if let Err((attempt, source)) = written {
             return Err(self.take_back(refused(self, attempt, source)));
         }
+        // A file without a name takes writes like any other, and goes with the process. One question
+        // to the kernel for each batch, asked after the sync: what is acknowledged had its name then.
+        match self.file.is_removed() {
+            Ok(false) => {}
+            Ok(true) => return Err(self.removed(disk)),
+            Err(source) => return Err(self.take_back(refused(self, "look for", source))),
+        }
         self.length += buffer.len() as u64;
         self.grown += buffer.len() as u64;
         self.revision += events.len() as u64;
@@ -246,6 +265,19 @@ impl Live {
                 EngineError::Stopped { reason }
             }
         }
+    }
+
+    /// The journal was removed: nothing that follows would be found again.
+    fn removed(&mut self, disk: &dyn Disk) -> EngineError {
+        let path = disk.path(&names::journal(self.base));
+        let reason: Arc<str> = format!(
+            "the journal {} was removed while it was written; restore the data folder from a backup, \
+             or start with another one",
+            path.display()
+        )
+        .into();
+        self.stopped = Some(Arc::clone(&reason));
+        EngineError::Stopped { reason }
     }
 
     fn acknowledge(&mut self) -> io::Result<()> {

@@ -127,3 +127,27 @@ async fn another_version_of_the_format_is_refused_by_number() {
          version 1; open it with the program that wrote it"
     );
 }
+
+#[tokio::test]
+async fn a_write_into_a_removed_journal_is_refused_and_so_is_every_later_one() {
+    let (disk, before) = written().await;
+    let store = open(&disk).unwrap().0;
+    assert!(store.health().is_ok());
+    crate::engine::journal::disk::Disk::remove(&disk, &journal()).unwrap();
+    let refused = engine_error(put(&store, "d", "no").await).to_string();
+    assert!(refused.contains("/data/journal-0000000000000001 was removed"), "{refused}");
+    assert_eq!(engine_error(put(&store, "e", "no").await).to_string(), refused);
+    assert_eq!(store.health().unwrap_err().to_string(), refused);
+    assert_eq!(live(&store), before, "reading goes on");
+}
+
+#[tokio::test]
+async fn health_is_that_of_the_last_write() {
+    let (disk, _) = written().await;
+    let store = open(&disk).unwrap().0;
+    disk.fail(Step::Write, "journal", ErrorKind::ReadOnlyFilesystem, 0);
+    let refused = engine_error(put(&store, "d", "no").await).to_string();
+    assert_eq!(store.health().unwrap_err().to_string(), refused);
+    put(&store, "d", "yes").await.unwrap();
+    assert!(store.health().is_ok());
+}

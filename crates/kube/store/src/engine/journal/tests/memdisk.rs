@@ -197,4 +197,9 @@ impl DiskFile for MemFile {
         content.synced.clone_from(&content.now);
         Ok(())
     }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        let files = &self.disk.0.lock().files;
+        Ok(!files.values().any(|content| Arc::ptr_eq(content, &self.content)))
+    }
 }
