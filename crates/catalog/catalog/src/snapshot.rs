@@ -18,12 +18,12 @@ use crate::{
     pack::Packed,
     read::ReadBlob,
 };
+use mainstay_files::{Draft, Durability};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
-    fs::{self, File},
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, Read as _, Write},
     path::Path,
     sync::Arc,
 };
@@ -89,11 +89,8 @@ impl Catalog {
             for (_, packed) in &kept {
                 hash.update(&packed.stored);
             }
-            let mut beside = path.as_os_str().to_owned();
-            beside.push(".new");
-            let beside = Path::new(&beside);
-            let mut file = File::create(beside)?;
-            let mut out = BufWriter::new(&mut file);
+            let mut draft = Draft::begin(path)?;
+            let mut out = BufWriter::new(&mut draft);
             for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
                 out.write_all(part)?;
             }
@@ -102,12 +99,7 @@ impl Catalog {
             }
             out.flush()?;
             drop(out);
-            file.sync_all()?;
-            fs::rename(beside, path)?;
-            match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                Some(parent) => File::open(parent)?.sync_all(),
-                None => Ok(()),
-            }
+            draft.publish(Durability::PowerCut)
         };
         write().map_err(|source| SnapshotError::Write { path: path.display().to_string(), source })
     }
@@ -118,12 +110,19 @@ impl Catalog {
     /// The file cannot be read, is not whole, or does not hold a sound catalog.
     pub fn load_snapshot(path: &Path) -> Result<Arc<Self>, SnapshotError> {
         let name = || path.display().to_string();
-        let bytes =
-            fs::read(path).map_err(|source| SnapshotError::Read { path: name(), source })?;
+        let bytes = read(path).map_err(|source| SnapshotError::Read { path: name(), source })?;
         decode_snapshot(&bytes)
             .map(Arc::new)
             .map_err(|why| SnapshotError::Damaged { path: name(), why })
     }
+}
+
+/// The bytes of a file that [`Catalog::save`] wrote; nothing else is opened.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = mainstay_files::open(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn row(slot: &Slot, packed: &Packed) -> Row {

@@ -410,11 +410,11 @@ pub(crate) fn scratch_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathB
     named.unwrap_or_else(std::env::temp_dir)
 }
 
-/// Where files go that live as long as the process: `$XDG_RUNTIME_DIR`, or the folder for
-/// temporary files.
+/// Where private folders are made that live as long as the process: `$XDG_RUNTIME_DIR`, if it is a
+/// folder of this user that nobody else can look into, or the folder for temporary files.
 pub fn runtime_folder() -> PathBuf {
     environment("XDG_RUNTIME_DIR")
-        .filter(|folder| folder.is_dir())
+        .filter(|folder| folder.is_absolute() && mainstay_files::is_private(folder))
         .unwrap_or_else(std::env::temp_dir)
 }
 

@@ -1,5 +1,6 @@
 //! How this machine wants images to be got: the files and variables that containers' tools and
-//! Docker read. Nothing of it is Mainstay's own, so what `podman` or `skopeo` can pull, we can.
+//! Docker read, so what `podman` or `skopeo` can pull, we can. One thing is Mainstay's own: the
+//! password of a cluster's registry, which `mainstay up` writes beside its kubeconfig.
 //!
 //! `lookup` reads a variable of the environment; nothing else of the environment is looked at.
 
@@ -42,7 +43,38 @@ pub fn keyring(lookup: Lookup<'_>) -> Result<Keyring, String> {
     let mut files = credentials::default_files(lookup);
     // The sort is stable: the others keep their order.
     files.sort_by_key(|file| file.file_name().is_none_or(|name| name != "config.json"));
+    // Those of clusters come last: a file that somebody chose wins.
+    files.extend(cluster_logins(lookup));
     Keyring::from_files(&files).map_err(|error| error.to_string())
+}
+
+/// The file with the name and the password of a cluster's registry, in a folder beside the cluster's
+/// kubeconfig, so that `DOCKER_CONFIG` can name the folder and `REGISTRY_AUTH_FILE` the file.
+pub fn login_file(kubeconfig: &Path) -> PathBuf {
+    let mut folder = kubeconfig.as_os_str().to_owned();
+    folder.push(".registry");
+    Path::new(&folder).join("config.json")
+}
+
+/// Those files of clusters that run, or ran: of the kubeconfigs that kubectl reads, and of the default
+/// data folder. Only those in a folder that nobody else can look into or write to are read.
+fn cluster_logins(lookup: Lookup<'_>) -> Vec<PathBuf> {
+    let variable = |name: &str| lookup(name).filter(|value| !value.is_empty());
+    let home = variable("HOME").map(PathBuf::from);
+    let mut kubeconfigs: Vec<PathBuf> = match variable("KUBECONFIG") {
+        Some(several) => std::env::split_paths(&several).collect(),
+        None => home.iter().map(|home| home.join(".kube/config")).collect(),
+    };
+    let data = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let data = data.or_else(|| home.map(|home| home.join(".local/share")));
+    kubeconfigs.extend(data.map(|data| data.join("mainstay/kubeconfig")));
+    let logins = kubeconfigs.iter().filter(|path| path.is_absolute()).map(|path| login_file(path));
+    logins
+        .filter(|file| {
+            file.parent().is_some_and(mainstay_files::is_private)
+                && mainstay_files::open(file).is_ok()
+        })
+        .collect()
 }
 
 /// Where a file of containers' tools may lie, the first place first.
@@ -203,5 +235,37 @@ mod tests {
         assert!(mirrors(&lookup).unwrap_err().starts_with(&format!("{path}/broken: ")));
         assert!(policy(&lookup).unwrap_err().starts_with("invalid policy in \""));
         assert!(keyring(&lookup).unwrap_err().contains("config.json"));
+    }
+
+    #[tokio::test]
+    async fn password_of_a_cluster_is_found_beside_its_kubeconfig_if_nobody_else_wrote_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let login = r#"{"auths": {"127.0.0.1:5000": {"auth": "YTpi"}}}"#;
+        let home = home(&[
+            (".kube/config.registry/config.json", login),
+            ("other.registry/config.json", &login.replace("5000", "5001")),
+        ]);
+        let path = home.path().to_string_lossy().into_owned();
+        let mode = |name: &str, mode: u32| {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(home.path().join(name), mode).unwrap();
+        };
+        let knows = async |kubeconfig: Option<String>, registry: &str| {
+            let lookup = |name: &str| match name {
+                "HOME" => Some(path.clone()),
+                "KUBECONFIG" => kubeconfig.clone(),
+                _ => None,
+            };
+            keyring(&lookup).unwrap().login(&format!("{registry}/a")).await.unwrap().is_some()
+        };
+        let several = Some(format!("/nowhere:{path}/other"));
+        mode(".kube/config.registry", 0o755);
+        assert!(!knows(None, "127.0.0.1:5000").await, "others can look into the folder");
+        mode(".kube/config.registry", 0o700);
+        mode("other.registry", 0o700);
+        assert!(knows(None, "127.0.0.1:5000").await);
+        assert!(!knows(None, "127.0.0.1:5001").await);
+        assert!(knows(several.clone(), "127.0.0.1:5001").await);
+        assert!(!knows(several, "127.0.0.1:5000").await);
     }
 }

@@ -9,9 +9,13 @@ use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::config::Data;
 use mainstay_client::Cluster;
+use mainstay_files::Durability;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// How long the list may be, in bytes.
+const LONGEST: u64 = 16 << 20;
 
 /// Name and folder of each catalog.
 pub(crate) type Folders = BTreeMap<String, PathBuf>;
@@ -63,7 +67,7 @@ impl Remembered {
 
 fn read(file: &Path) -> Result<Folders, Cause> {
     let fail = |why| Err(Cause::new("the list of catalogs cannot be read").at(file).because(why));
-    match std::fs::read(file) {
+    match mainstay_files::read(file, LONGEST) {
         Ok(bytes) => serde_json::from_slice(&bytes).or_else(|error| {
             fail(
                 Cause::new(error.to_string())
@@ -77,11 +81,9 @@ fn read(file: &Path) -> Result<Folders, Cause> {
 
 /// Writes the list whole or not at all.
 fn write(file: &Path, catalogs: &Folders) -> Result<(), Cause> {
-    let new = file.with_extension("json.new");
     let written = serde_json::to_vec_pretty(catalogs)
         .map_err(std::io::Error::other)
-        .and_then(|text| std::fs::write(&new, text))
-        .and_then(|()| std::fs::rename(&new, file));
+        .and_then(|text| mainstay_files::replace(file, &text, Durability::Process));
     written.map_err(|error| {
         Cause::new("the list of catalogs cannot be written")
             .at(Place::file(file))

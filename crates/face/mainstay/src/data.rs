@@ -1,11 +1,12 @@
 //! Opening the data folder, and what is said about its state.
 
 use crate::embedded::{Settings, chain};
-use mainstay_cause::Cause;
+use mainstay_cause::{Cause, Place};
 use mainstay_cli::config::Data;
 use mainstay_clock::Clock;
-use mainstay_store::{OpenError, Recovery, Repair, Store};
+use mainstay_store::{EngineError, OpenError, Recovery, Repair, Store};
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// Opens the store; says what was found, and after a repair what was lost.
 pub(crate) async fn open(
@@ -14,20 +15,24 @@ pub(crate) async fn open(
     say: &dyn Fn(&str),
 ) -> Result<Store, Cause> {
     let options = mainstay_store::Options::new(clock);
-    let Data::Folder(folder) = &settings.data else { return Ok(Store::in_memory(options)) };
-    let folder = folder.join("store");
+    let Data::Folder(data) = &settings.data else { return Ok(Store::in_memory(options)) };
+    let folder = data.join("store");
     let repair = settings.repair;
     let opening = {
         let folder = folder.clone();
+        let data = data.clone();
         move || -> Result<_, OpenError> {
+            let claimed = mainstay_files::claim_data(&data);
+            let warning =
+                claimed.map_err(|source| OpenError::Io { attempt: "use", path: data, source })?;
             let lost = if repair { Some(Store::repair(&folder)?) } else { None };
-            Ok((Store::open(&folder, options)?, lost))
+            Ok((Store::open(&folder, options)?, lost, warning))
         }
     };
     let opened = tokio::task::spawn_blocking(opening)
         .await
         .map_err(|error| Cause::new(format!("opening the store ended early: {error}")))?;
-    let ((store, recovery), lost) = opened.map_err(|error| {
+    let ((store, recovery), lost, warning) = opened.map_err(|error| {
         let cause = Cause::new("the data folder cannot be used").because(chain(&error));
         match &error {
             OpenError::Damaged(_) => cause.remedy(
@@ -46,6 +51,11 @@ pub(crate) async fn open(
             _ => cause,
         }
     })?;
+    if let Some(warning) = warning {
+        say(&format!(
+            "warning     {warning}: close the folder with chmod, or name another with --data-dir DIR"
+        ));
+    }
     if let Some(lost) = lost {
         for line in repaired(&lost) {
             say(&line);
@@ -64,6 +74,19 @@ pub(crate) async fn open(
         say(&format!("store       {note}"));
     }
     Ok(store)
+}
+
+/// Why a cluster cannot be brought up in a folder that opened and then did not take its objects.
+pub(crate) fn unwritable(folder: &Path, error: &EngineError) -> Cause {
+    let remedy = if error.is_full() {
+        "make room, or choose another folder with --data-dir DIR"
+    } else {
+        "check the disk of the folder, or choose another with --data-dir DIR"
+    };
+    Cause::new("the data folder cannot be written")
+        .at(Place::file(folder))
+        .because(chain(error))
+        .remedy(remedy)
 }
 
 /// What a repair did, a line each.

@@ -10,26 +10,27 @@ mod story;
 use crate::embedded::{Embedded, Settings};
 use crate::sample;
 use crate::stop::Stop;
+use crate::supervise::Started;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
 use mainstay_cli::defaults::Defaults;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
+use mainstay_files::PrivateFolder;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 /// Name of the CatalogSource that the story uses.
 const SOURCE: &str = "demo";
 
 /// Runs the demo to its end.
-pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
+pub(crate) async fn run(demo: Demo, report: Report, started: Started) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
-    let work = WorkFolder::make()?;
+    let work = work_folder()?;
     let catalog = if let Some(folder) = demo.catalog {
         folder
     } else {
-        let folder = work.0.join("catalog");
+        let folder = work.path().join("catalog");
         sample::write(&folder)?;
         folder
     };
@@ -45,7 +46,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
     let settings = Settings {
         data: Data::Memory,
         listen: demo.listen,
-        kubeconfig: Some(demo.kubeconfig.unwrap_or_else(|| work.0.join("kubeconfig"))),
+        kubeconfig: Some(demo.kubeconfig.unwrap_or_else(|| work.path().join("kubeconfig"))),
         catalogs: vec![CatalogFolder { name: SOURCE.to_owned(), folder: catalog }],
         images: Vec::new(),
         registry: None,
@@ -59,10 +60,14 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         protected: BTreeSet::new(),
         bare: false,
     };
-    let embedded = Embedded::start(settings, &|_| {}).await?;
+    let embedded = tokio::select! {
+        embedded = Embedded::start(settings, &|_| {}) => embedded?,
+        () = stop.asked() => return Err(interrupted().into()),
+    };
+    started.done();
     let told = tokio::select! {
         told = story::tell(&embedded, &plot, &report, !demo.exit) => told,
-        () = stop.asked() => Err(Cause::new("interrupted before the story was told")),
+        () = stop.asked() => Err(interrupted()),
     };
     if told.is_ok() && !demo.exit {
         report.say("\nThe cluster keeps running; Ctrl-C ends it.");
@@ -72,36 +77,17 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
     Ok(told.and(stopped)?)
 }
 
-/// A folder for as long as the demo runs.
-struct WorkFolder(PathBuf);
-
-impl WorkFolder {
-    fn make() -> Result<Self, Cause> {
-        let folder = runtime_folder().join(format!("mainstay-{}", std::process::id()));
-        private_folder(&folder).map_err(|error| {
-            Cause::new("the demo's folder cannot be made")
-                .at(Place::file(&folder))
-                .because(Cause::new(mainstay_cli::config::reason(&error)))
-        })?;
-        Ok(Self(folder))
-    }
+fn interrupted() -> Cause {
+    Cause::new("interrupted before the story was told")
 }
 
-/// Makes a folder that only its owner can read: it will hold the administrator's key.
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    // Left behind by a process of the same id that was killed; never somebody else's, since the
-    // folder above is either private or has the sticky bit.
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    std::fs::DirBuilder::new().mode(0o700).create(folder)
-}
-
-impl Drop for WorkFolder {
-    fn drop(&mut self) {
-        // Nothing can be done about a failure, and the operating system clears the place in time.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A folder for as long as the demo runs: it will hold the administrator's key.
+fn work_folder() -> Result<PrivateFolder, Cause> {
+    let parent = runtime_folder();
+    PrivateFolder::make_in(&parent, "mainstay-demo-").map_err(|error| {
+        Cause::new("the demo's folder cannot be made")
+            .at(Place::file(parent))
+            .because(Cause::new(mainstay_cli::config::reason(&error)))
+            .remedy("name another folder for temporary files with TMPDIR")
+    })
 }

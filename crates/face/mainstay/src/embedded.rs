@@ -17,6 +17,7 @@ use mainstay_cli::defaults::Defaults;
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
+use mainstay_files::PrivateFolder;
 use mainstay_object::NamespacedName;
 use mainstay_store::Store;
 use mainstay_workloads::Workloads;
@@ -80,8 +81,14 @@ pub(crate) struct Embedded {
     workloads: Workloads,
     stop: CancellationToken,
     port: JoinHandle<()>,
-    /// A kubeconfig in a place for temporary files, to be removed at the end.
-    temporary: Option<PathBuf>,
+    /// The folder of a kubeconfig that nobody wants to keep; it is removed with this.
+    _temporary: Option<PrivateFolder>,
+}
+
+/// Where the API is about to be served.
+struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
 }
 
 impl Embedded {
@@ -93,6 +100,25 @@ impl Embedded {
             .local_addr()
             .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
         let store = data::open(&settings, clock, say).await.map_err(Failure::usage)?;
+        let data = settings.data.clone();
+        let port = Port { listener, address };
+        let started = Self::start_on(settings, store.clone(), port, clock, say).await;
+        // Whatever failed then failed for it.
+        started.map_err(|failure| match (store.trouble(), &data) {
+            (Some(error), Data::Folder(folder)) => Failure::usage(data::unwritable(folder, &error)),
+            _ => failure,
+        })
+    }
+
+    /// Brings a cluster up on a store that is open.
+    async fn start_on(
+        settings: Settings,
+        store: Store,
+        port: Port,
+        clock: Clock,
+        say: &dyn Fn(&str),
+    ) -> Result<Self, Failure> {
+        let Port { listener, address } = port;
         let audit = settings.audit_log.as_deref().map(audit_log).transpose();
         let audit = audit.map_err(Failure::usage)?;
         let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
@@ -100,7 +126,8 @@ impl Embedded {
         let stop = CancellationToken::new();
         let images = images::open(&settings.data, settings.registry).await;
         let images = images.map_err(Failure::usage)?;
-        let images = images.serve(settings.images.clone(), clock, &stop, say).await;
+        let (kubeconfig, temporary) = kubeconfig_place(&settings).map_err(Failure::usage)?;
+        let images = images.serve(settings.images.clone(), &kubeconfig, clock, &stop, say).await;
         let images = images.map_err(Failure::usage)?;
         let authenticator = pki.authenticator(clock).map_err(|error| {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
@@ -138,8 +165,7 @@ impl Embedded {
             let (server, stop) = (Arc::clone(&server), stop.clone());
             tokio::spawn(async move { server.serve(listener, tls, stop).await })
         };
-        let (kubeconfig, temporary) =
-            write_kubeconfig(&settings, &pki, address).map_err(Failure::usage)?;
+        write_kubeconfig(&kubeconfig, &pki, address).map_err(Failure::usage)?;
         say(&format!("api         https://{address}"));
         say(&format!("kubeconfig  {}", kubeconfig.display()));
 
@@ -241,7 +267,7 @@ impl Embedded {
             workloads,
             stop,
             port,
-            temporary,
+            _temporary: temporary,
         })
     }
 
@@ -256,10 +282,6 @@ impl Embedded {
         let _ = self.port.await;
         self.ports.ended().await;
         self.images.ended().await;
-        if let Some(file) = &self.temporary {
-            // The operating system clears the place in time if this fails.
-            let _ = std::fs::remove_file(file);
-        }
         self.store
             .close()
             .await
@@ -354,27 +376,32 @@ fn keys(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
     })
 }
 
-fn write_kubeconfig(
-    settings: &Settings,
-    pki: &Pki,
-    address: SocketAddr,
-) -> Result<(PathBuf, Option<PathBuf>), Cause> {
-    let (file, temporary) = match (&settings.kubeconfig, &settings.data) {
+/// Where the kubeconfig goes, and the folder that goes with it if nobody wants to keep it.
+fn kubeconfig_place(settings: &Settings) -> Result<(PathBuf, Option<PrivateFolder>), Cause> {
+    Ok(match (&settings.kubeconfig, &settings.data) {
         (Some(file), _) => (file.clone(), None),
         (None, Data::Folder(folder)) => (folder.join("kubeconfig"), None),
         (None, Data::Memory) => {
-            let file = runtime_folder().join(format!("mainstay-{}.kubeconfig", std::process::id()));
-            (file.clone(), Some(file))
+            let parent = runtime_folder();
+            let folder = PrivateFolder::make_in(&parent, "mainstay-").map_err(|error| {
+                Cause::new("there is no place for the kubeconfig")
+                    .at(Place::file(parent))
+                    .because(io(&error))
+                    .remedy("name a file with --kubeconfig PATH")
+            })?;
+            (folder.path().join("kubeconfig"), Some(folder))
         }
-    };
+    })
+}
+
+fn write_kubeconfig(file: &Path, pki: &Pki, address: SocketAddr) -> Result<(), Cause> {
     // An address that means "all" is no address to connect to.
     let server = if address.ip().is_unspecified() {
         format!("https://127.0.0.1:{}", address.port())
     } else {
         format!("https://{address}")
     };
-    kubeconfig::write(&file, &pki.kubeconfig(&server, "mainstay"))?;
-    Ok((file, temporary))
+    kubeconfig::write(file, &pki.kubeconfig(&server, "mainstay"))
 }
 
 /// Opens the file that requests are written down in.

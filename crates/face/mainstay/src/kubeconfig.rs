@@ -3,47 +3,42 @@
 //! `--kubeconfig ~/.kube/config` must not cost an administrator the other clusters in that file, so
 //! our cluster, user and context are added to (or replaced in) what is there, by name. A file that
 //! is no kubeconfig is left alone and refused.
+//!
+//! The file has the administrator's key, so it is written as [`mainstay_files`] writes: a link is
+//! followed only if no other user can have put it there, a FIFO is not waited for, and the key is
+//! never in a file whose name somebody could have taken first.
 
 use crate::embedded::io;
 use mainstay_cause::{Cause, Place};
+use mainstay_files::Durability;
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
 use std::path::Path;
 
+/// How long a kubeconfig may be, in bytes.
+const LONGEST: u64 = 16 << 20;
+
 /// Adds the clusters, users and contexts of `ours` to a file, and makes our context the current
-/// one. Links are followed; the file is replaced whole or not at all, readable by its owner only.
+/// one. The file is replaced whole or not at all, readable by its owner only.
 pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
     let refuse = |why: Cause| {
         Cause::new("the kubeconfig cannot be written").at(Place::file(file)).because(why)
     };
-    let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let text = match std::fs::read(file) {
+    let elsewhere = "name another file with --kubeconfig PATH";
+    let file = mainstay_files::named_target(file);
+    let file = &file.map_err(|error| refuse(io(&error)).remedy(elsewhere))?;
+    let text = match mainstay_files::read(file, LONGEST) {
         Ok(bytes) if bytes.trim_ascii().is_empty() => ours.to_owned(),
         Ok(bytes) => merge(&bytes, ours).map_err(|why| {
             let why =
                 Cause::new("there is a file that is not a kubeconfig").because(Cause::new(why));
-            refuse(why).remedy("name another file with --kubeconfig PATH")
+            refuse(why).remedy(elsewhere)
         })?,
         Err(error) if error.kind() == ErrorKind::NotFound => ours.to_owned(),
         Err(error) => return Err(refuse(io(&error))),
     };
-    let mut new = file.as_os_str().to_owned();
-    new.push(format!(".{}.new", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)
-        .and_then(|mut it| it.write_all(text.as_bytes()))
-        .and_then(|()| std::fs::rename(&new, file));
-    written.map_err(|error| {
-        // What is left of the attempt is of no use to anybody.
-        let _ = std::fs::remove_file(&new);
-        refuse(io(&error))
-    })
+    mainstay_files::replace(file, text.as_bytes(), Durability::Process)
+        .map_err(|error| refuse(io(&error)).remedy(elsewhere))
 }
 
 /// The kubeconfig `theirs` with the entries of `ours`.
@@ -114,5 +109,37 @@ mod tests {
             );
             assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn kubeconfig_is_not_written_through_a_fifo_or_the_link_of_another_user() {
+        use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let fifo = std::process::Command::new("mkfifo").arg(at("fifo")).status();
+        assert!(fifo.unwrap().success());
+        let error = write(&at("fifo"), OURS).unwrap_err().to_string();
+        assert!(error.contains("it is a FIFO") && error.contains("--kubeconfig PATH"), "{error}");
+        // A link in a folder like /tmp.
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        symlink(at("victim"), at("link")).unwrap();
+        if lchown(at("link"), Some(12_345), None).is_err() {
+            return mainstay_testdata::skipped("the link of another user: only root can make one");
+        }
+        let error = write(&at("link"), OURS).unwrap_err().to_string();
+        assert!(error.contains("another user (12345)"), "{error}");
+        assert!(!at("victim").exists());
+    }
+
+    #[test]
+    fn kubeconfig_is_readable_by_its_owner_only_and_leaves_nothing_beside() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+        write(&file, OURS).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

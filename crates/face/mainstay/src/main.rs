@@ -24,6 +24,7 @@ mod resolve;
 mod run;
 mod sample;
 mod stop;
+mod supervise;
 mod up;
 mod wait;
 
@@ -33,6 +34,7 @@ use mainstay_cli::config::{Demo, Run, Up};
 use mainstay_cli::exit::{Exit, Failure};
 use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
+use supervise::Started;
 
 fn main() -> ExitCode {
     if let Some(exit) = opm::started() {
@@ -55,14 +57,12 @@ fn main() -> ExitCode {
     }
     let exit = match arguments.command {
         Command::Up(arguments) => {
-            Up::check(*arguments).map(|up| run(up::run(up, Report::stdout())))
+            Up::check(*arguments).map(|up| run(|started| up::run(up, Report::stdout(), started)))
         }
-        Command::Run(arguments) => {
-            Run::check(*arguments).map(|it| run(run::run(it, Report::stdout())))
-        }
-        Command::Demo(arguments) => {
-            Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
-        }
+        Command::Run(arguments) => Run::check(*arguments)
+            .map(|checked| run(|started| run::run(checked, Report::stdout(), started))),
+        Command::Demo(arguments) => Demo::check(arguments)
+            .map(|demo| run(|started| demo::run(demo, Report::stdout(), started))),
         Command::Catalog(arguments) => Ok(catalog::run(arguments)),
         Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
         Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
@@ -79,20 +79,32 @@ fn main() -> ExitCode {
     .into()
 }
 
-/// Runs a sub-command to its end on a runtime of its own.
-fn run(work: impl Future<Output = Result<(), Failure>>) -> Exit {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let result = match &runtime {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(Cause::new("the asynchronous runtime cannot start")
-            .because(Cause::new(error.to_string()))
-            .into()),
-    };
-    if let Ok(runtime) = runtime {
-        // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
-        runtime.shutdown_background();
-    }
-    match result {
+/// Runs a sub-command to its end, on a thread and a runtime of its own. It says when it has started:
+/// a start that is asked to stop and does not, because something that it reads or writes does not
+/// answer, is left behind.
+fn run<F>(work: impl FnOnce(Started) -> F + Send + 'static) -> Exit
+where
+    F: Future<Output = Result<(), Failure>>,
+{
+    let started = Started::default();
+    let outcome = supervise::run(started.clone(), supervise::GRACE, move |overdue| {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let result = match &runtime {
+            Ok(runtime) => {
+                runtime.spawn(supervise::watch(overdue));
+                runtime.block_on(work(started))
+            }
+            Err(error) => Err(Cause::new("the asynchronous runtime cannot start")
+                .because(Cause::new(error.to_string()))
+                .into()),
+        };
+        if let Ok(runtime) = runtime {
+            // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
+            runtime.shutdown_background();
+        }
+        result
+    });
+    match outcome {
         Ok(()) => Exit::Done,
         Err(failure) => {
             report::error(&failure.cause);

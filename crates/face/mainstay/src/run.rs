@@ -14,6 +14,7 @@ use self::health::{Health, Standing};
 use crate::embedded::{chain, io, pods};
 use crate::live::{self, Reach};
 use crate::stop::Stop;
+use crate::supervise::Started;
 use crate::{hub, images, layout, network};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{CatalogPods, Classic, DefaultSources, FolderCatalog, Images, Timeouts};
@@ -23,7 +24,7 @@ use mainstay_cli::report::{Report, milliseconds};
 use mainstay_client::{Cluster, Election, ListParams, Term};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, known};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Works on the cluster that the arguments name until a signal.
-pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
+pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<(), Failure> {
     let mut signals = Stop::listen()?;
     let clock = Clock::system();
     let listener = TcpListener::bind(run.listen).await.map_err(|error| {
@@ -66,7 +67,11 @@ pub(crate) async fn run(run: Run, report: Report) -> Result<(), Failure> {
         name: concat!("mainstay/", env!("CARGO_PKG_VERSION")),
         otherwise: "name a kubeconfig with --kubeconfig FILE, or bring up a cluster with `mainstay up`",
     };
-    let (cluster, url) = live::reached(&reach).await?;
+    let (cluster, url) = tokio::select! {
+        reached = live::reached(&reach) => reached?,
+        () = signals.asked() => return Ok(()),
+    };
+    started.done();
     report.say(format!("cluster     {url}"));
     let scheme = if secured.is_some() { "https" } else { "http" };
     report.say(format!("health      {scheme}://{address}/healthz /readyz /metrics"));
@@ -335,9 +340,10 @@ fn lock(folder: &Path) -> Result<File, Cause> {
             .because(io(error))
             .remedy("check who owns the folder, or choose another with --data-dir DIR")
     };
-    std::fs::create_dir_all(folder).map_err(|error| refused(&error))?;
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&file);
-    let lock = opened.map_err(|error| refused(&error))?;
+    if let Some(warning) = mainstay_files::claim_data(folder).map_err(|error| refused(&error))? {
+        tracing::warn!("{warning}");
+    }
+    let lock = mainstay_files::open_lock(&file).map_err(|error| refused(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(Cause::new("another process uses the data folder")

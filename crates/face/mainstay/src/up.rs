@@ -2,6 +2,7 @@
 
 use crate::embedded::{Embedded, Settings};
 use crate::stop::Stop;
+use crate::supervise::Started;
 use crate::wait::until;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cli::config::Up;
@@ -9,7 +10,7 @@ use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
 
 /// Brings the cluster up, says what is ready, serves until a signal, and stops.
-pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
+pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let say = |line: &str| report.say(line);
     let settings = Settings {
@@ -34,6 +35,7 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
         // Whatever was half made is made again on the next start.
         () = stop.asked() => return Ok(()),
     };
+    started.done();
     report.say(format!(
         "ready       {} after {}",
         embedded.url(),

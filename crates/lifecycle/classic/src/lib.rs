@@ -74,7 +74,7 @@ pub use csv::serving::certificate::{
     Made as ServingCertificate, MakeError, make as serving_certificate,
 };
 pub use hub::DefaultSources;
-pub use image::{Images, LocalName, Named};
+pub use image::{Images, LocalName, Named, ReadPolicy};
 pub use proxy::ProxySettings;
 pub use start::{Classic, Options, Surroundings, Timeouts};
 pub use told::DECISIONS;

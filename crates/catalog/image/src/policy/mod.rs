@@ -7,6 +7,7 @@
 //! Rekor). A policy that asks for them refuses the image and says so; it is never taken for less.
 
 mod cosign;
+mod strict;
 
 pub use cosign::{Key, KeyError, SignatureError, signature_tag, verify};
 
@@ -25,6 +26,9 @@ pub enum PolicyError {
         /// Column, from one.
         column: usize,
     },
+    /// A key stands twice in an object.
+    #[error("the policy has a {0}, and nobody can say which one holds")]
+    Duplicate(String),
     /// A part is not what it must be.
     #[error("the policy's {place}: {why}")]
     Part {
@@ -131,8 +135,13 @@ impl Policy {
         bytes: &[u8],
         file: impl Fn(&str) -> std::io::Result<Vec<u8>>,
     ) -> Result<Self, PolicyError> {
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|error| PolicyError::Json { line: error.line(), column: error.column() })?;
+        let strict::Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
+            let text = error.to_string();
+            if text.starts_with(strict::DUPLICATE) {
+                return PolicyError::Duplicate(text);
+            }
+            PolicyError::Json { line: error.line(), column: error.column() }
+        })?;
         let only = |value: &Value, place: &str, known: &[&str]| match value.as_object() {
             None => Err(part(place, "must be an object")),
             Some(fields) => match fields.keys().find(|key| !known.contains(&key.as_str())) {

@@ -17,6 +17,7 @@ pub(super) enum Code {
     BlobUnknown,
     BlobUploadInvalid,
     BlobUploadUnknown,
+    Denied,
     DigestInvalid,
     ManifestBlobUnknown,
     ManifestInvalid,
@@ -27,6 +28,7 @@ pub(super) enum Code {
     SizeInvalid,
     TagInvalid,
     TooManyRequests,
+    Unauthorized,
     Unknown,
     Unsupported,
 }
@@ -37,6 +39,7 @@ impl Code {
             Self::BlobUnknown => "BLOB_UNKNOWN",
             Self::BlobUploadInvalid => "BLOB_UPLOAD_INVALID",
             Self::BlobUploadUnknown => "BLOB_UPLOAD_UNKNOWN",
+            Self::Denied => "DENIED",
             Self::DigestInvalid => "DIGEST_INVALID",
             Self::ManifestBlobUnknown => "MANIFEST_BLOB_UNKNOWN",
             Self::ManifestInvalid => "MANIFEST_INVALID",
@@ -47,6 +50,7 @@ impl Code {
             Self::SizeInvalid => "SIZE_INVALID",
             Self::TagInvalid => "TAG_INVALID",
             Self::TooManyRequests => "TOOMANYREQUESTS",
+            Self::Unauthorized => "UNAUTHORIZED",
             Self::Unknown => "UNKNOWN",
             Self::Unsupported => "UNSUPPORTED",
         }
@@ -95,6 +99,9 @@ impl Failure {
         }
         let mut answer = json(serde_json::json!({"errors": [error]}).to_string());
         *answer.status_mut() = self.status;
+        if self.status == StatusCode::UNAUTHORIZED {
+            put(&mut answer, "www-authenticate", "Basic realm=\"mainstay\", charset=\"UTF-8\"");
+        }
         answer
     }
 }

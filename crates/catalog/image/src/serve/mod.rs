@@ -6,14 +6,18 @@
 //! the store has of other registries can be had by their names as folders ([`Settings::folders`]), as
 //! in `localhost:5000/quay.io/folder/name`.
 //!
-//! What this does not do: ask who somebody is, or speak TLS. It is for loopback, and for a port whose
-//! owner looks after that. Blobs are not deleted by request; [`Store::collect`] removes those that
+//! Where there is an [`Account`], only who knows it changes anything.
+//!
+//! What this does not do: ask who reads, or speak TLS. It is for loopback, and for a port whose owner
+//! looks after that. Blobs are not deleted by request; [`Store::collect`] removes those that
 //! nothing names.
 
+mod access;
 mod answer;
 mod content;
 mod uploads;
 
+pub use access::Account;
 pub use answer::Body;
 pub(crate) use content::pieces;
 
@@ -23,6 +27,7 @@ use crate::{
     reference::{self, Reference},
     store::{Store, StoreError},
 };
+use access::Shown;
 use answer::{Code, Failure, Outcome};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -38,6 +43,8 @@ pub struct Settings {
     pub domain: String,
     /// Whether anything may be changed.
     pub writable: bool,
+    /// Who may change it; everybody if this is none.
+    pub account: Option<Account>,
     /// How long a blob may be, in bytes.
     pub largest: u64,
     /// How many uploads may be open.
@@ -55,6 +62,7 @@ impl Settings {
         Self {
             domain: domain.to_owned(),
             writable: true,
+            account: None,
             largest: 64 << 30,
             uploads: 256,
             patience: Duration::from_mins(1),
@@ -205,10 +213,22 @@ impl Inner {
     {
         let (parts, body) = request.into_parts();
         let (path, query) = (parts.uri.path(), parts.uri.query());
-        let Some(route) = route(path) else {
+        let reads = matches!(parts.method, Method::GET | Method::HEAD);
+        let route = route(path);
+        if let Some(account) = &self.settings.account {
+            // An upload that is under way is its writer's; and clients look at the base to see
+            // whether they are to say who they are.
+            let open = reads
+                && !matches!(route, Some(Route::Base | Route::Uploads(_) | Route::Upload(..)));
+            match account.shown(&parts.headers) {
+                Shown::Account => {}
+                Shown::Nothing if open => {}
+                shown => return Err(unauthorized(shown)),
+            }
+        }
+        let Some(route) = route else {
             return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, "no such page"));
         };
-        let reads = matches!(parts.method, Method::GET | Method::HEAD);
         if !reads && !self.settings.writable {
             let why = "this registry is read-only";
             return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, Code::Unsupported, why));
@@ -485,6 +505,19 @@ impl Inner {
         })?;
         content::blob(file, length, digest, headers)
     }
+}
+
+/// A refusal by whoever stands before a registry, in the form of its own.
+pub fn denied(status: StatusCode, why: &str) -> Response<Body> {
+    answer::finish(Failure::new(status, Code::Denied, why).answer(), false)
+}
+
+fn unauthorized(shown: Shown) -> Failure {
+    let why = match shown {
+        Shown::Wrong => "the name or the password is not that of this registry",
+        _ => "changing this registry needs its name and password",
+    };
+    Failure::new(StatusCode::UNAUTHORIZED, Code::Unauthorized, why)
 }
 
 /// A repository of the store.

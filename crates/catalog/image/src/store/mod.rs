@@ -26,8 +26,9 @@ use crate::{
     reference::Reference,
 };
 use std::{
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
     io::{self, Read, Write as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -98,12 +99,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a folder, which is made if it is not there.
+    /// Opens the store in a folder, which is made if it is not there. What is made is for its owner
+    /// only: images may be private.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let store = Self { root: root.into() };
         for folder in ["blobs/sha256", "blobs/sha512", "partial", "references"] {
             let folder = store.root.join(folder);
-            fs::create_dir_all(&folder).map_err(io_error("cannot make", &folder))?;
+            make_folder(&folder)?;
         }
         Ok(store)
     }
@@ -301,7 +303,7 @@ impl Store {
 
     fn write_reference(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(io_error("cannot make", folder))?;
+            make_folder(folder)?;
         }
         let (mut file, aside) = write::aside(&self.root)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
@@ -367,6 +369,12 @@ impl Store {
         found.sort_unstable();
         Ok(found)
     }
+}
+
+/// Makes a folder, and those above it that are not there, for their owner only.
+fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(io_error("cannot make", folder))
 }
 
 /// What is in a folder, in order; nothing if there is none.

@@ -6,8 +6,12 @@ use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
+
+/// Mode of files: for their owner only.
+const OWNER_FILE: u32 = 0o600;
 
 /// Marks a file as used now.
 pub(super) fn touch(file: &File) -> io::Result<()> {
@@ -36,7 +40,8 @@ pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
         io_error("cannot name a file in", &folder)(io::Error::other(error.to_string()))
     })?;
     let path = folder.join(format!("new-{}", hex(&random)));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(OWNER_FILE).open(&path);
     Ok((file.map_err(io_error("cannot make", &path))?, path))
 }
 
@@ -74,9 +79,9 @@ impl Store {
     pub fn resume(&self, digest: &Digest, limit: u64) -> Result<Writer, StoreError> {
         let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
         let path = self.root.join("partial").join(name);
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = open.map_err(io_error("cannot make", &path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(OWNER_FILE);
+        let mut file = options.open(&path).map_err(io_error("cannot make", &path))?;
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
             || !same(&file, &path)
         {
@@ -162,9 +167,6 @@ impl Writer {
             return Err(StoreError::Digest { wanted: wanted.clone(), found });
         }
         let target = self.store.blob_path(&found);
-        let readable = rustix::fs::Mode::from_raw_mode(0o644);
-        rustix::fs::fchmod(&self.file, readable)
-            .map_err(|error| io_error("cannot write", &self.path)(error.into()))?;
         self.file.sync_all().map_err(io_error("cannot flush", &self.path))?;
         fs::rename(&self.path, &target).map_err(io_error("cannot write", &target))?;
         // The name is gone: the next one must not be removed for it.

@@ -9,16 +9,24 @@
 //! `127.0.0.1:5000/kiwi:v1` is `localhost/kiwi:v1`. Images of other registries are had and pushed
 //! with the registry as a folder: `127.0.0.1:5000/quay.io/fruit/kiwi:v1` is `quay.io/fruit/kiwi:v1`,
 //! which then is not pulled from there.
+//!
+//! Who pushes logs in ([`login`]); who pulls need not. What controllers pull with secrets is in a store
+//! of its own, `pulled`, which is not served to anybody.
 
+mod login;
 mod make;
 mod port;
 
+use self::login::Login;
 use crate::embedded::{chain, io};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{Images as Sources, LocalName, Named};
 use mainstay_cli::config::{Data, ImageSource, text_variable as environment};
+use mainstay_cli::machine;
 use mainstay_clock::Clock;
+use mainstay_files::{Durability, PrivateFolder};
 use mainstay_image::digest::Digest;
+use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::{self, Proxies};
 use mainstay_image::serve;
@@ -39,6 +47,9 @@ const GRACE: Duration = Duration::from_hours(1);
 /// The same of what was pulled, which is used again.
 const KEPT: Duration = Duration::from_hours(24 * 7);
 
+/// How long the file may be that remembers the port, in bytes.
+const LONGEST: u64 = 1 << 10;
+
 /// The images of a cluster, and the port at which they are served.
 pub(crate) struct Images {
     store: Store,
@@ -47,18 +58,10 @@ pub(crate) struct Images {
     /// The folder of what is not shown to others.
     private: PathBuf,
     task: JoinHandle<()>,
+    /// Who may push; gone with this.
+    _login: Login,
     /// A store in a place for temporary files.
-    _temporary: Option<Temporary>,
-}
-
-/// A folder that goes with whoever has it.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // The operating system clears the place in time if this fails.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    _temporary: Option<PrivateFolder>,
 }
 
 /// Where the images of a cluster are before anything is done with them.
@@ -67,7 +70,7 @@ pub(crate) struct Opened {
     store: Store,
     listener: TcpListener,
     address: SocketAddr,
-    temporary: Option<Temporary>,
+    temporary: Option<PrivateFolder>,
 }
 
 /// Opens the store and takes the port: `wanted`, or the one of before, or a free one.
@@ -78,16 +81,18 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
         Data::Folder(folder) => (folder.join("served"), folder.join("pulled"), None),
         Data::Memory => {
             let folder = temporary_folder()?;
-            (folder.join("served"), folder.join("pulled"), Some(Temporary(folder)))
+            let path = folder.path();
+            (path.join("served"), path.join("pulled"), Some(folder))
         }
     };
     let memory = match data {
         Data::Folder(folder) => Some(folder.join("registry")),
         Data::Memory => None,
     };
-    let store = Store::open(&folder).map_err(|error| {
+    let store = private_store(&folder).map_err(|error| {
         Cause::new("the images cannot be kept")
-            .because(chain(&error))
+            .at(Place::file(&folder))
+            .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
     let listener = match wanted {
@@ -102,7 +107,8 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
         .local_addr()
         .map_err(|error| Cause::new("the port for images has no address").because(io(&error)))?;
     if let Some(file) = memory.filter(|file| before(file) != Some(address)) {
-        std::fs::write(&file, address.to_string()).map_err(|error| {
+        let text = address.to_string();
+        mainstay_files::replace(&file, text.as_bytes(), Durability::Process).map_err(|error| {
             Cause::new("the port for images cannot be remembered")
                 .at(Place::file(file))
                 .because(io(&error))
@@ -111,9 +117,16 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
     Ok(Opened { private, store, listener, address, temporary })
 }
 
+/// A store in a folder that is this user's own and closed to others: what was pulled with a secret is
+/// nobody else's to read.
+fn private_store(folder: &Path) -> Result<Store, Cause> {
+    mainstay_files::claim_inner(folder).map_err(|error| io(&error))?;
+    Store::open(folder).map_err(|error| chain(&error))
+}
+
 /// Where images were served the last time.
 fn before(file: &Path) -> Option<SocketAddr> {
-    let address: SocketAddr = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    let address: SocketAddr = mainstay_files::read_text(file, LONGEST).ok()?.trim().parse().ok()?;
     address.ip().is_loopback().then_some(address)
 }
 
@@ -129,27 +142,23 @@ async fn listen(before: Option<SocketAddr>) -> Result<TcpListener, Cause> {
 }
 
 /// A folder for this process and this user alone.
-fn temporary_folder() -> Result<PathBuf, Cause> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let folder = std::env::temp_dir().join(format!("mainstay-{}-images", std::process::id()));
-    if folder.is_dir() {
-        // Of a process that had the same number and was killed; what is somebody else's stays.
-        let _ = std::fs::remove_dir_all(&folder);
-    }
-    std::fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| {
+fn temporary_folder() -> Result<PrivateFolder, Cause> {
+    let parent = std::env::temp_dir();
+    PrivateFolder::make_in(&parent, "mainstay-images-").map_err(|error| {
         Cause::new("there is no place for images")
-            .at(Place::file(&folder))
+            .at(Place::file(parent))
             .because(io(&error))
-            .remedy("keep the cluster in a folder with --data-dir DIR")
-    })?;
-    Ok(folder)
+            .remedy("name another folder for temporary files with TMPDIR, or keep the cluster in a folder with --data-dir DIR")
+    })
 }
 
 impl Opened {
-    /// Puts the given images into the store, and serves it until `stop`. `say` hears of each.
+    /// Puts the given images into the store, and serves it until `stop`; who may push to it is written
+    /// beside `kubeconfig`. `say` hears of each.
     pub(crate) async fn serve(
         self,
         sources: Vec<ImageSource>,
+        kubeconfig: &Path,
         clock: Clock,
         stop: &CancellationToken,
         say: &dyn Fn(&str),
@@ -157,6 +166,8 @@ impl Opened {
         let Self { private, store, listener, address, temporary } = self;
         let mut settings = serve::Settings::new(DOMAIN);
         settings.folders = true;
+        let (account, login) = Login::write(kubeconfig, address)?;
+        settings.account = Some(account);
         let addresses = addresses(address);
         let filling = {
             let (store, settings, now) = (store.clone(), settings.clone(), clock.now());
@@ -177,10 +188,12 @@ impl Opened {
         let registry = serve::Registry::new(store.clone(), settings.clone(), clock);
         let task = tokio::spawn(port::serve(listener, registry, stop.clone()));
         say(&format!("registry    http://{address}"));
+        say(&format!("login       {}", login.file().display()));
         for line in put {
             say(&format!("image       {line}"));
         }
-        Ok(Images { store, settings, addresses, private, task, _temporary: temporary })
+        let _login = login;
+        Ok(Images { store, settings, addresses, private, task, _login, _temporary: temporary })
     }
 }
 
@@ -254,10 +267,10 @@ impl Images {
 /// what was pulled is kept in this folder.
 pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
     let none = folder.join("served");
-    let local = Store::open(&none).map_err(|error| {
+    let local = private_store(&none).map_err(|error| {
         Cause::new("the images cannot be kept")
             .at(Place::file(&none))
-            .because(chain(&error))
+            .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
     let named = |reference: &Reference| {
@@ -272,11 +285,13 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
     let failed = |error: &dyn std::error::Error| {
         Cause::new("pulled images cannot be kept").at(Place::file(private)).because(chain(error))
     };
-    let pulled = Store::open(private).map_err(|error| failed(&error))?;
+    let pulled = private_store(private).map_err(|error| {
+        Cause::new("pulled images cannot be kept").at(Place::file(private)).because(error)
+    })?;
     let work = private.join("work");
     // Of a process that was killed.
     let _ = std::fs::remove_dir_all(&work);
-    std::fs::create_dir_all(&work).map_err(|error| failed(&error))?;
+    mainstay_files::claim_inner(&work).map_err(|error| failed(&error))?;
     // What a tag means no more, and what was asked for by digest and is not used.
     if let Err(error) = pulled.collect(clock.now(), KEPT, Untagged::Forget) {
         tracing::warn!(%error, "pulled images that nothing names are not removed");
@@ -287,7 +302,12 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
             .because(chain(&error))
             .remedy("correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY")
     })?;
-    Ok(Sources { local, named, pulled, registries, work })
+    // Read again for each pull: an administrator who closes a registry need not restart anything.
+    let policy = || {
+        let found = machine::policy(&environment)?;
+        Ok(found.unwrap_or_else(Policy::accept_anything))
+    };
+    Ok(Sources { local, named, pulled, registries, policy: Arc::new(policy), work })
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 //!
 //! Loopback has no certificate that clients know, and needs none; docker and podman take it so, and
 //! skopeo with `--tls-verify=false`. A page in somebody's browser must not reach it by a name that
-//! it makes lead here, so who asks for another host than this machine is sent away.
+//! it makes lead here, so who asks for another host than this machine is sent away; and it must not
+//! send anything to it by its address, so what a browser sends for another site is refused.
 
 use crate::plain::{self, Limits};
-use http::{Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use mainstay_image::serve::{Body, Registry};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use mainstay_image::serve::{Body, Registry, denied};
+use mainstay_port::Received;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -23,16 +23,28 @@ pub(super) async fn serve(listener: TcpListener, registry: Registry, stop: Cance
     plain::serve(listener, LIMITS, stop, answer).await;
 }
 
-async fn answer(registry: Registry, request: Request<Incoming>) -> Response<Body> {
+async fn answer(registry: Registry, request: Request<Received>) -> Response<Body> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
-    if !host.is_some_and(is_here) {
-        let text = Full::new("this registry serves its own machine only\n".into());
-        let mut refusal = Response::new(text.map_err(|never| match never {}).boxed());
-        *refusal.status_mut() = StatusCode::MISDIRECTED_REQUEST;
-        return refusal;
+    let Some(host) = host.filter(|host| is_here(host)) else {
+        let why = "this registry serves its own machine only";
+        return denied(StatusCode::MISDIRECTED_REQUEST, why);
+    };
+    if is_foreign_page(request.headers(), host) {
+        let why = "this registry does not answer pages of other sites";
+        return denied(StatusCode::FORBIDDEN, why);
     }
     registry.handle(request).await
+}
+
+/// Whether a browser sends a request for a page that is not of this registry. No registry client
+/// sends any of these headers; a page cannot keep its browser from sending them.
+fn is_foreign_page(headers: &HeaderMap, host: &str) -> bool {
+    let own = format!("http://{host}");
+    let foreign = |origin: &HeaderValue| !origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
+    let away = |site: &HeaderValue| !matches!(site.as_bytes(), b"same-origin" | b"none");
+    headers.get_all(header::ORIGIN).iter().any(foreign)
+        || headers.get_all("sec-fetch-site").iter().any(away)
 }
 
 /// Whether a host, perhaps with a port, is this machine by name.
@@ -45,7 +57,8 @@ fn is_here(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_here;
+    use super::{is_foreign_page, is_here};
+    use http::{HeaderMap, HeaderName, HeaderValue};
 
     #[test]
     fn only_names_of_this_machine_are_served() {
@@ -62,6 +75,26 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_here(host), wanted, "{host}");
+        }
+    }
+
+    #[test]
+    fn requests_of_pages_of_other_sites_are_refused() {
+        for (name, value, wanted) in [
+            ("accept", "*/*", false),
+            ("origin", "http://127.0.0.1:5000", false),
+            ("origin", "http://127.0.0.1:5001", true),
+            ("origin", "https://127.0.0.1:5000", true),
+            ("origin", "http://evil.example", true),
+            ("origin", "null", true),
+            ("sec-fetch-site", "same-origin", false),
+            ("sec-fetch-site", "none", false),
+            ("sec-fetch-site", "same-site", true),
+            ("sec-fetch-site", "cross-site", true),
+        ] {
+            let header = (HeaderName::from_static(name), HeaderValue::from_static(value));
+            let headers = HeaderMap::from_iter([header]);
+            assert_eq!(is_foreign_page(&headers, "127.0.0.1:5000"), wanted, "{name}: {value}");
         }
     }
 }

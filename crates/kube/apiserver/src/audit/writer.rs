@@ -1,6 +1,6 @@
 //! The thread that writes the record.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,10 @@ impl Writer {
         lost: Arc<AtomicU64>,
     ) -> io::Result<Self> {
         let (file, size) = appended(path)?;
-        Ok(Self { path: path.to_owned(), file, size, most, written, lost, told: 0 })
+        // A terminal or a pipe cannot be put aside.
+        let most = if size.is_some() { most } else { u64::MAX };
+        let (path, size) = (path.to_owned(), size.unwrap_or_default());
+        Ok(Self { path, file, size, most, written, lost, told: 0 })
     }
 
     /// Writes until nobody can send any more.
@@ -82,22 +85,17 @@ impl Writer {
         let mut old = self.path.clone().into_os_string();
         old.push(".1");
         std::fs::rename(&self.path, old)?;
-        (self.file, self.size) = appended(&self.path)?;
+        let (file, size) = appended(&self.path)?;
+        (self.file, self.size) = (file, size.unwrap_or_default());
         Ok(())
     }
 }
 
-fn appended(path: &Path) -> io::Result<(BufWriter<File>, u64)> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // It names users and what they do.
-        options.mode(0o600);
-    }
-    let file = options.open(path)?;
-    let size = file.metadata()?.len();
+/// Opens the file, for its owner only since it names users and what they do; its length, if it is one
+/// that has a length.
+fn appended(path: &Path) -> io::Result<(BufWriter<File>, Option<u64>)> {
+    let (file, is_regular) = mainstay_files::open_log(path)?;
+    let size = if is_regular { Some(file.metadata()?.len()) } else { None };
     Ok((BufWriter::new(file), size))
 }
 
@@ -124,5 +122,16 @@ mod tests {
             ("third\n", "second line\n")
         );
         assert_eq!(written.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn audit_log_does_not_wait_for_a_fifo_and_does_not_put_a_device_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let open = |path: &Path| Writer::open(path, 10, Arc::default(), Arc::default());
+        let error = open(&fifo).err().expect("nobody reads it").to_string();
+        assert!(error.contains("nobody reads"), "{error}");
+        assert_eq!(open(Path::new("/dev/null")).unwrap().most, u64::MAX);
     }
 }

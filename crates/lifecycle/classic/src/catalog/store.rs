@@ -19,6 +19,7 @@ use mainstay_api::LastObservedState;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
+use mainstay_files::Durability;
 use mainstay_object::NamespacedName;
 use mainstay_registry::{Index, Served, reload};
 use mainstay_resolver::Snapshot;
@@ -28,6 +29,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
+
+/// How long the file may be that says what a copy is of, in bytes.
+const LONGEST_NAME: u64 = 64 << 10;
 
 /// A catalog in a folder or a database, and the CatalogSource that names it.
 #[derive(Clone, Debug)]
@@ -467,7 +471,8 @@ fn kept(key: &NamespacedName, copy: &Path, modified: SystemTime) -> Option<Arc<C
 
 /// Keeps a copy of a catalog for a restart.
 fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
-    let made = copy.parent().map_or(Ok(()), std::fs::create_dir_all);
+    // The folder above is that of the data, which is there; this one's name is the program's own.
+    let made = copy.parent().map_or(Ok(()), mainstay_files::claim_inner);
     let written = made
         .map_err(|error| error.to_string())
         .and_then(|()| catalog.save(copy).map_err(|error| error.to_string()));
@@ -487,7 +492,8 @@ pub(super) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalo
     let name = name_of(copy);
     let _ = std::fs::remove_file(&name);
     keep(key, catalog, copy);
-    if let Err(error) = std::fs::write(&name, source) {
+    let written = mainstay_files::replace(&name, source.as_bytes(), Durability::Process);
+    if let Err(error) = written {
         tracing::warn!(catalog = %key, %error, "the content is not kept for a restart");
     }
 }
@@ -499,7 +505,8 @@ pub(super) fn kept_named(
     copy: &Path,
     modified: SystemTime,
 ) -> Option<Arc<Content>> {
-    let is_of = std::fs::read_to_string(name_of(copy)).is_ok_and(|name| name == source);
+    let is_of =
+        mainstay_files::read_text(&name_of(copy), LONGEST_NAME).is_ok_and(|name| name == source);
     is_of.then(|| kept(key, copy, modified)).flatten()
 }
 

@@ -8,7 +8,6 @@ use mainstay_image::fetch::Fetcher;
 use mainstay_image::manifest::{Config, Descriptor, Document, Manifest};
 use mainstay_image::mirror::{self, Rules};
 use mainstay_image::platform::Platform;
-use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::{Client, Security, Want};
 use mainstay_image::store::Store;
@@ -57,6 +56,10 @@ impl Puller {
     }
 
     async fn pull(&self, reference: &Reference, asking: &Asking) -> Result<Found, String> {
+        let read = Arc::clone(&self.images.policy);
+        // First: what is not to be taken is nobody's to be asked for.
+        let policy = blocking(move || read()).await;
+        let policy = policy.map_err(|why| format!("{reference}: {why}"))?;
         let (keyring, missing) = self.keyring(asking).await?;
         let rules = self.mirrors().await?;
         let mut settings = self.images.registries.clone();
@@ -68,7 +71,7 @@ impl Puller {
         let fetcher = Fetcher {
             client,
             rules,
-            policy: Policy::accept_anything(),
+            policy,
             store: self.images.pulled.clone(),
             security: security(reference),
         };

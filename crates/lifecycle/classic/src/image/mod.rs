@@ -9,7 +9,7 @@
 //! somebody put into the cluster is asked first, so that a cluster without a network has what it was
 //! given. Registries are asked with the pull secrets of the catalog's namespace, as kubelets do, and
 //! with nothing that the machine's owner has besides: whoever may make a CatalogSource must not get
-//! at images that only the owner may see.
+//! at images that only the owner may see. The machine's policy (`policy.json`) holds for all of them.
 
 pub(crate) mod bundles;
 pub(crate) mod content;
@@ -18,6 +18,7 @@ pub(crate) mod index;
 pub(crate) mod job;
 
 use mainstay_client::Cluster;
+use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;
 use mainstay_image::registry;
 use mainstay_image::store::Store;
@@ -28,6 +29,10 @@ use std::sync::Arc;
 /// The name under which the cluster has an image, if it has it; none where only the cluster itself
 /// could have it.
 pub type Named = Arc<dyn Fn(&Reference) -> LocalName + Send + Sync>;
+
+/// Reads the policy of the machine: which images may be taken from registries. A policy that cannot be
+/// read is the reason why none is taken. May block.
+pub type ReadPolicy = Arc<dyn Fn() -> Result<Policy, String> + Send + Sync>;
 
 /// What a reference means to the cluster's own registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +54,8 @@ pub struct Images {
     pub pulled: Store,
     /// How registries are asked. Its keyring is not used.
     pub registries: registry::Settings,
+    /// Reads which images may be taken from registries.
+    pub policy: ReadPolicy,
     /// A folder of this process alone, for what is unpacked for a moment.
     pub work: PathBuf,
 }

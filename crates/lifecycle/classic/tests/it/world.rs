@@ -10,6 +10,7 @@ use mainstay_classic::{
 };
 use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
+use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
@@ -166,6 +167,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             named: Arc::new(named),
             pulled: Store::open(self.images.path().join("pulled")).unwrap(),
             registries: Settings::new(self.cluster.clock()),
+            policy: Arc::new(|| Ok(Policy::accept_anything())),
             work,
         }
     }
