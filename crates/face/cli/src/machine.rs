@@ -68,8 +68,9 @@ fn cluster_logins(lookup: Lookup<'_>) -> Vec<PathBuf> {
     let data = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let data = data.or_else(|| home.map(|home| home.join(".local/share")));
     kubeconfigs.extend(data.map(|data| data.join("mainstay/kubeconfig")));
-    let logins = kubeconfigs.iter().filter(|path| path.is_absolute()).map(|path| login_file(path));
+    let logins = kubeconfigs.iter().filter(|path| !path.as_os_str().is_empty());
     logins
+        .map(|path| login_file(path))
         .filter(|file| {
             file.parent().is_some_and(mainstay_files::is_private)
                 && mainstay_files::open(file).is_ok()

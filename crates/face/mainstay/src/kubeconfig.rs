@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn kubeconfig_is_not_written_through_a_fifo_or_the_link_of_another_user() {
-        use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let fifo = std::process::Command::new("mkfifo").arg(at("fifo")).status();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn kubeconfig_is_readable_by_its_owner_only_and_leaves_nothing_beside() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config");
         std::fs::write(&file, "").unwrap();

@@ -464,3 +464,36 @@ fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
         assert!(matches!(refused, Err(Refused::Unsupported(..))), "{refused:?}");
     }
 }
+
+#[test]
+fn policy_with_a_key_twice_is_refused_wherever_the_key_is() {
+    let accept = r#"[{"type": "insecureAcceptAnything"}]"#;
+    let reject = r#"[{"type": "reject"}]"#;
+    for (text, key) in [
+        (format!(r#"{{"default": {reject}, "default": {accept}}}"#), "default"),
+        (
+            format!(
+                r#"{{"default": {reject}, "transports": {{"docker": {{"a.test": {reject}, "a.test": {accept}}}}}}}"#
+            ),
+            "a.test",
+        ),
+        (
+            format!(
+                r#"{{"default": {reject}, "transports": {{"docker": {{}}, "docker": {{"a.test": {accept}}}}}}}"#
+            ),
+            "docker",
+        ),
+        (
+            r#"{"default": [{"type": "reject", "type": "insecureAcceptAnything"}]}"#.to_owned(),
+            "type",
+        ),
+        // An escape is the same key.
+        (format!(r#"{{"default": {reject}, "def\u0061ult": {accept}}}"#), "default"),
+    ] {
+        let error = Policy::read(text.as_bytes(), |_| unreachable!()).unwrap_err().to_string();
+        assert!(error.contains(&format!("duplicate key \"{key}\"")), "{text}: {error}");
+    }
+    let once =
+        format!(r#"{{"default": {reject}, "transports": {{"docker": {{"default": {accept}}}}}}}"#);
+    Policy::read(once.as_bytes(), |_| unreachable!()).unwrap();
+}

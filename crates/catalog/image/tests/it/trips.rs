@@ -285,6 +285,100 @@ async fn the_registry_refuses_with_the_codes_of_the_specification() {
     assert_eq!(ask(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 429);
 }
 
+#[tokio::test]
+async fn changing_a_registry_with_an_account_needs_its_name_and_password() {
+    use mainstay_image::credentials::Keyring;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let image = sample(&store, "text");
+    store.set(&"r.test/a:v1".parse().unwrap(), &image).unwrap();
+    let account = serve::Account::random("mainstay").unwrap();
+    let file = account.credentials_file(&["r.test".to_owned()]);
+    let joined: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let good = format!("Basic {}", joined["auths"]["r.test"]["auth"].as_str().unwrap());
+    let mut settings = serve::Settings::new("r.test");
+    settings.account = Some(account);
+    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    let registry = Registry::new(store.clone(), settings, clock);
+    let (manifest, blob) = ("/v2/a/manifests/v1", format!("/v2/a/blobs/{}", image.digest));
+    let mount = format!("/v2/b/blobs/uploads/?mount={}&from=a", image.digest);
+    let nobody = [("authorization", "Basic Og==")];
+    let wrong = [("authorization", "Basic bWFpbnN0YXk6")];
+    let known = [("authorization", good.as_str())];
+    let upload = "/v2/a/blobs/uploads/";
+    for (method, path, open) in [
+        ("GET", "/v2/", false),
+        ("GET", "/v2/_catalog", true),
+        ("GET", "/v2/a/tags/list", true),
+        ("GET", manifest, true),
+        ("HEAD", manifest, true),
+        ("GET", blob.as_str(), true),
+        ("POST", upload, false),
+        ("POST", mount.as_str(), false),
+        ("PUT", manifest, false),
+        ("DELETE", manifest, false),
+        ("DELETE", blob.as_str(), false),
+        ("GET", "/v2/a/blobs/uploads/x", false),
+        ("PATCH", "/v2/a/blobs/uploads/x", false),
+        ("POST", "/elsewhere", false),
+    ] {
+        for headers in [&[][..], &nobody, &wrong] {
+            let (status, found, body) = ask(&registry, method, path, headers, b"").await;
+            let refused = !open || headers == wrong;
+            assert_eq!(status == 401, refused, "{method} {path} {headers:?}: {status}");
+            if refused {
+                assert_eq!(
+                    found["www-authenticate"],
+                    "Basic realm=\"mainstay\", charset=\"UTF-8\""
+                );
+                let text = String::from_utf8(body).unwrap();
+                let says = text.contains("\"code\":\"UNAUTHORIZED\"");
+                assert!(says || method == "HEAD", "{text}");
+            }
+        }
+        if method != "DELETE" {
+            let status = ask(&registry, method, path, &known, b"").await.0;
+            assert_ne!(status, 401, "{method} {path}");
+        }
+    }
+    assert!(store.resolve(&"r.test/a:v1".parse().unwrap()).unwrap().is_some());
+
+    // Our own client says who it is when it is asked.
+    let net = Net::default();
+    net.registry("r.test", 443, Some(certificate("r.test").0), registry);
+    let (ours, reference) = (Store::open(folder.path().join("ours")).unwrap(), "r.test/c:v1");
+    let pushed = sample(&ours, "other");
+    let reference: Reference = reference.parse().unwrap();
+    let mut keyring = Keyring::new();
+    let client = net.client();
+    client.push(&ours, &pushed, &reference, Security::Tls).await.unwrap_err();
+    keyring.add_file("a file", file.as_bytes()).unwrap();
+    let settings = Settings { keyring: Arc::new(keyring), ..net.settings() };
+    let client = Client::new(settings).unwrap();
+    client.push(&ours, &pushed, &reference, Security::Tls).await.unwrap();
+    assert!(store.resolve(&reference).unwrap().is_some());
+}
+
+#[test]
+fn what_a_store_makes_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("deep/store")).unwrap();
+    let image = sample(&store, "private");
+    store.set(&"r.test/a:v1".parse().unwrap(), &image).unwrap();
+    let mut open = vec![folder.path().join("deep")];
+    let mut seen = 0;
+    while let Some(path) = open.pop() {
+        let about = path.symlink_metadata().unwrap();
+        assert_eq!(about.permissions().mode() & 0o077, 0, "{}", path.display());
+        seen += 1;
+        if about.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
 /// A proxy in front of a network: what it was asked, and what it answers.
 struct Tunnel {
     net: Net,

@@ -14,7 +14,7 @@
 
 use crate::http::{Api, Body};
 use bytes::Bytes;
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, Version, header};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -169,7 +169,14 @@ where
         let answer = if kind.is_some_and(|kind| is_grpc(kind.as_bytes())) {
             grpc.oneshot(request).await?.map(Either::Right)
         } else {
-            http.answer(&request).map(Either::Left)
+            // Nothing here has a body; over HTTP/1 one that was sent is no next request.
+            let unread = request.version() < Version::HTTP_2
+                && !http_body::Body::is_end_stream(request.body());
+            let mut answer = http.answer(&request).map(Either::Left);
+            if unread {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            answer
         };
         if let (Some(hear), Some((method, uri))) = (hear, asked) {
             hear(&Access { peer, method: &method, uri: &uri, status: answer.status() });

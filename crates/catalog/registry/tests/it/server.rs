@@ -93,6 +93,16 @@ async fn the_kind_of_content_chooses_the_api() {
 }
 
 #[tokio::test]
+async fn an_answer_to_a_request_with_a_body_says_that_the_connection_ends() {
+    let port = Port::open(shelf(), Limits::default()).await;
+    let head = "POST /catalogs/small/api/v1/metas HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n";
+    let answer = port.exchange(head).await;
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+    port.close().await;
+}
+
+#[tokio::test]
 async fn heads_have_a_size() {
     let port = Port::open(shelf(), Limits::default()).await;
     let long = "x".repeat(40_000);

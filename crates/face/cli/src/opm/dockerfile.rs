@@ -62,10 +62,10 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     }
     let written =
         |error: std::io::Error, what: &str| format!("{what} {path}: {}", go::reason(&error));
+    // Exclusively: a link that leads nowhere yet is not followed.
     let mut file = OpenOptions::new()
-        .create(true)
+        .create_new(true)
         .write(true)
-        .truncate(false)
         .open(call.io.at(&path))
         .map_err(|error| End::Fatal(written(error, "open")))?;
     if base.is_empty() {

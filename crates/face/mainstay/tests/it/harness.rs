@@ -33,13 +33,20 @@ impl Up {
     /// The same on an address.
     pub(crate) fn start_at(folder: &Path, listen: &str, arguments: &[&str]) -> Self {
         let kubeconfig = folder.join("kubeconfig");
-        let mut child = mainstay()
-            .args(["up", "--listen", listen, "--kubeconfig"])
-            .arg(&kubeconfig)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("mainstay starts");
+        let mut command = mainstay();
+        command.args(["up", "--listen", listen, "--kubeconfig"]).arg(&kubeconfig).args(arguments);
+        Self::wait(command, kubeconfig)
+    }
+
+    /// Starts `up` with these variables and these arguments alone.
+    pub(crate) fn start_with(environment: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let mut command = mainstay();
+        command.arg("up").args(arguments).envs(environment.iter().copied());
+        Self::wait(command, PathBuf::new())
+    }
+
+    fn wait(mut command: Command, kubeconfig: PathBuf) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("mainstay starts");
         let stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
         // Built first: whatever goes wrong from here on, dropping it ends the process.
         let mut up = Self { child, kubeconfig, said: String::new(), stdout };

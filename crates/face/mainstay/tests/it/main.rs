@@ -22,5 +22,6 @@ mod run;
 mod run_packages;
 mod scripts;
 mod serve;
+mod shared;
 mod start;
 mod uninstall;

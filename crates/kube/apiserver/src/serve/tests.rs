@@ -229,3 +229,48 @@ async fn a_request_whose_end_can_be_read_in_two_ways_is_refused() {
         assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{headers:?}: {answer}");
     }
 }
+
+/// The `Connection` header of the answer to a POST of `body`, by a server that reads bodies below
+/// `/read` only.
+async fn connection_header(alpn: &str, path: &str, body: &[u8]) -> Option<String> {
+    let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let service = tower::service_fn(|request: Request<Received>| async {
+        if request.uri().path() == "/read" {
+            request.into_body().collect().await.unwrap();
+        }
+        let mut answer = Response::new(Full::new(Bytes::from("no")));
+        *answer.status_mut() = http::StatusCode::FORBIDDEN;
+        Ok::<_, Infallible>(answer)
+    });
+    let tls = pki.server_config().unwrap();
+    let task = tokio::spawn(serve(listener, tls, Limits::default(), shutdown.clone(), service));
+    let server = Running { pki, address, shutdown, task };
+    let io = TokioIo::new(server.connect(None, alpn).await.unwrap());
+    let uri = format!("https://localhost{path}");
+    let request = Request::post(if alpn == "h2" { uri.as_str() } else { path });
+    let request =
+        request.header("host", "x").body(Full::new(Bytes::copy_from_slice(body))).unwrap();
+    let answer = if alpn == "h2" {
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await.unwrap()
+    } else {
+        let (mut sender, connection) = http1::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await.unwrap()
+    };
+    assert_eq!(answer.status(), 403);
+    answer.headers().get("connection").map(|value| value.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn an_answer_before_the_body_was_read_says_that_the_connection_ends() {
+    let close = Some("close".to_owned());
+    assert_eq!(connection_header("http/1.1", "/early", b"{}").await, close);
+    assert_eq!(connection_header("http/1.1", "/read", b"{}").await, None);
+    assert_eq!(connection_header("http/1.1", "/early", b"").await, None, "nothing is left");
+    assert_eq!(connection_header("h2", "/early", b"{}").await, None, "the stream ends alone");
+}

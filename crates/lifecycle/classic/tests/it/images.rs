@@ -406,3 +406,60 @@ async fn a_catalog_is_read_where_its_pod_would_extract_it() {
     world.subscribe(json!({"source": "far.away"})).await;
     world.succeeded("anvil.v1.0.0").await;
 }
+
+#[tokio::test]
+async fn images_that_the_policy_of_the_machine_does_not_take_are_not_pulled() {
+    let world = World::start(&["0.1.0"]).await;
+    let policy = |text: &str| *world.policy.lock().unwrap() = Some(text.to_owned());
+    let message = async |name: &'static str, wanted: &'static str| {
+        source_named(&world, name, "registry.invalid/catalog:v1", "").await;
+        let says = move |it: &Object| {
+            it.str(&["status", "message"]).is_some_and(|message| message.contains(wanted))
+        };
+        let source = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, says).await;
+        assert_ne!(state(&source), Some("READY"));
+        source.str(&["status", "message"]).unwrap().to_owned()
+    };
+    policy(r#"{"default": [{"type": "reject"}]}"#);
+    let said = message("rejected", "is rejected by policy").await;
+    assert!(said.contains("registry.invalid/catalog:v1"), "{said}");
+    // A policy of which nobody can say what it means takes nothing.
+    policy(r#"{"default": [{"type": "reject"}], "default": [{"type": "insecureAcceptAnything"}]}"#);
+    message("twice", "duplicate key \"default\"").await;
+    policy("{");
+    message("broken", "invalid policy: the policy is not valid JSON").await;
+    // What was put into the cluster was not pulled from anywhere.
+    let store = world.store();
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
+    source(&world, "localhost/catalog:v1", "").await;
+    until(&world, |it| state(it) == Some("READY")).await;
+}
+
+#[tokio::test]
+async fn bundles_that_the_policy_of_the_machine_does_not_take_are_not_unpacked() {
+    let world = World::start(&["0.1.0"]).await;
+    let scope = r#"{"registry.invalid": [{"type": "reject"}]}"#;
+    *world.policy.lock().unwrap() = Some(format!(
+        r#"{{"default": [{{"type": "insecureAcceptAnything"}}], "transports": {{"docker": {scope}}}}}"#
+    ));
+    let only_image = |_: &str, bundle: &mut Value| {
+        bundle["image"] = "registry.invalid/anvil-bundle:v1".into();
+        let properties = bundle["properties"].as_array_mut().unwrap();
+        properties.retain(|it| it["type"] != "olm.bundle.object");
+    };
+    let label = ("operators.operatorframework.io.index.configs.v1", "/configs");
+    let files = [("configs/anvil/catalog.json", catalog(&["1.0.0"], only_image))];
+    put(&world.store(), "localhost/catalog:v1", &files, &[label]);
+    source(&world, "localhost/catalog:v1", "").await;
+    until(&world, |it| state(it) == Some("READY")).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far.away"})).await;
+    let says = |it: &Object| {
+        let text = it.get(&["status", "conditions"]).map(ToString::to_string);
+        text.is_some_and(|text| text.contains("is rejected by policy"))
+    };
+    world
+        .cluster
+        .wait_for(&mainstay_api::resources::SUBSCRIPTION, Some("team"), "anvil", says)
+        .await;
+}

@@ -6,7 +6,7 @@ use mainstay_api::resources::{
 };
 use mainstay_classic::{
     CatalogPods, Classic, DefaultSources, FolderCatalog, Images, LocalName, Options, ProxySettings,
-    Surroundings, Timeouts, Trusted,
+    ReadPolicy, Surroundings, Timeouts, Trusted,
 };
 use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
@@ -49,6 +49,8 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     /// Further catalogs of the same namespace, by name.
     pub(crate) others: Vec<(&'static str, tempfile::TempDir)>,
+    /// The machine's `policy.json`; none takes everything.
+    pub(crate) policy: Arc<std::sync::Mutex<Option<String>>>,
 }
 
 impl World {
@@ -81,6 +83,7 @@ impl World {
             protected: BTreeSet::new(),
             defaults: None,
             others: Vec::new(),
+            policy: Arc::default(),
         };
         world.publish(versions);
         world.resume().await;
@@ -155,6 +158,17 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         Store::open(self.images.path().join("local")).unwrap()
     }
 
+    /// Reads the machine's policy, which a test may exchange.
+    fn read_policy(&self) -> ReadPolicy {
+        let policy = Arc::clone(&self.policy);
+        Arc::new(move || {
+            let text = policy.lock().unwrap().clone();
+            let Some(text) = text else { return Ok(Policy::accept_anything()) };
+            let lost = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+            Policy::read(text.as_bytes(), lost).map_err(|error| format!("invalid policy: {error}"))
+        })
+    }
+
     fn sources(&self) -> Images {
         let named = |reference: &Reference| LocalName {
             reference: reference.clone(),
@@ -167,7 +181,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             named: Arc::new(named),
             pulled: Store::open(self.images.path().join("pulled")).unwrap(),
             registries: Settings::new(self.cluster.clock()),
-            policy: Arc::new(|| Ok(Policy::accept_anything())),
+            policy: self.read_policy(),
             work,
         }
     }

@@ -1,0 +1,251 @@
+//! What other users of the machine, and its disk, can put in the way of a cluster.
+
+use crate::harness::{Up, mainstay, tls_cluster};
+use mainstay_object::{Object, known};
+use mainstay_testdata::skipped;
+use serde_json::json;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A user that nobody is.
+const STRANGER: u32 = 12_345;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are text")
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo runs").success());
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// What `up` says when it refuses with the code of arguments that cannot be used.
+fn refusal(arguments: &[&str]) -> String {
+    let output = mainstay().args(["up", "--listen", "127.0.0.1:0"]).args(arguments).output();
+    refused(&output.expect("mainstay runs"))
+}
+
+fn refused(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    error
+}
+
+/// A folder like `/tmp`.
+fn shared() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).expect("opened");
+    folder
+}
+
+#[test]
+fn start_refuses_a_fifo_or_the_link_of_another_user_where_it_writes() {
+    let shared = shared();
+    let at = |name: &str| shared.path().join(name);
+    fifo(&at("fifo"));
+    let error = refusal(&["--in-memory", "--kubeconfig", text(&at("fifo"))]);
+    assert!(error.contains("it is a FIFO") && error.contains("--kubeconfig PATH"), "{error}");
+    let error = refusal(&["--in-memory", "--audit-log", text(&at("fifo"))]);
+    assert!(error.contains("nobody reads") && error.contains("--audit-log FILE"), "{error}");
+    // The lock and the list of catalogs of a data folder.
+    for (folder, file) in [("store", "lock"), ("", "catalogs.json")] {
+        let data = at(&format!("data-{file}"));
+        fs::create_dir_all(data.join(folder)).expect("made");
+        fifo(&data.join(folder).join(file));
+        let error = refusal(&["--data-dir", text(&data)]);
+        assert!(error.contains(file) && error.contains("a FIFO"), "{error}");
+    }
+    symlink(at("victim"), at("link")).expect("linked");
+    if lchown(at("link"), Some(STRANGER), None).is_err() {
+        return skipped("links of another user: only root can make them");
+    }
+    for flag in ["--kubeconfig", "--audit-log"] {
+        let error = refusal(&["--in-memory", flag, text(&at("link"))]);
+        assert!(error.contains("another user (12345)"), "{flag}: {error}");
+    }
+    assert!(!at("victim").exists());
+}
+
+#[test]
+fn data_folder_of_another_user_or_of_everybody_is_refused() {
+    let shared = shared();
+    let error = refusal(&["--data-dir", text(shared.path())]);
+    assert!(error.contains("everybody") && error.contains("--data-dir DIR"), "{error}");
+    assert_eq!(names(shared.path()), Vec::<String>::new());
+    let data = shared.path().join("data");
+    fs::create_dir(&data).expect("made");
+    if lchown(&data, Some(STRANGER), None).is_err() {
+        return skipped("folders of another user: only root can make them");
+    }
+    let error = refusal(&["--data-dir", text(&data)]);
+    assert!(error.contains("another user (12345)") && error.contains("--data-dir DIR"), "{error}");
+    // What the program names itself, too.
+    for inner in ["store", "pki", "served", "pulled"] {
+        let data = shared.path().join(format!("with-{inner}"));
+        fs::create_dir_all(data.join(inner)).expect("made");
+        lchown(data.join(inner), Some(STRANGER), None).expect("given away");
+        let error = refusal(&["--data-dir", text(&data)]);
+        assert!(error.contains(inner) && error.contains("another user (12345)"), "{error}");
+    }
+}
+
+#[test]
+fn what_lives_as_long_as_the_process_is_in_private_folders_of_random_names() {
+    let shared = shared();
+    let image = format!("--image=localhost/a:v1={}/sample", env!("CARGO_MANIFEST_DIR"));
+    // A runtime folder that others can look into is not taken.
+    let runtime = shared.path().join("runtime");
+    fs::create_dir(&runtime).expect("made");
+    fs::set_permissions(&runtime, PermissionsExt::from_mode(0o755)).expect("opened");
+    let up = Up::start_with(
+        &[("TMPDIR", text(shared.path())), ("XDG_RUNTIME_DIR", text(&runtime))],
+        &["--listen", "127.0.0.1:0", "--in-memory", &image],
+    );
+    let kubeconfig = up.said.lines().find_map(|line| line.strip_prefix("kubeconfig  "));
+    let kubeconfig = PathBuf::from(kubeconfig.expect("the kubeconfig is told"));
+    assert!(kubeconfig.starts_with(shared.path()) && kubeconfig.exists());
+    assert_eq!(names(&runtime), Vec::<String>::new());
+    let made: Vec<String> = names(shared.path()).into_iter().filter(|it| it != "runtime").collect();
+    assert_eq!(made.len(), 2, "{made:?}");
+    for name in &made {
+        let about = shared.path().join(name).symlink_metadata().expect("there");
+        assert!(about.is_dir() && about.mode() & 0o777 == 0o700, "{name}");
+        let random = name.rsplit('-').next().expect("a name");
+        assert!(random.len() == 32 && random.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
+    }
+    assert_eq!(kubeconfig.metadata().expect("there").mode() & 0o777, 0o600);
+    assert!(up.stop("TERM").0);
+    assert_eq!(names(shared.path()), ["runtime"], "nothing is left");
+
+    fs::set_permissions(&runtime, PermissionsExt::from_mode(0o700)).expect("closed");
+    let up = Up::start_with(
+        &[("TMPDIR", text(shared.path())), ("XDG_RUNTIME_DIR", text(&runtime))],
+        &["--listen", "127.0.0.1:0", "--in-memory"],
+    );
+    assert_eq!(names(&runtime).len(), 1);
+    assert!(up.stop("INT").0);
+    assert_eq!(names(&runtime), Vec::<String>::new());
+}
+
+#[test]
+fn start_that_waits_for_what_does_not_answer_ends_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (certificate, data) = (folder.path().join("certificate"), folder.path().join("data"));
+    fifo(&certificate);
+    for signal in ["TERM", "INT"] {
+        let mut child = mainstay()
+            .args(["run", "--listen", "127.0.0.1:0", "--data-dir", text(&data)])
+            .args(["--tls-cert", text(&certificate), "--tls-key", text(&certificate)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("mainstay starts");
+        // Opened by both: it waits for what is written from now on, which is nothing.
+        let writer = fs::OpenOptions::new().write(true).open(&certificate).expect("it reads");
+        let killed =
+            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(killed.expect("kill runs").success());
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0), "it ends as it was asked to, and not by the signal");
+        drop(writer);
+    }
+}
+
+#[test]
+fn start_on_a_full_disk_is_refused_with_the_cause() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mounted = |size: &str| {
+        let script = format!(
+            "mount -t tmpfs -o size={size} none {disk} && exec {program} up --listen 127.0.0.1:0 \
+             --data-dir {disk}/data",
+            disk = text(folder.path()),
+            program = env!("CARGO_BIN_EXE_mainstay"),
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script]).env("NO_COLOR", "1");
+        command
+    };
+    let can = Command::new("unshare")
+        .args(["-m", "mount", "-t", "tmpfs", "none", text(folder.path())])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !can {
+        return skipped("a full disk: only who may mount can make a small one");
+    }
+    // From one on which not even the folder fits to one on which some objects do.
+    for size in ["4k", "8k", "16k", "32k", "64k", "128k"] {
+        let error = refused(&mounted(size).output().expect("unshare runs"));
+        assert!(error.contains("no space left"), "{size}: {error}");
+        assert!(error.contains("make room") || error.contains("another"), "{size}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn removed_data_folder_ends_in_refusals_and_a_red_readyz() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let up = Up::start(folder.path(), &["--data-dir", text(&data), "--bare"]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let map = |name: &str| {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default"},
+        });
+        Object::from_value(map).expect("an object")
+    };
+    cluster.create(&known::CONFIG_MAP, &map("before")).await.expect("created");
+    cluster.get_raw("/readyz").await.expect("it is ready");
+    fs::remove_dir_all(&data).expect("removed");
+    let refused = cluster.create(&known::CONFIG_MAP, &map("after")).await.expect_err("refused");
+    let status = refused.status().expect("a status");
+    assert_eq!(status.code, 500, "{status:?}");
+    assert!(status.message.contains("was removed"), "{}", status.message);
+    let red = cluster.get_raw("/readyz").await.expect_err("it is not ready").to_string();
+    assert!(red.contains("etcd") || red.contains("500"), "{red}");
+    // What is there can still be read.
+    cluster.get(&known::CONFIG_MAP, Some("default"), "before").await.expect("read");
+    cluster.get_raw("/livez").await.expect("it lives");
+}
+
+#[tokio::test]
+async fn catalog_is_not_pulled_against_the_policy_of_the_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let policy = folder.path().join("policy.json");
+    let write = |text: &str| {
+        let mut file = fs::File::create(&policy).expect("made");
+        file.write_all(text.as_bytes()).expect("written");
+    };
+    write(r#"{"default": [{"type": "reject"}]}"#);
+    let kubeconfig = folder.path().join("kubeconfig");
+    let up = Up::start_with(
+        &[("CONTAINERS_POLICY_JSON", text(&policy))],
+        &["--listen", "127.0.0.1:0", "--in-memory", "--kubeconfig", text(&kubeconfig)],
+    );
+    let cluster = tls_cluster(&kubeconfig).await;
+    let sources = mainstay_api::resources::CATALOG_SOURCE;
+    for (name, wanted) in [("rejected", "is rejected by policy"), ("twice", "duplicate key")] {
+        let source = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "metadata": {"name": name, "namespace": "olm"},
+            "spec": {"sourceType": "grpc", "image": "registry.invalid/catalog:v1"},
+        });
+        let source = Object::from_value(source).expect("an object");
+        cluster.create(&sources, &source).await.expect("created");
+        crate::harness::until(&cluster, &sources, Some("olm"), |it| {
+            let message = it.str(&["status", "message"]).unwrap_or_default();
+            (it.name() == name && message.contains(wanted)).then_some(())
+        })
+        .await;
+        write(
+            r#"{"default": [{"type": "reject"}], "default": [{"type": "insecureAcceptAnything"}]}"#,
+        );
+    }
+    drop(up);
+}
