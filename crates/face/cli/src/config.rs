@@ -155,7 +155,7 @@ impl Up {
         if let Some(address) = arguments.registry.filter(|it| !it.ip().is_loopback()) {
             return Err(Cause::new(format!("--registry {address}"))
                 .because(Cause::new(
-                    "images are served to this machine only, without asking who it is",
+                    "images are served to this machine only: there is no TLS, and whoever reads is not asked who they are",
                 ))
                 .remedy("name a loopback address, such as 127.0.0.1:5000"));
         }
@@ -488,7 +488,7 @@ mod tests {
             ),
             (
                 &["--registry", "0.0.0.0:5000"],
-                "--registry 0.0.0.0:5000: images are served to this machine only, without asking who it is (name a loopback address, such as 127.0.0.1:5000)",
+                "--registry 0.0.0.0:5000: images are served to this machine only: there is no TLS, and whoever reads is not asked who they are (name a loopback address, such as 127.0.0.1:5000)",
             ),
             (
                 &["--kubeconfig", "/"],

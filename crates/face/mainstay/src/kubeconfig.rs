@@ -119,7 +119,7 @@ mod tests {
         let fifo = std::process::Command::new("mkfifo").arg(at("fifo")).status();
         assert!(fifo.unwrap().success());
         let error = write(&at("fifo"), OURS).unwrap_err().to_string();
-        assert!(error.contains("it is a FIFO") && error.contains("--kubeconfig PATH"), "{error}");
+        assert!(error.contains("it is a fifo") && error.contains("--kubeconfig PATH"), "{error}");
         // A link in a folder like /tmp.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
         symlink(at("victim"), at("link")).unwrap();
