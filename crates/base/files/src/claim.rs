@@ -53,7 +53,9 @@ impl Drop for PrivateFolder {
 /// `$XDG_RUNTIME_DIR` must be.
 pub fn is_private(folder: &Path) -> bool {
     let (Ok(found), Ok(own)) = (unfollowed_stat(folder), own_user()) else { return false };
-    kind(&found) == FileType::Directory && found.st_uid == own && found.st_mode & 0o077 == 0
+    kind(&found) == FileType::Directory
+        && found.st_uid == own
+        && found.st_mode & 0o777 == FOLDER_MODE
 }
 
 /// Makes a folder whose name the program chose, or takes the one that is there: a real folder, of

@@ -374,7 +374,7 @@ fn what_a_store_makes_is_for_its_owner_only() {
         assert_eq!(about.permissions().mode() & 0o077, 0, "{}", path.display());
         seen += 1;
         if about.is_dir() {
-            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         }
     }
     assert!(seen > 10, "{seen}");
