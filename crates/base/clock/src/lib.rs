@@ -38,7 +38,7 @@ pub const RECHECK: Duration = Duration::from_mins(1);
 const NOTICED: Duration = Duration::from_millis(100);
 
 /// The time. Cheap to copy; copies agree with each other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     wall: Wall,
     started: Instant,
@@ -48,7 +48,7 @@ pub struct Clock {
     shift: Option<&'static Shift>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wall {
     /// The system's.
     System,

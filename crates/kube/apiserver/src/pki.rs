@@ -10,7 +10,8 @@
 //! Kept in a folder, the authority and the token keys are permanent, because kubeconfigs and tokens
 //! out there depend on them: damage to them is an error that names the file and what to do. Leaves
 //! are disposable: one that is missing, damaged, close to its end, signed by another authority or
-//! without a name it needs is made again without asking.
+//! without a name it needs is made again without asking. What the port shows is exchanged while it is
+//! served, too (`serving`).
 //!
 //! Data flow: folder (or nothing) ─► [`Pki`] ─► TLS configuration, kubeconfig text, token key.
 //!
@@ -20,6 +21,7 @@ pub(crate) mod der;
 mod files;
 pub(crate) mod pem;
 pub(crate) mod request;
+mod serving;
 mod sign;
 
 use crate::FrontProxy;
@@ -34,6 +36,7 @@ use rcgen::{
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serving::Serving;
 use sha2::{Digest as _, Sha256};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -128,8 +131,11 @@ struct Pair {
 
 /// The keys and certificates of one cluster.
 pub struct Pki {
-    authority: Pair,
+    clock: Clock,
+    authority: Arc<Pair>,
     serving: Pair,
+    /// Names of the serving certificate besides the usual ones.
+    names: Vec<String>,
     admin: Pair,
     /// PKCS#8 of the key that signs tokens.
     token_key: Vec<u8>,
@@ -159,7 +165,15 @@ impl Pki {
         let serving = Leaf::Serving(names).make(&authority, clock)?;
         let admin = Leaf::Admin.make(&authority, clock)?;
         let token_key = generate()?.serialize_der();
-        Ok(Self { authority, serving, admin, token_key, older_token_keys: Vec::new() })
+        Ok(Self {
+            clock: *clock,
+            authority: Arc::new(authority),
+            serving,
+            names: names.to_vec(),
+            admin,
+            token_key,
+            older_token_keys: Vec::new(),
+        })
     }
 
     /// Keys kept in a folder, which is made if it is not there (mode 0700, files 0600). Files are
@@ -186,7 +200,15 @@ impl Pki {
             .iter()
             .map(|name| token_key_of(&folder, name))
             .collect::<Result<_, _>>()?;
-        Ok(Self { authority, serving, admin, token_key, older_token_keys })
+        Ok(Self {
+            clock: *clock,
+            authority: Arc::new(authority),
+            serving,
+            names: names.to_vec(),
+            admin,
+            token_key,
+            older_token_keys,
+        })
     }
 
     /// The authority's certificate: what clients must trust, and `kube-root-ca.crt`.
@@ -234,16 +256,18 @@ impl Pki {
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = self.client_authority()?.for_tls();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.serving.key.serialize_der()));
-        let chain = vec![self.serving.certificate.clone(), self.authority.certificate.clone()];
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(PkiError::Tls)?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)
-            .map_err(PkiError::Tls)?;
+            .with_cert_resolver(Arc::new(self.serving()?));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
+    }
+
+    /// What the port shows, and goes on showing when it has been exchanged.
+    fn serving(&self) -> Result<Serving, PkiError> {
+        Serving::new(Arc::clone(&self.authority), &self.serving, self.names.clone(), self.clock)
     }
 
     /// A kubeconfig of the administrator with everything inside it. `server` is the URL of the

@@ -6,8 +6,9 @@
 //!   └──────────── it cannot be renewed in time: the work is ended first ◄─────────┘
 //! ```
 //!
-//! That a holder is silent is told by this process's own clock since it last saw the Lease change,
-//! so that clocks of machines may differ. The Lease is written as every Kubernetes program does, so
+//! That a holder is silent is told by this process's own monotonic clock since it last saw the Lease
+//! change, so that clocks of machines may differ, and be set. The holder's own term also runs while its
+//! machine is suspended, as others do not wait for it. The Lease is written as every Kubernetes program does, so
 //! programs of other makers may take part.
 //!
 //! A holder counts its term from before it asked for it, and whoever waits from after it was granted: the
@@ -91,13 +92,13 @@ impl Term {
 #[derive(Clone, Debug)]
 pub(crate) struct Fence {
     clock: Clock,
-    /// In nanoseconds of the clock.
+    /// In nanoseconds of the clock, which go on while the machine is suspended: others take over then.
     until: Arc<AtomicU64>,
 }
 
 impl Fence {
     pub(crate) fn is_over(&self) -> bool {
-        nanos(self.clock.elapsed()) >= self.until.load(Ordering::SeqCst)
+        nanos(self.clock.elapsed_with_suspend()) >= self.until.load(Ordering::SeqCst)
     }
 
     fn set(&self, until: Duration) {
@@ -187,7 +188,7 @@ impl Election {
         let mut seen = Seen::default();
         let mut told = String::new();
         loop {
-            let asked = self.clock.elapsed();
+            let asked = self.clock.elapsed_with_suspend();
             // A term counts from the question: what is granted later than this would be over at once.
             match tokio::time::timeout(self.terms.renew, self.hold(&mut seen)).await {
                 Ok(Ok(Tried::Held)) => return asked,
@@ -217,13 +218,13 @@ impl Election {
         loop {
             // Neither a pause nor a try lasts longer than the term, however tries fail.
             let end = renewed + self.terms.renew;
-            let left = || end.saturating_sub(self.clock.elapsed());
+            let left = || end.saturating_sub(self.clock.elapsed_with_suspend());
             let pause = tokio::time::sleep(self.terms.retry.min(left()));
             if term.stop.run_until_cancelled(pause).await.is_none() {
                 return;
             }
             // Others count from when they see the answer, so this counts from before the question.
-            let asked = self.clock.elapsed();
+            let asked = self.clock.elapsed_with_suspend();
             let late =
                 || tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
             if left().is_zero() {

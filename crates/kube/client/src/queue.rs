@@ -1,6 +1,8 @@
 //! A queue of keys: no duplicates, delays, and one worker at a time for each key.
 
 use crate::backoff::now;
+use jiff::Timestamp;
+use mainstay_clock::Clock;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +15,8 @@ use tokio::time::Instant;
 /// Keys that wait to be reconciled. Cheap to clone; clones are the same queue.
 ///
 /// A key that is added while it waits is there once; a key that is added while it is being worked
-/// on waits until that is finished. A key has at most one delay, the shortest asked for.
+/// on waits until that is finished. A key has at most one delay, the shortest asked for; of a time of the
+/// wall clock and a delay, what comes first counts.
 pub struct Queue<K> {
     inner: Arc<Inner<K>>,
 }
@@ -40,6 +43,11 @@ struct State<K> {
     /// Delayed keys by time; the number tells keys of the same instant apart.
     delayed: BTreeMap<(Instant, u64), K>,
     delay_of: FxHashMap<K, (Instant, u64)>,
+    /// Keys that wait for a time of the wall clock, which can be set: they are not timers.
+    timed: BTreeMap<(Timestamp, u64), K>,
+    time_of: FxHashMap<K, (Timestamp, u64)>,
+    /// The wall clock of those.
+    clock: Option<Clock>,
     counter: u64,
     added: u64,
 }
@@ -59,6 +67,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             working: FxHashSet::default(),
             delayed: BTreeMap::new(),
             delay_of: FxHashMap::default(),
+            timed: BTreeMap::new(),
+            time_of: FxHashMap::default(),
+            clock: None,
             counter: 0,
             added: 0,
         };
@@ -99,6 +110,28 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let is_first = state.delayed.first_key_value().is_none_or(|(first, _)| slot < *first);
         state.delay_of.insert(key.clone(), slot);
         state.delayed.insert(slot, key);
+        drop(state);
+        if is_first {
+            self.inner.work.notify_one();
+        }
+    }
+
+    /// Adds a key to work on when the wall clock reads `time`, unless it is due sooner anyway.
+    pub fn add_at(&self, key: K, clock: Clock, time: Timestamp) {
+        let mut state = self.inner.state.lock();
+        state.clock = Some(clock);
+        if state.waiting.contains(&key) {
+            return;
+        }
+        if state.time_of.get(&key).is_some_and(|(earlier, _)| *earlier <= time) {
+            return;
+        }
+        state.forget_time(&key);
+        state.counter += 1;
+        let slot = (time, state.counter);
+        let is_first = state.timed.first_key_value().is_none_or(|(first, _)| slot < *first);
+        state.time_of.insert(key.clone(), slot);
+        state.timed.insert(slot, key);
         drop(state);
         if is_first {
             self.inner.work.notify_one();
@@ -147,7 +180,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                     state.working.insert(key.clone());
                     return key;
                 }
-                state.delayed.first_key_value().map(|((due, _), _)| *due)
+                state.wake()
             };
             // `notify_one` leaves a permit, so what was added since is not missed.
             match due {
@@ -186,6 +219,24 @@ impl<K: Clone + Eq + Hash> State<K> {
         if let Some(slot) = self.delay_of.remove(key) {
             self.delayed.remove(&slot);
         }
+        self.forget_time(key);
+    }
+
+    fn forget_time(&mut self, key: &K) {
+        if let Some(slot) = self.time_of.remove(key) {
+            self.timed.remove(&slot);
+        }
+    }
+
+    /// When to look for keys that are due; none if no key is delayed.
+    fn wake(&self) -> Option<Instant> {
+        let delayed = self.delayed.first_key_value().map(|((due, _), _)| *due);
+        let timed = self.clock.zip(self.timed.first_key_value());
+        let timed = timed.map(|(clock, ((time, _), _))| {
+            // The wall clock may be set meanwhile.
+            now() + mainstay_clock::wall_wait(clock.left_until(*time))
+        });
+        delayed.into_iter().chain(timed).min()
     }
 
     /// Returns whether a worker can start on the key now.
@@ -208,6 +259,17 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             let key = entry.remove();
             self.delay_of.remove(&key);
+            self.forget_time(&key);
+            self.make_ready(key);
+        }
+        let Some(clock) = self.clock.filter(|_| !self.timed.is_empty()) else { return };
+        let wall = clock.now();
+        while let Some(entry) = self.timed.first_entry() {
+            if entry.key().0 > wall {
+                break;
+            }
+            let key = entry.remove();
+            self.forget_delay(&key);
             self.make_ready(key);
         }
     }
@@ -216,6 +278,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::SignedDuration;
 
     async fn next(queue: &Queue<&'static str>) -> Option<&'static str> {
         tokio::time::timeout(Duration::from_millis(1), queue.next()).await.ok()
@@ -238,6 +301,41 @@ mod tests {
         queue.idle().await;
         assert_eq!(next(&queue).await, None);
         assert_eq!(queue.added(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_waits_for_a_time_is_due_when_the_wall_clock_was_set_past_it() {
+        let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+        let at = |hours| clock.now().checked_add(SignedDuration::from_hours(hours)).unwrap();
+        let queue = Queue::new();
+        queue.add_at("a", clock, at(3));
+        queue.add_at("a", clock, at(2));
+        queue.add_at("b", clock, at(48));
+        let start = now();
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(start.elapsed(), Duration::from_hours(2));
+        queue.finish(&"a");
+        let waiting = queue.clone();
+        let waiting = tokio::spawn(async move { waiting.next().await });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        hands.suspend(Duration::from_hours(48));
+        assert_eq!(waiting.await.unwrap(), "b");
+        let passed = start.elapsed().saturating_sub(Duration::from_hours(2));
+        assert!(passed <= Duration::from_mins(1), "{passed:?}");
+        queue.finish(&"b");
+
+        queue.add_at("c", clock, at(1));
+        queue.add_after("c", Duration::from_secs(5));
+        assert_eq!(queue.next().await, "c");
+        queue.finish(&"c");
+        tokio::time::advance(Duration::from_hours(2)).await;
+        assert_eq!(next(&queue).await, None, "it was there once");
+        let soon = at(1);
+        hands.step(SignedDuration::from_hours(-1));
+        queue.add_at("d", clock, soon);
+        let start = now();
+        assert_eq!(queue.next().await, "d");
+        assert_eq!(start.elapsed(), Duration::from_hours(2), "a step back is waited out");
     }
 
     #[tokio::test(start_paused = true)]

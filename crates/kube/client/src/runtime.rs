@@ -5,6 +5,8 @@ use crate::queue::Queue;
 use crate::{Backoff, Cache, Error};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use mainstay_clock::Clock;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt::Display;
@@ -25,6 +27,17 @@ pub enum Action {
     Done,
     /// After this while, or when something changes.
     After(Duration),
+    /// When the wall clock reads this time, or when something changes. A step of the clock and a suspend are
+    /// noticed within [`mainstay_clock::RECHECK`], so this is for what is written on objects as a time.
+    At(Clock, Timestamp),
+}
+
+impl Action {
+    /// When the wall clock is as much further as a time on an object wants it.
+    pub fn in_wall_time(clock: Clock, wait: Duration) -> Self {
+        let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+        Self::At(clock, clock.now().checked_add(wait).unwrap_or(Timestamp::MAX))
+    }
 }
 
 /// What a controller does with a key.
@@ -264,8 +277,10 @@ impl<R: Reconciler> Run<R> {
         match outcome {
             Ok(Ok(action)) => {
                 self.failures.lock().remove(key);
-                if let Action::After(wait) = action {
-                    self.queue.add_after(key.clone(), wait);
+                match action {
+                    Action::Done => {}
+                    Action::After(wait) => self.queue.add_after(key.clone(), wait),
+                    Action::At(clock, time) => self.queue.add_at(key.clone(), clock, time),
                 }
             }
             Ok(Err(error)) => {

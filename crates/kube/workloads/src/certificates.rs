@@ -23,8 +23,6 @@ const REVIEW: Resource =
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Looking again costs little; a day is longer than timers should sleep.
-const LONGEST_SLEEP: i64 = HOUR;
 
 /// Starts the controller.
 pub(crate) fn start(context: &Context, keys: &Arc<dyn Credentials>, started: &mut Started) {
@@ -64,10 +62,9 @@ impl Reconciler for Reconcile {
                 cluster.ensure_deleted(&REQUEST, None, request.name(), &options).await?;
                 return Ok(Action::Done);
             }
-            let sleep =
-                Duration::from_secs(u64::try_from(left.min(LONGEST_SLEEP)).unwrap_or(0) + 1);
+            let wait = Duration::from_secs(u64::try_from(left).unwrap_or(0).saturating_add(1));
             self.answer(&mut request).await?;
-            return Ok(Action::After(sleep));
+            return Ok(Action::in_wall_time(self.context.clock, wait));
         }
         self.answer(&mut request).await?;
         Ok(Action::Done)

@@ -116,7 +116,7 @@ impl Reconciler for Budgets {
         match self.context.write_status(resource, &live, status).await {
             // An eviction came between; its event brings the budget back.
             Err(error) if error.is_conflict() => Ok(Action::Done),
-            other => other.map(|()| again(wait)),
+            other => other.map(|()| again(self.context.clock, wait)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Who asks: challenges of registries, and the tokens that answer them.
 
 use super::{RegistryError, Secret};
+use mainstay_clock::{Clock, Stamp};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, time::Duration};
 
@@ -74,7 +75,15 @@ fn parameters(mut text: &str) -> (BTreeMap<String, String>, &str) {
 /// Tokens by host, repository and what they allow.
 #[derive(Default)]
 pub(super) struct Tokens {
-    known: Mutex<BTreeMap<Key, (Secret, Duration)>>,
+    known: Mutex<BTreeMap<Key, Known>>,
+}
+
+/// A value for `Authorization`: since when it is known, and for how long it is good from then. Whether that is
+/// over is told by both clocks: the service that issued it goes by the time, and this machine may have slept.
+struct Known {
+    secret: Secret,
+    since: Stamp,
+    good: Duration,
 }
 
 /// Host, repository, and whether it may write.
@@ -82,19 +91,19 @@ pub(super) type Key = (String, String, bool);
 
 impl Tokens {
     /// A value for `Authorization` that is still good at a time.
-    pub(super) fn get(&self, key: &Key, now: Duration) -> Option<Secret> {
+    pub(super) fn get(&self, key: &Key, clock: Clock) -> Option<Secret> {
         let mut known = self.known.lock();
-        known.retain(|_, (_, until)| *until > now);
-        known.get(key).map(|(secret, _)| secret.clone())
+        known.retain(|_, token| clock.is_within(token.since, token.good));
+        known.get(key).map(|token| token.secret.clone())
     }
 
-    pub(super) fn put(&self, key: Key, value: Secret, until: Duration) {
+    pub(super) fn put(&self, key: Key, secret: Secret, since: Stamp, good: Duration) {
         let mut known = self.known.lock();
         // One process talks to few repositories; a list that grows is a fault of somebody.
         if known.len() >= 4096 {
             known.clear();
         }
-        known.insert(key, (value, until));
+        known.insert(key, Known { secret, since, good });
     }
 
     pub(super) fn forget(&self, key: &Key) {
@@ -130,6 +139,33 @@ pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(Secret, Duration), Regis
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_of_a_registry_is_over_by_either_clock_and_does_not_come_back() {
+        let key: Key = ("host".to_owned(), "path".to_owned(), false);
+        let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+        let minute = jiff::SignedDuration::from_mins(1);
+        let tokens = Tokens::default();
+        let put = || {
+            let secret = Secret::new("Bearer x".to_owned());
+            tokens.put(key.clone(), secret, clock.stamp(), Duration::from_mins(1));
+        };
+        put();
+        assert!(tokens.get(&key, clock).is_some());
+        hands.step(minute);
+        assert!(tokens.get(&key, clock).is_none(), "a step forward");
+        hands.step(-minute);
+        assert!(tokens.get(&key, clock).is_none(), "and back");
+        put();
+        hands.suspend(Duration::from_mins(1));
+        assert!(tokens.get(&key, clock).is_none(), "a suspend");
+        put();
+        hands.step(-minute);
+        assert!(tokens.get(&key, clock).is_none(), "a step back behind its beginning");
+        put();
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert!(tokens.get(&key, clock).is_none(), "time");
+    }
 
     #[test]
     fn challenges_are_read_as_they_are_written() {

@@ -191,7 +191,7 @@ impl Inner {
         loop {
             tries += 1;
             let key: Key = (repository.host.clone(), repository.path.clone(), call.write);
-            let secret = self.tokens.get(&key, self.settings.clock.elapsed());
+            let secret = self.tokens.get(&key, self.settings.clock);
             let answer = self.travel(repository, &call, secret.as_ref()).await;
             let (answer, url) = match answer {
                 Ok(answer) => answer,
@@ -374,7 +374,7 @@ impl Inner {
         let challenge = challenge::read(values.filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| unauthorized("it does not say how, or asks for what is not known"))?;
         let login = self.settings.keyring.login(&repository.full).await?;
-        let now = self.settings.clock.elapsed();
+        let now = self.settings.clock.stamp();
         match challenge {
             Challenge::Basic => {
                 let Some(login) = login else {
@@ -384,7 +384,7 @@ impl Inner {
                     return Err(unauthorized("the credentials are not accepted"));
                 }
                 let value = format!("Basic {}", basic(&login).reveal());
-                self.tokens.put(key, Secret::new(value), now + Duration::from_hours(24));
+                self.tokens.put(key, Secret::new(value), now, Duration::from_hours(24));
             }
             Challenge::Bearer { realm, service, scope } => {
                 let uri: Option<Uri> = realm.parse().ok();
@@ -404,7 +404,7 @@ impl Inner {
                     .token(repository, &realm, service.as_deref(), &scope, login.as_ref())
                     .await?;
                 let value = Secret::new(format!("Bearer {}", token.reveal()));
-                self.tokens.put(key, value, now + good);
+                self.tokens.put(key, value, now, good);
             }
         }
         Ok(())

@@ -1,10 +1,13 @@
 //! Other workloads, Services and nodes.
 
 use crate::helpers::{deployment, listed};
-use mainstay_client::{DeleteOptions, Patch};
+use jiff::SignedDuration;
+use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_clock::{Clock, RECHECK};
 use mainstay_object::{Object, known};
 use mainstay_testkit::{Settings, TestCluster};
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_job_completes_and_one_that_crashes_fails() {
@@ -278,4 +281,50 @@ spec:
     assert!(jobs.iter().all(|job| job.name() == format!("tick-{minute}")
         || job.name() == format!("tick-{}", minute - 1)));
     assert_eq!(jobs[0].controller_owner().unwrap().uid, cron.uid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedules_and_lifetimes_follow_the_wall_clock_over_a_suspend() {
+    let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+    let cluster = TestCluster::with(Settings { clock, ..Settings::default() }).await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: 0 4 * * *
+  jobTemplate:
+    spec:
+      template:
+        metadata: {annotations: {mainstay.dev/simulate: run}}
+        spec: {restartPolicy: Never, containers: [{name: main, image: a}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: brief}
+spec:
+  ttlSecondsAfterFinished: 3000
+  template:
+    spec: {restartPolicy: Never, containers: [{name: main, image: a}]}
+",
+        )
+        .await;
+    let namespace = Some("default");
+    cluster.wait_for_condition(&known::JOB, namespace, "brief", "Complete").await;
+    hands.suspend(Duration::from_hours(1));
+    tokio::time::sleep(RECHECK).await;
+    cluster
+        .wait_for(&known::CRON_JOB, namespace, "nightly", |cron| {
+            cron.str(&["status", "lastScheduleTime"]) == Some("2026-01-02T04:00:00Z")
+        })
+        .await;
+    cluster.wait_gone(&known::JOB, namespace, "brief").await;
+    // Set back behind the schedule: what was started is not started again when its time comes again.
+    hands.step(SignedDuration::from_mins(-10));
+    tokio::time::sleep(Duration::from_mins(20)).await;
+    let jobs =
+        cluster.cluster().list(&known::JOB, namespace, &ListParams::default()).await.unwrap();
+    assert_eq!(jobs.items.len(), 1, "{jobs:?}");
 }

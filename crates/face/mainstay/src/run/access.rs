@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 use mainstay_apiserver::Identity;
 use mainstay_apiserver::authz::Attributes;
 use mainstay_client::{Cluster, Result};
-use mainstay_clock::Clock;
+use mainstay_clock::{Clock, Stamp};
 use mainstay_object::{Object, Resource, Status};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -28,8 +28,8 @@ const REMEMBERED: usize = 4096;
 pub(super) struct Access {
     cluster: Cluster,
     clock: Clock,
-    /// Answers by what was asked, and until when they hold.
-    known: Mutex<HashMap<String, (Value, Duration)>>,
+    /// Answers by what was asked, and when. By both clocks, as a token's end is a time of the wall clock.
+    known: Mutex<HashMap<String, (Value, Stamp)>>,
 }
 
 impl Access {
@@ -86,12 +86,13 @@ impl Access {
     /// The status of a review.
     async fn ask(&self, review: &Resource, spec: Value) -> Result<Value> {
         let question = format!("{} {spec}", review.kind);
-        let now = self.clock.elapsed();
-        if let Some((answer, until)) = self.known.lock().get(&question)
-            && now < *until
+        let fresh = |asked: &Stamp| self.clock.is_within(*asked, BELIEVED);
+        if let Some((answer, asked)) = self.known.lock().get(&question)
+            && fresh(asked)
         {
             return Ok(answer.clone());
         }
+        let asked = self.clock.stamp();
         let mut object = Object::default();
         object.set(&["apiVersion"], review.api_version().into());
         object.set(&["kind"], (*review.kind).into());
@@ -100,10 +101,10 @@ impl Access {
         let answer = answer.get(&["status"]).cloned().unwrap_or_default();
         let mut known = self.known.lock();
         if known.len() >= REMEMBERED {
-            known.retain(|_, (_, until)| now < *until);
+            known.retain(|_, (_, asked)| fresh(asked));
         }
         if known.len() < REMEMBERED {
-            known.insert(question, (answer.clone(), now + BELIEVED));
+            known.insert(question, (answer.clone(), asked));
         }
         Ok(answer)
     }

@@ -38,6 +38,29 @@ struct Named {
     until: i64,
 }
 
+/// Of a certificate whose time is not now.
+const UNTIMELY: &str = "certificate has expired or is not yet valid";
+
+/// Why a chain proves nothing.
+enum Bad {
+    /// It is not its time.
+    Untimely,
+    /// For a reason that stays.
+    Always(String),
+}
+
+impl Bad {
+    fn of(error: &rustls::Error) -> Self {
+        use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+        match error {
+            rustls::Error::InvalidCertificate(
+                Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
+            ) => Self::Untimely,
+            other => Self::Always(other.to_string()),
+        }
+    }
+}
+
 impl Shown {
     /// What a connection shows; none if nothing.
     pub fn new(chain: Option<&[CertificateDer<'_>]>) -> Option<Self> {
@@ -81,27 +104,30 @@ impl ClientAuthority {
     /// Whom a certificate names; none if it names nobody. The reason if it proves nothing.
     pub(super) fn judge(&self, shown: &Shown, clock: Clock) -> Result<Option<Identity>, String> {
         let now = clock.now().as_second();
-        let Some(named) = shown.verdict.get_or_init(|| self.verdict(&shown.chain, now)).as_ref()?
-        else {
-            return Ok(None);
+        let mut fresh = None;
+        let verdict = match shown.verdict.get() {
+            Some(verdict) => verdict,
+            None => match self.verdict(&shown.chain, now) {
+                // The next request may come at another time, even on the same connection.
+                Err(Bad::Untimely) => fresh.insert(Err(UNTIMELY.to_owned())),
+                Err(Bad::Always(why)) => shown.verdict.get_or_init(|| Err(why)),
+                Ok(named) => shown.verdict.get_or_init(|| Ok(named)),
+            },
         };
+        let Some(named) = verdict.as_ref()? else { return Ok(None) };
         if now < named.since || now > named.until {
-            return Err("certificate has expired or is not yet valid".to_owned());
+            return Err(UNTIMELY.to_owned());
         }
         Ok(Some(named.identity.clone()))
     }
 
-    fn verdict(
-        &self,
-        chain: &[CertificateDer<'static>],
-        now: i64,
-    ) -> Result<Option<Named>, String> {
+    fn verdict(&self, chain: &[CertificateDer<'static>], now: i64) -> Result<Option<Named>, Bad> {
         let [first, others @ ..] = chain else { return Ok(None) };
         let seconds = Duration::from_secs(u64::try_from(now).unwrap_or_default());
         self.verifier
             .verify_client_cert(first, others, UnixTime::since_unix_epoch(seconds))
-            .map_err(|error| error.to_string())?;
-        named(first)
+            .map_err(|error| Bad::of(&error))?;
+        named(first).map_err(Bad::Always)
     }
 }
 

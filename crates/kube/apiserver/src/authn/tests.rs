@@ -456,3 +456,40 @@ async fn token_reviews_tell_who_it_is() {
         "token is required for TokenReview in authentication"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_judged_by_the_wall_clock_after_steps_and_suspends() {
+    use jiff::SignedDuration;
+    let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+    let authn = authenticator(clock);
+    let world = World::new();
+    let hour = Grant { seconds: 3600, ..grant() };
+    let token = authn.issue(&hour).token;
+    let refused = |token: &str| authn.verify(token, &[], &world).err();
+    let reviewed = |token: &str| {
+        let review = Object::from_value(json!({"spec": {"token": token}})).unwrap();
+        let (review, _) = authn.answer_token_review(review, &world).unwrap();
+        review.bool(&["status", "authenticated"]) == Some(true)
+    };
+    let expired = Some(because("service account token has expired"));
+    assert_eq!(refused(&token), None);
+    // The machine sleeps: no timer moves, and an hour is over all the same.
+    hands.suspend(std::time::Duration::from_secs(3661));
+    assert_eq!((refused(&token), reviewed(&token)), (expired.clone(), false));
+    // The clock was wrong, and is set back: by the time that is now right, it is good.
+    hands.step(SignedDuration::from_secs(-3661));
+    assert_eq!((refused(&token), reviewed(&token)), (None, true));
+    // A token from the future of a clock that was set back.
+    hands.step(SignedDuration::from_secs(-61));
+    let early = Some(because("service account token is not valid yet"));
+    assert_eq!((refused(&token), reviewed(&token)), (early, false));
+    // What is issued now counts from now.
+    let second = authn.issue(&hour).token;
+    assert_eq!(refused(&second), None);
+    hands.step(SignedDuration::from_hours(2));
+    assert_eq!(refused(&second), expired);
+    // Time that passes counts as before.
+    let third = authn.issue(&hour).token;
+    tokio::time::advance(std::time::Duration::from_secs(3661)).await;
+    assert_eq!(refused(&third), expired);
+}

@@ -139,6 +139,34 @@ async fn nothing_is_written_after_a_term_even_if_nobody_has_told_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_term_is_over_after_a_suspend_and_outlives_steps_of_the_wall_clock() {
+    let server = Arc::new(Server::default());
+    let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+    let stop = CancellationToken::new();
+    let work = |term: Term| {
+        let (server, stop) = (&server, &stop);
+        async move {
+            let cluster = term.over(&server.cluster());
+            let object = Object::new(&known::NAMESPACE.gvk(), "a");
+            for hours in [5, -10] {
+                hands.step(jiff::SignedDuration::from_hours(hours));
+                assert!(!term.is_over(), "others count by their own clocks");
+            }
+            cluster.create(&known::NAMESPACE, &object).await.unwrap();
+            // No timer has moved when the machine wakes up, and another candidate has long taken over.
+            hands.suspend(TERMS.renew);
+            assert!(term.is_over());
+            let refused = cluster.create(&known::NAMESPACE, &object).await;
+            assert!(matches!(refused, Err(Error::Over)), "{refused:?}");
+            stop.cancel();
+            Ok::<_, Infallible>(())
+        }
+    };
+    let Ok(()) = election(&server, clock).lead(&stop, |_| (), work).await;
+    assert_eq!(*server.written.lock(), ["POST /api/v1/namespaces"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_holder_counts_from_before_it_asked() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();

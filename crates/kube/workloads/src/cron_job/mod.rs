@@ -11,17 +11,14 @@ use crate::common::{Context, controller_reference_value};
 use crate::views::Views;
 use crate::workload::{Workload, WorkloadController};
 use decide::{Named, decide, job_name, reference, set_active};
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use mainstay_client::{Action, DeleteOptions, Error, Propagation};
 use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 /// So long after its time a Job is started, as the original does.
-const DELAY: Duration = Duration::from_millis(100);
-/// Clocks are looked at again after this while at the latest.
-const LONGEST: Duration = Duration::from_hours(24);
+const DELAY: SignedDuration = SignedDuration::from_millis(100);
 
 /// Starts the controller of `CronJobs`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
@@ -57,8 +54,8 @@ impl Workload for CronJobs {
         }
         self.context.write_status(&known::CRON_JOB, &cron, Value::Object(status)).await?;
         let Some(next) = decision.next else { return Ok(Action::Done) };
-        let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
-        Ok(Action::After((wait + DELAY).min(LONGEST)))
+        let due = next.checked_add(DELAY).unwrap_or(next);
+        Ok(Action::At(self.context.clock, due))
     }
 }
 

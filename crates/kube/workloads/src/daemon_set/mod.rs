@@ -97,7 +97,7 @@ impl Workload for DaemonSets {
             })
             .await?;
         self.context.write_status(&known::DAEMON_SET, &set, decision.status).await?;
-        outcome.map(|()| again(decision.again))
+        outcome.map(|()| again(self.context.clock, decision.again))
     }
 }
 

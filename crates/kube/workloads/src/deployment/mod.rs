@@ -126,7 +126,7 @@ impl Workload for Deployments {
             now,
         });
         self.context.write_status(&known::DEPLOYMENT, &deployment, status).await?;
-        failure.map_or(Ok(again(wait)), Err)
+        failure.map_or(Ok(again(self.context.clock, wait)), Err)
     }
 }
 

@@ -121,7 +121,7 @@ impl Workload for Jobs {
         for (key, pod) in &decision.release {
             release(&self.context, &self.views.pods, key, pod).await?;
         }
-        outcome.map(|()| again(decision.again))
+        outcome.map(|()| again(self.context.clock, decision.again))
     }
 }
 

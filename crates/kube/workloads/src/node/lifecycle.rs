@@ -251,6 +251,8 @@ impl Reconciler for Leases {
         let ago = ago.and_then(|ago| Duration::try_from(ago).ok());
         if let Some(left) = ago.and_then(|ago| RENEWAL.checked_sub(ago)).filter(|it| !it.is_zero())
         {
+            // By the monotonic clock: whoever watches the lease counts from when it saw the last renewal,
+            // whatever time is written in it, and a wall clock that is set back must not delay the next.
             return Ok(Action::After(left));
         }
         let patch = Patch::Merge(json!({"spec": {"renewTime": now}}));
@@ -281,7 +283,7 @@ impl Reconciler for Evictions {
         let now = self.context.clock.now();
         let Some(left) = stay(&pod, &node, now) else { return Ok(Action::Done) };
         if left > 0 {
-            return Ok(again(u64::try_from(left).ok()));
+            return Ok(again(self.context.clock, u64::try_from(left).ok()));
         }
         let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
             return Ok(Action::Done);
@@ -314,7 +316,7 @@ impl Evictions {
         let age = pod.created.map(|created| self.context.clock.now().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(QUARANTINE);
         if let Some(left) = QUARANTINE.checked_sub(age).filter(|left| !left.is_zero()) {
-            return Ok(Action::After(left));
+            return Ok(Action::in_wall_time(self.context.clock, left));
         }
         if cluster.find(&known::NODE, None, node).await?.is_some() {
             return Ok(Action::Done);

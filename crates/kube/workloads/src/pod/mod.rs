@@ -193,7 +193,8 @@ impl Reconcile {
             }
             seen.set(&["status"], status);
         }
-        Ok(simulate::due(&seen, &now).map_or(Action::Done, Action::After))
+        let due = simulate::due(&seen, &now);
+        Ok(due.map_or(Action::Done, |wait| Action::in_wall_time(self.kubelet.clock, wait)))
     }
 }
 

@@ -69,7 +69,7 @@ impl Workload for Replicas {
         let counts_leaving = self.resource == known::REPLICA_SET;
         let status = decide::status(&set, &decision.counts, counts_leaving, text.as_deref(), &now);
         self.context.write_status(&self.resource, &set, status).await?;
-        failure.map_or(Ok(again(decision.again)), Err)
+        failure.map_or(Ok(again(self.context.clock, decision.again)), Err)
     }
 }
 

@@ -88,7 +88,7 @@ impl Workload for StatefulSets {
         match outcome {
             // The name is still held by a pod that goes; its event brings the set back.
             Err(error) if error.is_already_exists() => Ok(Action::Done),
-            outcome => outcome.map(|()| again(decision.again)),
+            outcome => outcome.map(|()| again(self.context.clock, decision.again)),
         }
     }
 }

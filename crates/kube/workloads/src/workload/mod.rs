@@ -17,6 +17,7 @@ use crate::Started;
 use crate::common::{Context, overtaken};
 use crate::views::{Owned, Selecting};
 use mainstay_client::{Action, Cache, Cluster, Controller, Error, Queue, Reconciler};
+use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object, Resource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,8 @@ pub(crate) trait Workload: Send + Sync + 'static {
 }
 
 /// When to look again at an object for which time alone may change something.
-pub(crate) fn again(seconds: Option<u64>) -> Action {
-    seconds.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait)))
+pub(crate) fn again(clock: Clock, seconds: Option<u64>) -> Action {
+    seconds.map_or(Action::Done, |wait| Action::in_wall_time(clock, Duration::from_secs(wait)))
 }
 
 /// The controller of a kind of workload, being put together. `V` is what its cache keeps.

@@ -184,9 +184,8 @@ impl Controller {
                 }
                 reach::ensure_usable(context, csv).await?;
                 self.serve(place, Extent::Settle).await?;
-                let now = context.clock.now();
-                let next = check::next_look(csv, &place.seen.serving, now);
-                return Ok(next.map_or(Action::Done, Action::After));
+                let next = check::next_look(csv, &place.seen.serving);
+                return Ok(next.map_or(Action::Done, |due| Action::At(context.clock, due)));
             }
             Decision::Delete => {
                 context

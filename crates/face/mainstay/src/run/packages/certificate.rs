@@ -101,8 +101,12 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// How long a certificate that was made at a time is still shown.
+/// How long a certificate that was made at a time is still shown. One that a clock made which has been set
+/// back since is not valid yet, and another one takes its place at once.
 pub(super) fn left(made: jiff::Timestamp, now: jiff::Timestamp) -> Duration {
+    if now < made {
+        return Duration::ZERO;
+    }
     let shown = SignedDuration::try_from(SHOWN).unwrap_or(SignedDuration::MAX);
     Duration::try_from(shown - now.duration_since(made)).unwrap_or_default()
 }
@@ -135,6 +139,7 @@ mod tests {
     fn a_certificate_is_shown_for_a_year() {
         let made: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         assert_eq!(left(made, made), SHOWN);
+        assert_eq!(left(made, "2026-01-02T03:04:04Z".parse().unwrap()), Duration::ZERO);
         assert_eq!(left(made, "2027-02-02T03:04:05Z".parse().unwrap()), Duration::ZERO);
     }
 }

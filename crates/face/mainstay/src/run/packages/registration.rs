@@ -80,7 +80,8 @@ impl Registration {
             tokio::select! {
                 () = term.cancelled() => break,
                 () = bell.notified() => {}
-                () = tokio::time::sleep(wait.min(Duration::from_hours(24))) => {}
+                // The wall clock may be set, or the machine suspended, meanwhile.
+                () = tokio::time::sleep(mainstay_clock::wall_wait(wait)) => {}
             }
         }
         match tokio::time::timeout(PATIENCE, self.withdraw()).await {

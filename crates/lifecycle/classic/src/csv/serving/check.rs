@@ -16,8 +16,6 @@ use std::time::Duration;
 /// How long an API that was available may be away before its version counts as failed: pods that are
 /// replaced take so long to be found again.
 const AWAY: Duration = Duration::from_secs(30);
-/// How long the next look at a certificate is away at most.
-const LOOK: Duration = Duration::from_hours(24);
 
 /// What is wrong with the objects around an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,19 +119,13 @@ pub(crate) fn is_untold(csv: &ClusterServiceVersion, certificate: &Certified) ->
     told.is_some() && certificate.made() > told
 }
 
-/// How long a version that runs may be left alone before a certificate is due.
-pub(crate) fn next_look(
-    csv: &ClusterServiceVersion,
-    seen: &Seen,
-    now: Timestamp,
-) -> Option<Duration> {
+/// When a certificate of a version that runs is due.
+pub(crate) fn next_look(csv: &ClusterServiceVersion, seen: &Seen) -> Option<Timestamp> {
     let servers = asked::servers(csv);
     let of = |it: &asked::Server| seen.certificates.get(&it.deployment)?.life;
     let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
     let said = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
-    let first = lives.chain(said).min()?;
-    let left = Duration::try_from(first.duration_since(now)).unwrap_or_default();
-    Some(left.min(LOOK))
+    lives.chain(said).min()
 }
 
 /// Whether all APIs of a version are available.
