@@ -6,6 +6,7 @@
 //! the same, so it is written once, below both.
 
 pub mod address;
+pub mod destination;
 pub mod duration;
 pub mod names;
 pub mod reference;

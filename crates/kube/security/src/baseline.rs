@@ -3,6 +3,7 @@
 use crate::pod::{
     Breakers, Pod, Values, containers, each, field, is_true, name, plural, quoted, setting, text,
 };
+use crate::lent::{self, HOST_PORTS};
 use crate::{Check, Violation};
 use mainstay_quote::quote;
 use serde_json::Value;
@@ -156,14 +157,21 @@ fn host_ports(pod: &Pod<'_>, _: u64) -> Option<Violation> {
         }
         ports.extend(taken);
     }
-    if breakers.is_empty() {
-        return None;
-    }
-    let uses = plural("uses", "use", breakers.len());
-    let word = plural("hostPort", "hostPorts", ports.len());
-    let ports: Vec<String> = ports.into_iter().collect();
-    let detail = format!("{} {uses} {word} {}", containers(&breakers), ports.join(", "));
-    Violation::new("hostPort", detail)
+    let used = |who: String, many: usize, ports: BTreeSet<String>| {
+        let uses = plural("uses", "use", many);
+        let word = plural("hostPort", "hostPorts", ports.len());
+        let ports: Vec<String> = ports.into_iter().collect();
+        format!("{who} {uses} {word} {}", ports.join(", "))
+    };
+    let of_containers =
+        (!breakers.is_empty()).then(|| used(containers(&breakers), breakers.len(), ports));
+    // What the original does not know: ports of the machine that a simulated pod is lent.
+    let lent = pod.annotation(HOST_PORTS).into_iter().flat_map(lent::host_ports);
+    let lent: BTreeSet<String> = lent.map(|(_, host)| host.to_string()).collect();
+    let of_pod =
+        (!lent.is_empty()).then(|| used(format!("annotation {}", quote(HOST_PORTS)), 1, lent));
+    let details: Vec<String> = of_containers.into_iter().chain(of_pod).collect();
+    if details.is_empty() { None } else { Violation::new("hostPort", details.join("; ")) }
 }
 
 fn hosts_of_probes(pod: &Pod<'_>, _: u64) -> Option<Violation> {

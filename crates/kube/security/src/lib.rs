@@ -4,13 +4,17 @@
 //!
 //! * [`Policy::of_labels`]: what a namespace's labels enforce, warn of and write down.
 //! * [`violations`]: what of a pod a standard does not allow, in the original's words.
+//! * [`host_ports`]: which ports of this machine the annotation of a simulated pod lends it. They are host ports
+//!   for every standard: here, and nowhere else, the annotation is read.
 //!
 //! The rules and texts are those of `k8s.io/pod-security-admission` of Kubernetes 1.35.
 
 mod baseline;
+mod lent;
 mod pod;
 mod restricted;
 
+pub use lent::{HOST_PORTS, host_port, host_ports};
 use mainstay_object::{FieldError, FieldPath, Object};
 use pod::Pod;
 use serde_json::{Map, Value};

@@ -5,7 +5,7 @@
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
 use mainstay_object::{Object, Status};
-use mainstay_security::{Level, PREFIX, Policy, Standard, joined, reasons, violations};
+use mainstay_security::{HOST_PORTS, Level, PREFIX, Policy, Standard, joined, reasons, violations};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 
@@ -34,7 +34,11 @@ impl Plugin for PodSecurity {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
         let storage = &*attributes.row.storage;
         let concerned = match (storage, attributes.subresource) {
-            ("pods", part) => matches!(part, "" | "ephemeralcontainers" | "resize"),
+            // `status` and `binding` change annotations, too.
+            ("pods", part) => {
+                matches!(part, "" | "ephemeralcontainers" | "resize" | "status" | "binding")
+            }
+            ("bindings", "") => true,
             (storage, "") => storage == "namespaces" || template(storage).is_some(),
             _ => false,
         };
@@ -43,12 +47,36 @@ impl Plugin for PodSecurity {
 
     fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
         let Some(object) = &attributes.object else { return ADMITTED };
+        let lends = |object: &Object| {
+            let lent = object.annotation(HOST_PORTS);
+            lent.is_some() && lent != attributes.old.and_then(|old| old.annotation(HOST_PORTS))
+        };
+        if attributes.subresource == "status" && !lends(object) {
+            return ADMITTED;
+        }
+        let is_binding =
+            attributes.subresource == "binding" || &*attributes.row.storage == "bindings";
         Verdict::Now(if &*attributes.row.storage == "namespaces" {
             judge_namespace(attributes, object)
+        } else if is_binding {
+            judge_binding(attributes, object)
         } else {
-            judge_pod(attributes, object)
+            judge_pod(attributes, object, attributes.old)
         })
     }
+}
+
+/// A binding gives its annotations to its pod.
+fn judge_binding(attributes: &Attributes<'_>, binding: &Object) -> Result<(), Status> {
+    let Some(lent) = binding.annotation(HOST_PORTS) else { return Ok(()) };
+    let store = &attributes.server.store;
+    let Some(pod) = store.find("pods", attributes.namespace, attributes.name) else {
+        return Ok(());
+    };
+    let old = pod.object();
+    let mut pod = old.clone();
+    pod.set_annotation(HOST_PORTS, lent);
+    judge_pod(attributes, &pod, Some(&old))
 }
 
 fn judge_namespace(attributes: &Attributes<'_>, namespace: &Object) -> Result<(), Status> {
@@ -135,8 +163,12 @@ fn parts<'a>(
     Some((at("metadata").and_then(Value::as_object), at("spec").filter(|spec| spec.is_object())?))
 }
 
-fn judge_pod(attributes: &Attributes<'_>, object: &Object) -> Result<(), Status> {
-    let enforced = &*attributes.row.storage == "pods";
+fn judge_pod(
+    attributes: &Attributes<'_>,
+    object: &Object,
+    old: Option<&Object>,
+) -> Result<(), Status> {
+    let enforced = matches!(&*attributes.row.storage, "pods" | "bindings");
     let Some(namespace) = attributes.server.store.find("namespaces", "", attributes.namespace)
     else {
         // Nothing is made there, which others say.
@@ -152,7 +184,7 @@ fn judge_pod(attributes: &Attributes<'_>, object: &Object) -> Result<(), Status>
         }
         return Ok(());
     }
-    if let Some(old) = attributes.old
+    if let Some(old) = old
         && enforced
         && !is_significant(object, old)
     {
@@ -191,8 +223,12 @@ fn judge_pod(attributes: &Attributes<'_>, object: &Object) -> Result<(), Status>
 }
 
 /// Whether an update of a pod may change what it asks of its node: only its images can change, and
-/// containers be added.
+/// containers be added. Here an annotation may ask for ports of the machine, which the original does not know.
 fn is_significant(new: &Object, old: &Object) -> bool {
+    let lent = new.annotation(HOST_PORTS);
+    if lent.is_some() && lent != old.annotation(HOST_PORTS) {
+        return true;
+    }
     fn image(container: &Value) -> &str {
         container.get("image").and_then(Value::as_str).unwrap_or_default()
     }

@@ -4,6 +4,7 @@
 use super::Remote;
 use crate::Identity;
 use crate::http::Body;
+use crate::reach::dial::{Origin, dial, failure};
 use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
@@ -24,7 +25,6 @@ use serde_json::json;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// How long connecting may take.
@@ -207,12 +207,9 @@ pub(super) async fn send(
     request.headers_mut().insert(HOST, text);
     let config = settings(server, remote)?;
     let connected = async {
-        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| {
-            let why = match error.kind() {
-                std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-                _ => error.to_string(),
-            };
-            format!("dial tcp {authority}: connect: {why}")
+        let stream = dial(&host, port, Origin::User).await.map_err(|error| {
+            let why = failure(&error).unwrap_or_else(|| format!("connect: {error}"));
+            format!("dial tcp {authority}: {why}")
         })?;
         // Requests leave as they are.
         let _ = stream.set_nodelay(true);

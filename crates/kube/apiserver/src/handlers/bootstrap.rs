@@ -15,6 +15,7 @@ use crate::registry::KindRow;
 use crate::server::{ApiServer, StartError};
 use crate::strategy::Context;
 use crate::strategy::ledger::Claim;
+use mainstay_formats::destination;
 use mainstay_object::{Object, Status, known};
 use mainstay_store::{Change, CommitError, EventKind, Expect, Key};
 use serde_json::{Value, json};
@@ -128,8 +129,9 @@ async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(),
         },
     });
     settle_value(server, "", "services", own, &[&["spec", "ports"]]).await?;
-    let ip = address.ip();
-    if ip.is_loopback() || ip.is_unspecified() {
+    // Endpoints that are refused would be tried for ever.
+    let ip = destination::canonical(address.ip());
+    if destination::special(ip).is_some() {
         return Ok(());
     }
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);

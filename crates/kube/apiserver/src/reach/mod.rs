@@ -7,10 +7,14 @@
 //!                                      └─► a simulated pod, which answers for itself
 //! ```
 //!
+//! Addresses are judged right before they are dialled ([`dial`]): what a user of a namespace wrote leads
+//! to no loopback and no link-local address, and neither does a redirect.
+//!
 //! One call has one time limit for everything: resolving, connecting, sending, reading. Answers are
 //! read up to a limit of their caller's. Redirects are followed a few times, over HTTPS only, to who
 //! is signed for by the same authorities. HTTP/1.1 is spoken.
 
+pub(crate) mod dial;
 mod native;
 mod pool;
 mod redirect;
@@ -23,6 +27,7 @@ pub(crate) use tls::{Bundle, bundle_text};
 
 use crate::server::ApiServer;
 use bytes::Bytes;
+use dial::Origin;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use mainstay_clock::Clock;
@@ -67,7 +72,7 @@ pub(crate) struct ClientConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// Host with port, and path.
-    Url { host: String, port: u16, path: String },
+    Url { host: String, port: u16, path: String, origin: Origin },
     /// Behind a Service.
     Service { namespace: String, name: String, port: u16, path: String },
 }
@@ -99,6 +104,7 @@ impl ClientConfig {
             host: uri.host().unwrap_or_default().to_owned(),
             port: uri.port_u16().unwrap_or(443),
             path: joined(uri.path()),
+            origin: Origin::Administrator,
         };
         // What the URL leaves out is left out of what is said of it, too.
         Ok(Self { place, ca })
@@ -285,8 +291,9 @@ impl Reach {
         let limit = call.limit;
         let request = request_of(config, call).map_err(Failure::OnTheWay)?;
         let target = match &config.place {
-            Place::Url { host, port, .. } => {
-                Target::Host(host.trim_matches(['[', ']']).to_owned(), *port)
+            Place::Url { host, port, origin, .. } => {
+                let host = host.trim_matches(['[', ']']);
+                return self.pool.send(config, (host, *port, *origin), request, limit).await;
             }
             Place::Service { namespace, name, port, .. } => {
                 if let Some(backend) = self.natives.get(namespace, name) {
@@ -296,7 +303,9 @@ impl Reach {
             }
         };
         match target {
-            Target::Host(host, port) => self.pool.send(config, &host, port, request, limit).await,
+            Target::Host(host, port) => {
+                self.pool.send(config, (&host, port, Origin::User), request, limit).await
+            }
             Target::Pod(pod) if self.answers(&pod) => Ok(native::simulated(&request)),
             Target::Pod(pod) => Err(native::refused(&pod)),
         }

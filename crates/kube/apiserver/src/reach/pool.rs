@@ -4,6 +4,7 @@
 //! one may have been closed by the other side meanwhile: a call that notices this before anything
 //! was answered is made again on a new connection, once.
 
+use super::dial::{Origin, dial, failure};
 use super::tls::{self, Settings};
 use super::{Answered, ClientConfig, Failure};
 use bytes::{Bytes, BytesMut};
@@ -19,7 +20,6 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Connections that are kept to one backend.
@@ -38,6 +38,8 @@ type Sender = SendRequest<Full<Bytes>>;
 struct Backend {
     host: String,
     port: u16,
+    /// Whose word leads there: a connection that an administrator may have is not for others.
+    origin: Origin,
     name: String,
     ca: Arc<str>,
 }
@@ -71,14 +73,14 @@ impl Pool {
     pub(super) async fn send(
         &self,
         config: &ClientConfig,
-        host: &str,
-        port: u16,
+        (host, port, origin): (&str, u16, Origin),
         request: Request<Bytes>,
         limit: usize,
     ) -> Result<Answered, Failure> {
         let backend = Backend {
             host: host.to_owned(),
             port,
+            origin,
             name: config.server_name(),
             ca: config.ca.clone(),
         };
@@ -128,9 +130,9 @@ impl Pool {
         let settings = self.settings.of(&backend.ca)?;
         let name = ServerName::try_from(backend.name.clone()).map_err(|error| error.to_string())?;
         let address = format!("{}:{}", backend.host, backend.port);
-        let stream = TcpStream::connect((backend.host.as_str(), backend.port))
+        let stream = dial(&backend.host, backend.port, backend.origin)
             .await
-            .map_err(|error| dial(&address, &backend.host, &error))?;
+            .map_err(|error| not_connected(&address, &backend.host, &error))?;
         // Requests leave as they are.
         let _ = stream.set_nodelay(true);
         let connector = TlsConnector::from(settings);
@@ -209,18 +211,11 @@ fn copied(request: &Request<Bytes>) -> Request<Full<Bytes>> {
 }
 
 /// A failed connection in Go's words.
-fn dial(address: &str, host: &str, error: &io::Error) -> String {
-    let why = match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-        io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
-        io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
-        io::ErrorKind::TimedOut => "connect: connection timed out".to_owned(),
-        _ if error.raw_os_error().is_none() => {
-            return format!("dial tcp: lookup {host}: no such host");
-        }
-        _ => format!("connect: {error}"),
-    };
-    format!("dial tcp {address}: {why}")
+fn not_connected(address: &str, host: &str, error: &io::Error) -> String {
+    match failure(error) {
+        Some(why) => format!("dial tcp {address}: {why}"),
+        None => format!("dial tcp: lookup {host}: no such host"),
+    }
 }
 
 fn handshake(error: &io::Error, name: &str) -> String {

@@ -1,5 +1,6 @@
 //! Where a redirect leads.
 
+use super::dial::Origin;
 use super::{ClientConfig, Place, joined};
 
 /// The place that a `Location` means for whoever was called at another one, and its query with `?`
@@ -30,6 +31,8 @@ pub(super) fn target(
             host: authority.host().to_owned(),
             port: authority.port_u16().unwrap_or(443),
             path: joined(path),
+            // Whoever answers says so, not who wrote the URL.
+            origin: Origin::User,
         };
         return Ok((ClientConfig { place, ca: from.ca.clone() }, query));
     }

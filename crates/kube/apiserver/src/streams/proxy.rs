@@ -15,6 +15,7 @@ use crate::aggregation;
 use crate::handlers::Request;
 use crate::http::Body;
 use crate::http::answer::Answer;
+use crate::reach::dial::judge;
 use bytes::Bytes;
 use futures::stream;
 use http::header::{
@@ -26,6 +27,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use mainstay_formats::destination::parse_old;
 use mainstay_object::{Object, Reason, Status};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -132,13 +134,9 @@ fn parsed<'a>(name: &'a str, what: &str) -> Result<(bool, &'a str, &'a str), Sta
     Ok((scheme == "https", name_only, port))
 }
 
+/// An address of a pod or an endpoint; none if nobody is proxied there.
 fn address(ip: &str) -> Option<IpAddr> {
-    let ip: IpAddr = ip.parse().ok()?;
-    let local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    };
-    (!local && !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast()).then_some(ip)
+    parse_old(ip).filter(|ip| judge(*ip).is_ok())
 }
 
 fn of_pod(request: &Request<'_>) -> Result<To, Status> {
@@ -207,6 +205,9 @@ fn of_service(request: &Request<'_>) -> Result<To, Status> {
         let Some(number) = number.and_then(|number| u16::try_from(number).ok()) else { continue };
         for one in list(subset, "addresses") {
             if let Some((ip, way)) = endpoint(request, &one, number) {
+                if matches!(way, Way::Host(..)) {
+                    judge(ip).map_err(|error| Status::bad_request(error.to_string()))?;
+                }
                 return Ok(To { tls, authority: authority(ip, number), way });
             }
         }
@@ -218,7 +219,7 @@ fn of_service(request: &Request<'_>) -> Result<To, Status> {
 fn endpoint(request: &Request<'_>, one: &Value, port: u16) -> Option<(IpAddr, Way)> {
     let ip = one["ip"].as_str()?;
     let Some(reference) = one.get("targetRef").filter(|reference| reference.is_object()) else {
-        let ip: IpAddr = ip.parse().ok()?;
+        let ip = parse_old(ip)?;
         return Some((ip, Way::Host(ip, port)));
     };
     let namespace = request.path.namespace.as_str();
@@ -241,6 +242,7 @@ impl To {
         let connecting = async {
             match &self.way {
                 Way::Pod(native, port) => native.connect(*port).await,
+                // It was judged where it was found.
                 Way::Host(ip, port) => match TcpStream::connect((*ip, *port)).await {
                     Ok(stream) => Ok(Box::new(stream) as Box<dyn Connection>),
                     Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
@@ -415,6 +417,10 @@ mod tests {
             ("10.0.0.1", true),
             ("fd00::1", true),
             ("127.0.0.1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:169.254.169.254", false),
+            ("0127.0.0.1", false),
+            ("64:ff9b::7f00:1", false),
             ("169.254.169.254", false),
             ("0.0.0.0", false),
             ("", false),

@@ -5,6 +5,7 @@ use super::{Connection, Log, LogLine, NativePod};
 use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use mainstay_object::Object;
+use mainstay_security::{HOST_PORTS, host_port};
 use mainstay_store::Store;
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -14,8 +15,8 @@ use tokio::net::TcpStream;
 
 /// The annotation with what the containers of a pod have written: its lines.
 pub(crate) const LOG: &str = "mainstay.dev/log";
-/// The annotation that puts ports of this machine behind ports of a pod: `80:8080, 443:8443, 9090`.
-pub(crate) const PORTS: &str = "mainstay.dev/host-ports";
+/// The annotation that puts ports of this machine behind ports of a pod.
+pub(crate) const PORTS: &str = HOST_PORTS;
 
 /// How often somebody who follows a log looks whether it can go on.
 const LOOK: Duration = Duration::from_secs(1);
@@ -38,16 +39,6 @@ impl Simulated {
         pod.annotation(PORTS)?;
         Some(Arc::new(Self { pod: pod.clone(), store: store.clone() }))
     }
-}
-
-/// The port of this machine behind a port of a pod. Pairs that cannot be read are none.
-fn host_port(ports: &str, wanted: u16) -> Option<u16> {
-    ports.split(',').find_map(|pair| {
-        let (pod, host) = pair.split_once(':').unwrap_or((pair, pair));
-        let pod: u16 = pod.trim().parse().ok()?;
-        let host: u16 = host.trim().parse().ok()?;
-        (pod == wanted).then_some(host)
-    })
 }
 
 /// Whether a container of a pod still runs.
@@ -103,26 +94,5 @@ impl NativePod for Simulated {
             let _ = stream.set_nodelay(true);
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_of_this_machine_stand_behind_those_of_a_pod() {
-        for (ports, wanted, expected) in [
-            ("80:8080", 80, Some(8080)),
-            ("80:8080", 8080, None),
-            (" 80 : 8080 , 9090", 9090, Some(9090)),
-            ("80", 80, Some(80)),
-            ("", 80, None),
-            ("x,80:y,80:1", 80, Some(1)),
-            ("80:70000", 80, None),
-            ("80:8080:1", 80, None),
-        ] {
-            assert_eq!(host_port(ports, wanted), expected, "{ports:?}");
-        }
     }
 }

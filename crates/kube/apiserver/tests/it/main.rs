@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod addresses;
 mod admission;
 mod aggregated;
 mod aggregation;

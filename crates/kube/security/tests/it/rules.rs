@@ -169,3 +169,28 @@ fn annotations_were_profiles_once() {
     insta::assert_snapshot!(at(18), @r#"forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/c="unconfined""), seccompProfile (forbidden annotations container.seccomp.security.alpha.kubernetes.io/c="un\"confined", seccomp.security.alpha.kubernetes.io/pod="unconfined")"#);
     insta::assert_snapshot!(at(19), @r#"forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/c="unconfined"")"#);
 }
+
+#[test]
+fn ports_that_a_simulated_pod_is_lent_are_host_ports() {
+    let lent = |annotation: &str, spec: &Value| {
+        let metadata = json!({"annotations": {"mainstay.dev/host-ports": annotation}});
+        let of = |level| {
+            let standard = Standard { level, version: Version::Minor(0) };
+            joined(&violations(standard, metadata.as_object(), spec))
+        };
+        assert_eq!(of(Level::Privileged), "");
+        assert!(of(Level::Restricted).contains(&of(Level::Baseline)));
+        of(Level::Baseline)
+    };
+    let spec = json!({"containers": [{"name": "c"}]});
+    let named = r#"annotation "mainstay.dev/host-ports""#;
+    assert_eq!(lent("80:8080", &spec), format!("hostPort ({named} uses hostPort 8080)"));
+    let both = json!({"containers": [{"name": "c", "ports": [{"hostPort": 443}]}]});
+    assert_eq!(
+        lent("80:9090, 8080", &both),
+        format!(r#"hostPort (container "c" uses hostPort 443; {named} uses hostPorts 8080, 9090)"#)
+    );
+    for nothing in ["", "x", "80:70000"] {
+        assert_eq!(lent(nothing, &spec), "", "{nothing:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Texts that have a form: names of ports, keys of maps, addresses, paths. Each function returns
 //! the problems in the words of the original, empty when the text is good.
 
+use mainstay_formats::destination::{self, Special};
 use mainstay_object::names;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -157,22 +158,7 @@ pub(in super::super) fn volume_file(path: &str) -> Vec<String> {
 
 /// An address as the original reads it in old fields: numbers may begin with zeros.
 pub(in super::super) fn parse_address(text: &str) -> Option<IpAddr> {
-    text.parse().ok().or_else(|| {
-        let mut octets = [0u8; 4];
-        let mut parts = text.split('.');
-        for octet in &mut octets {
-            let part = parts.next()?;
-            if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
-                return None;
-            }
-            *octet = part
-                .trim_start_matches('0')
-                .parse()
-                .ok()
-                .or_else(|| part.bytes().all(|b| b == b'0').then_some(0))?;
-        }
-        parts.next().is_none().then(|| IpAddr::V4(Ipv4Addr::from(octets)))
-    })
+    destination::parse_old(text)
 }
 
 /// An address of an old field.
@@ -228,29 +214,24 @@ pub(in super::super) fn first_of(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// An address that traffic can be sent to.
+/// An address that traffic can be sent to. The original judges IPv4-mapped addresses as the IPv4 addresses that
+/// they are; here that holds for every form that carries one ([`destination::canonical`]).
 pub(in super::super) fn endpoint_address(text: &str) -> Vec<String> {
     let Some(address) = parse_address(text) else { return words(&["must be a valid IP address"]) };
-    let mut found = Vec::new();
-    if address.is_unspecified() {
-        found.push(format!("may not be unspecified ({text})"));
+    match destination::special(address) {
+        Some(Special::Unspecified) => vec![format!("may not be unspecified ({text})")],
+        Some(Special::Loopback) => {
+            words(&["may not be in the loopback range (127.0.0.0/8, ::1/128)"])
+        }
+        Some(Special::LinkLocal) => {
+            words(&["may not be in the link-local range (169.254.0.0/16, fe80::/10)"])
+        }
+        Some(Special::LinkLocalMulticast) => {
+            words(&["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"])
+        }
+        // The original takes other groups, at which nobody is called.
+        Some(Special::Multicast) | None => Vec::new(),
     }
-    if address.is_loopback() {
-        found.push("may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned());
-    }
-    let (link_local, link_local_multicast) = match address {
-        IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),
-        IpAddr::V6(six) => (six.is_unicast_link_local(), six.segments()[0] & 0xff0f == 0xff02),
-    };
-    if link_local {
-        found.push("may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned());
-    }
-    if link_local_multicast {
-        found.push(
-            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned(),
-        );
-    }
-    found
 }
 
 /// Names of sysctls.
@@ -281,7 +262,24 @@ mod tests {
         assert_eq!(first_of(address, length).to_string(), "10.0.0.0");
         assert_eq!(first_of("::1".parse().unwrap(), 0).to_string(), "::");
         assert_eq!(strict_address("::FFFF"), ["must be in canonical form (\"::ffff\")"]);
-        assert_eq!(endpoint_address("127.0.0.1").len(), 1);
+        let loopback = ["may not be in the loopback range (127.0.0.0/8, ::1/128)"];
+        for form in [
+            "127.0.0.1",
+            "0127.0.0.1",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:7f00:1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+        ] {
+            assert_eq!(endpoint_address(form), loopback, "{form}");
+        }
+        let link_local = ["may not be in the link-local range (169.254.0.0/16, fe80::/10)"];
+        for form in ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1"] {
+            assert_eq!(endpoint_address(form), link_local, "{form}");
+        }
+        let unspecified = ["may not be unspecified (::ffff:0.0.0.0)"];
+        assert_eq!(endpoint_address("::ffff:0.0.0.0"), unspecified);
         assert_eq!(endpoint_address("ff02::1").len(), 1);
         assert!(endpoint_address("10.0.0.1").is_empty());
     }
