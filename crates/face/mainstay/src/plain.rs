@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mainstay_port::{Guard, Received};
+use mainstay_port::{Guard, Received, Room, Seat};
 use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
@@ -25,7 +25,8 @@ const GRACE: Duration = Duration::from_millis(300);
 /// What a port takes.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// Connections at one time; more wait.
+    /// Connections at one time; for the next one, the connection ends that asked for nothing for the longest
+    /// time.
     pub(crate) connections: usize,
     /// Requests of a connection at one time.
     pub(crate) streams: u32,
@@ -46,12 +47,19 @@ pub(crate) async fn serve<A, F, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let until = stop.clone();
-    let serve = move |stream, _| connection(stream, limits, stop.clone(), answer.clone());
-    mainstay_port::connections(listener, limits.connections, GRACE, &until, serve).await;
+    let serve =
+        move |stream, _, seat| connection(stream, limits, stop.clone(), seat, answer.clone());
+    let room = Room::open(limits.connections);
+    mainstay_port::connections(listener, room, GRACE, &until, serve).await;
 }
 
-async fn connection<A, F, B>(stream: TcpStream, limits: Limits, stop: CancellationToken, answer: A)
-where
+async fn connection<A, F, B>(
+    stream: TcpStream,
+    limits: Limits,
+    stop: CancellationToken,
+    seat: Seat,
+    answer: A,
+) where
     A: Fn(Request<Received>) -> F + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
@@ -71,10 +79,11 @@ where
         .max_header_list_size(32 << 10);
     let service = service_fn(move |request: Request<Incoming>| {
         let (request, read) = Received::watch(request);
-        let answered = answer(request);
+        let (answered, begun) = (answer(request), seat.begin());
         async move {
             let mut answer = answered.await;
             read.announce(answer.status(), answer.headers_mut());
+            drop(begun);
             Ok::<_, Infallible>(answer)
         }
     });

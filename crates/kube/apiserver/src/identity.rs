@@ -69,6 +69,11 @@ impl Identity {
         }))
     }
 
+    /// Whether nobody has proved who this is.
+    pub fn is_anonymous(&self) -> bool {
+        self.is_in(UNAUTHENTICATED)
+    }
+
     /// The administrator: what the kubeconfig's certificate and in-process controllers are.
     pub fn admin() -> Self {
         Self::new("kubernetes-admin", [MASTERS.to_owned()])

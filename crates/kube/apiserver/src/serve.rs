@@ -5,8 +5,12 @@
 //! certificate or a bearer token belongs to is found later, for each request ([`crate::authn`]).
 //!
 //! The port defends itself: handshakes and request heads have deadlines, heads have a size, who takes
-//! nothing of an answer is cut, connections have a limit beyond which nobody is accepted, those of
+//! nothing of an answer is cut, connections have shares ([`mainstay_port::Room`]), those of
 //! HTTP/2 on which nothing is asked end, and one that does not speak TLS is told so in plain words.
+//!
+//! Connections on which nobody has proved who it is (strangers) take half of the room at most. For a
+//! newcomer the oldest of them ends, and one that asks for nothing for [`Limits::stranger`] ends anyway,
+//! whatever it has sent of a head. The first request with a good proof makes its connection a known one.
 //!
 //! Shutting down: nobody is accepted any more, answers that are complete are finished, and streams
 //! without an end of their own (watches) end at their next frame boundary, so that clients see an
@@ -26,7 +30,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mainstay_port::Received;
+use mainstay_port::{Received, Room, Seat};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
@@ -47,11 +51,15 @@ use tower::{Service, ServiceExt as _};
 /// Deadlines and sizes of the port.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at one time; more wait in the system's queue.
+    /// Connections at one time. Half of them, at most, may be of strangers; when their half is full the
+    /// oldest one ends for the next.
     pub connections: usize,
+    /// How long a connection on which nobody has proved who it is stays without a request: half of this at
+    /// least. It covers heads that are sent slowly, and frames of HTTP/2 that are no request.
+    pub stranger: Duration,
     /// Streams of one HTTP/2 connection at one time; every watch of a client is one.
     pub streams: u32,
-    /// For the TLS handshake.
+    /// For the TLS handshake, however it is sent.
     pub handshake: Duration,
     /// For the head of a request, and for an idle HTTP/1.1 connection to send its next one.
     pub head: Duration,
@@ -75,6 +83,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            stranger: Duration::from_secs(20),
             streams: 1000,
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(90),
@@ -95,6 +104,8 @@ pub struct Peer {
     pub certificate: Option<Arc<Shown>>,
     /// Where it connects from.
     pub address: SocketAddr,
+    /// The place of its connection, which whoever verifies a proof of it says.
+    pub seat: Seat,
 }
 
 /// Serves until `shutdown` is cancelled and the connections have ended, which takes no longer than
@@ -115,9 +126,9 @@ pub async fn serve<S, B>(
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let port = Port { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
-    let serve = |stream, address| port.clone().connection(stream, address);
-    mainstay_port::connections(listener, limits.connections, limits.grace, &port.shutdown, serve)
-        .await;
+    let serve = |stream, address, seat| port.clone().connection(stream, address, seat);
+    let room = Room::guarded(limits.connections);
+    mainstay_port::connections(listener, room, limits.grace, &port.shutdown, serve).await;
 }
 
 /// What every connection needs.
@@ -142,8 +153,8 @@ where
     /// Serves a connection from its first byte to its last. What is needed only to open it lies on
     /// the heap and goes before the first request: most connections carry a watch and nothing else
     /// for half an hour, so that their number is a question of memory.
-    async fn connection(self, stream: TcpStream, address: SocketAddr) {
-        let Some(connection) = Box::pin(self.open(stream, address)).await else { return };
+    async fn connection(self, stream: TcpStream, address: SocketAddr, seat: Seat) {
+        let Some(connection) = Box::pin(self.open(stream, address, seat)).await else { return };
         if let Err(error) = connection.await {
             tracing::debug!(%address, %error, "a connection broke");
         }
@@ -153,6 +164,7 @@ where
         self,
         stream: TcpStream,
         address: SocketAddr,
+        seat: Seat,
     ) -> Option<BoxFuture<'static, hyper::Result<()>>> {
         // Answers are small and latency counts more than packets.
         let _ = stream.set_nodelay(true);
@@ -174,7 +186,7 @@ where
         let (_, session) = stream.get_ref();
         let certificate = Shown::new(session.peer_certificates()).map(Arc::new);
         let http2 = session.alpn_protocol() == Some(b"h2");
-        let peer = Peer { certificate, address };
+        let peer = Peer { certificate, address, seat };
         Some(self.requests(stream, peer, http2))
     }
 
@@ -187,13 +199,15 @@ where
         let Self { limits, shutdown, service, .. } = self;
         let ended = shutdown.clone();
         let asked = Asked::default();
-        let counter = asked.clone();
+        let (counter, seat) = (asked.clone(), peer.seat.clone());
+        let own = seat.clone();
+        let strangers = stranger(asked.clone(), move || own.is_proven(), limits.stranger);
         let service = service_fn(move |request: Request<Incoming>| {
             let (mut request, read) = Received::watch(request);
             request.extensions_mut().insert(peer.clone());
             let answer = service.clone().oneshot(request);
             let ended = ended.clone();
-            let asked = counter.another();
+            let asked = counter.another(&seat);
             async move {
                 let mut answer = answer.await?;
                 // A refusal that came before the body was read ends the connection.
@@ -219,7 +233,7 @@ where
                     () = asked.idle(limits.idle) => {}
                 }
             };
-            Box::pin(drive(connection, end, http2::Connection::graceful_shutdown))
+            Box::pin(until(strangers, drive(connection, end, http2::Connection::graceful_shutdown)))
         } else {
             let io = TokioIo::new(Patient::new(stream, limits.unread));
             let mut builder = http1::Builder::new();
@@ -230,7 +244,8 @@ where
                 .max_buf_size(limits.heads);
             let connection = Box::pin(builder.serve_connection(io, service).with_upgrades());
             let end = async move { shutdown.cancelled().await };
-            Box::pin(drive(connection, end, http1::UpgradeableConnection::graceful_shutdown))
+            let end = drive(connection, end, http1::UpgradeableConnection::graceful_shutdown);
+            Box::pin(until(strangers, end))
         }
     }
 }
@@ -238,25 +253,66 @@ where
 /// What is asked on a connection: one token for it, and one for each request until its answer is
 /// sent; the number counts them all.
 #[derive(Clone, Debug, Default)]
-struct Asked(Arc<AtomicU64>);
+struct Asked(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Requests so far.
+    all: AtomicU64,
+    /// Requests whose answers are not sent yet.
+    open: AtomicU64,
+}
+
+/// A request until its answer is sent.
+struct Open {
+    counts: Arc<Counts>,
+    _request: mainstay_port::Request,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Asked {
-    fn another(&self) -> Self {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        self.clone()
+    fn another(&self, seat: &Seat) -> Open {
+        self.0.all.fetch_add(1, Ordering::Relaxed);
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        Open { counts: Arc::clone(&self.0), _request: seat.begin() }
     }
 
-    /// Waits until nothing was asked for a while. Two are left then: this one, and the service's.
+    /// Waits until nothing was asked for a while.
     async fn idle(&self, long: Duration) {
-        let mut before = self.0.load(Ordering::Relaxed);
+        let mut before = self.0.all.load(Ordering::Relaxed);
         loop {
             sleep(long).await;
-            let now = self.0.load(Ordering::Relaxed);
-            if now == before && Arc::strong_count(&self.0) <= 2 {
+            let now = self.0.all.load(Ordering::Relaxed);
+            if now == before && self.0.open.load(Ordering::Relaxed) == 0 {
                 return;
             }
             before = now;
         }
+    }
+}
+
+/// Returns when a connection on which nobody has proved who it is asks for nothing for too long; never once
+/// somebody has.
+async fn stranger(asked: Asked, is_proven: impl Fn() -> bool, long: Duration) {
+    asked.idle(long / 2).await;
+    if is_proven() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Serves a connection until it ends, or is cut.
+async fn until(
+    cut: impl Future<Output = ()>,
+    connection: impl Future<Output = hyper::Result<()>>,
+) -> hyper::Result<()> {
+    tokio::select! {
+        result = connection => result,
+        () = cut => Ok(()),
     }
 }
 
@@ -299,11 +355,11 @@ struct Ending<B> {
     shutdown: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     ended: bool,
     /// Tells the connection, while it is there, that something is asked.
-    _asked: Asked,
+    _asked: Open,
 }
 
 impl<B: Body> Ending<B> {
-    fn new(body: B, shutdown: &CancellationToken, asked: Asked) -> Self {
+    fn new(body: B, shutdown: &CancellationToken, asked: Open) -> Self {
         patience::begun();
         let endless = body.size_hint().exact().is_none() && !body.is_end_stream();
         let shutdown = endless.then(|| Box::pin(shutdown.clone().cancelled_owned()));

@@ -572,10 +572,16 @@ where
             if let Some(refusal) = form::refusal(&parts) {
                 return Ok(refusal);
             }
-            let certificate =
-                parts.extensions.get::<serve::Peer>().and_then(|peer| peer.certificate.clone());
-            let (identity, warnings) = match server.identify(certificate.as_deref(), &parts).await {
-                Ok((identity, warnings)) => (Ok(identity), warnings),
+            let peer = parts.extensions.get::<serve::Peer>();
+            let certificate = peer.and_then(|peer| peer.certificate.as_deref());
+            let (identity, warnings) = match server.identify(certificate, &parts).await {
+                Ok((identity, warnings)) => {
+                    // Before anything else: there is room for those who say who they are.
+                    if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
+                        peer.seat.prove();
+                    }
+                    (Ok(identity), warnings)
+                }
                 Err(status) => (Err(status), Vec::new()),
             };
             let request = http::Request::from_parts(parts, body);

@@ -1,9 +1,9 @@
 //! The rules of the baseline level, in the order in which they are told.
 
+use crate::lent::{self, HOST_PORTS};
 use crate::pod::{
     Breakers, Pod, Values, containers, each, field, is_true, name, plural, quoted, setting, text,
 };
-use crate::lent::{self, HOST_PORTS};
 use crate::{Check, Violation};
 use mainstay_quote::quote;
 use serde_json::Value;

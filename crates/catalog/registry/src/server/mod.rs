@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The port listens before there is content; what is asked too early is answered so. It defends
-//! itself: connections, streams and heads of requests have limits, and a connection on which
+//! itself: connections ([`Room`]), streams and heads of requests have limits, and a connection on which
 //! nothing moves is cut, so that whoever reads slowly, or not at all, does not pin memory for ever.
 //!
 //! Shutting down: nobody is accepted any more, answers under way are finished, and what still runs
@@ -20,7 +20,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mainstay_port::Guard;
+use mainstay_port::{Guard, Room, Seat};
 use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,8 @@ const SEND_BUFFER: usize = 64 << 10;
 /// Deadlines and sizes of a port.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at one time; more wait in the system's queue.
+    /// Connections at one time. Nobody says who it is here: for the next one, the connection ends that asked
+    /// for nothing for the longest time.
     pub connections: usize,
     /// Requests of one HTTP/2 connection at one time.
     pub streams: u32,
@@ -101,8 +102,9 @@ pub async fn serve<G, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let port = Port { http, grpc, limits, hear, stop };
-    let serve = |stream, peer| port.clone().connection(stream, peer);
-    mainstay_port::connections(listener, limits.connections, limits.grace, &port.stop, serve).await;
+    let serve = |stream, peer, seat| port.clone().connection(stream, peer, seat);
+    let room = Room::open(limits.connections);
+    mainstay_port::connections(listener, room, limits.grace, &port.stop, serve).await;
 }
 
 /// What every connection needs.
@@ -126,7 +128,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     /// Serves a connection from its first byte to its last.
-    async fn connection(self, stream: TcpStream, peer: SocketAddr) {
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, seat: Seat) {
         // Answers are small and latency counts more than packets.
         let _ = stream.set_nodelay(true);
         let (limits, stop) = (self.limits, self.stop.clone());
@@ -143,7 +145,14 @@ where
             .max_send_buf_size(SEND_BUFFER)
             .keep_alive_interval(limits.ping)
             .keep_alive_timeout(limits.ping);
-        let service = service_fn(move |request| self.clone().answer(request, peer));
+        let service = service_fn(move |request| {
+            let (answer, begun) = (self.clone().answer(request, peer), seat.begin());
+            async move {
+                let answer = answer.await;
+                drop(begun);
+                answer
+            }
+        });
         let io = TokioIo::new(Guard::new(stream, limits.idle, limits.stall));
         let mut connection = Box::pin(builder.serve_connection(io, service));
         let result = tokio::select! {

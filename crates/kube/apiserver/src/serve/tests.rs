@@ -44,12 +44,16 @@ async fn start(limits: Limits) -> Running {
         async move {
             let peer = request.extensions().get::<Peer>().unwrap().clone();
             let body = if request.uri().path() == "/watch" {
+                peer.seat.prove();
                 let lines =
                     futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("1\n")))]);
                 Either::Left(StreamBody::new(lines.chain(futures::stream::pending())))
             } else {
                 let proof =
                     authn.identify(peer.certificate.as_deref(), request.headers(), &Nothing);
+                if proof.as_ref().is_ok_and(|proof| !proof.identity.is_anonymous()) {
+                    peer.seat.prove();
+                }
                 let user = proof
                     .map_or_else(|status| status.message, |proof| proof.identity.user().to_owned());
                 Either::Right(Full::new(Bytes::from(format!("{user} {:?}", request.version()))))
@@ -177,13 +181,82 @@ async fn silent_clients_are_dropped() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_their_turn() {
-    let server = start(Limits { connections: 1, ..Limits::default() }).await;
-    let first = server.connect(None, "h2").await.unwrap();
-    let mut second = Box::pin(server.text(None, "h2"));
-    assert!(timeout(Duration::from_millis(30), &mut second).await.is_err());
-    drop(first);
-    assert_eq!(second.await, "system:anonymous HTTP/2.0");
+async fn strangers_who_say_nothing_or_little_keep_nobody_out() {
+    let server = start(Limits { connections: 16, ..Limits::default() }).await;
+    // One that has authenticated, and waits for events.
+    let mut watch = server.get(Some(&server.pki), "h2", "/watch").await.into_body();
+    assert_eq!(watch.frame().await.unwrap().unwrap().into_data().unwrap(), "1\n");
+    let mut silent = Vec::new();
+    for at in 0..100 {
+        match at % 4 {
+            // Nothing, half a handshake, half a head, half a head of HTTP/2.
+            0 => silent.push(TcpStream::connect(server.address).await.unwrap()),
+            1 => {
+                let mut stream = TcpStream::connect(server.address).await.unwrap();
+                stream.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+                silent.push(stream);
+            }
+            http => {
+                let mut stream = server.connect(None, ["http/1.1", "h2"][http - 2]).await.unwrap();
+                let half: &[u8] = if http == 2 {
+                    b"GET / HTTP/1.1\r\nHost: x\r\n"
+                } else {
+                    // The preface, SETTINGS, and HEADERS whose end does not come.
+                    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\0\0\0\0\x01\x82"
+                };
+                stream.write_all(half).await.unwrap();
+                stream.flush().await.unwrap();
+                silent.push(stream.into_inner().0);
+            }
+        }
+    }
+    for alpn in ["h2", "http/1.1"] {
+        let text = server.text(Some(&server.pki), alpn).await;
+        assert!(text.starts_with("kubernetes-admin "), "{text}");
+        let text = server.text(None, alpn).await;
+        assert!(text.starts_with("system:anonymous "), "strangers get their answer, too: {text}");
+    }
+    // The watch has noticed nothing: it ends in order, with the server.
+    server.shutdown.cancel();
+    assert_eq!(watch.collect().await.unwrap().to_bytes(), "");
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_cut_with_the_strangers_time() {
+    let limits = Limits { stranger: Duration::from_millis(20), ..Limits::default() };
+    let server = start(limits).await;
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for (alpn, sent) in [("http/1.1", &b"GET / HTTP/1.1\r\nHost: x\r\n"[..]), ("h2", preface)] {
+        let mut stream = server.connect(None, alpn).await.unwrap();
+        stream.write_all(sent).await.unwrap();
+        // It is cut: this ends.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_goes_when_it_asks_for_nothing_and_who_has_proved_itself_stays() {
+    const LONG: Duration = Duration::from_secs(20);
+    let cut = |asked: &Asked, proven: bool| {
+        timeout(LONG + Duration::from_secs(1), stranger(asked.clone(), move || proven, LONG))
+    };
+    let asked = Asked::default();
+    assert!(cut(&asked, false).await.is_ok(), "it has sent no request");
+    assert!(cut(&asked, true).await.is_err(), "it may be silent");
+    let open = asked.another(&Seat::default());
+    assert!(cut(&asked, false).await.is_err(), "its answer is under way");
+    drop(open);
+    let again = asked.clone();
+    let busy = tokio::spawn(async move {
+        for _ in 0..9 {
+            drop(again.another(&Seat::default()));
+            sleep(LONG / 3).await;
+        }
+    });
+    assert!(cut(&asked, false).await.is_err(), "it goes on asking");
+    busy.abort();
+    assert!(cut(&asked, false).await.is_ok());
 }
 
 #[tokio::test]
@@ -197,7 +270,8 @@ async fn a_connection_holds_little_besides_its_buffers() {
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
     let acceptor = TlsAcceptor::from(pki.server_config().unwrap());
     let (limits, shutdown) = (Limits::default(), CancellationToken::new());
-    let connection = Port { acceptor, limits, shutdown, service }.connection(stream, address);
+    let port = Port { acceptor, limits, shutdown, service };
+    let connection = port.connection(stream, address, Seat::default());
     assert!(size_of_val(&connection) < 1024, "{}", size_of_val(&connection));
 }
 

@@ -16,7 +16,9 @@ fn endpoints(address: &str) -> Value {
 #[tokio::test]
 async fn endpoints_lead_to_no_loopback_address_in_whatever_form() {
     let api = Api::new().await;
-    for address in ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "0127.0.0.1", "64:ff9b::7f00:1"] {
+    for address in
+        ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "0127.0.0.1", "64:ff9b::7f00:1"]
+    {
         let path = "/api/v1/namespaces/default/endpoints";
         let (code, message) = api.post(path, &endpoints(address)).await.refused();
         assert!(code == 422 && message.contains(LOOPBACK), "{address}: {message}");

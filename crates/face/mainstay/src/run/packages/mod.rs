@@ -189,6 +189,9 @@ impl Server {
         let allowed = async {
             let peer = parts.extensions.get::<Peer>();
             let identity = work.identity(peer, &parts.headers, self.clock).await?;
+            if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
+                peer.seat.prove();
+            }
             let info = RequestInfo::read(&parts.method, path, parts.uri.query())
                 .ok_or_else(Status::no_such_path)?;
             work.access.allow(&info.attributes(&identity)).await
