@@ -22,7 +22,7 @@ mod credentials;
 mod trouble;
 
 use mainstay_apiserver::pki::Pki;
-use mainstay_apiserver::{ApiServer, Config, Identity, VersionInfo};
+use mainstay_apiserver::{ApiServer, Config, VersionInfo};
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
 use mainstay_clock::{Clock, processor_time};
 use mainstay_object::{NamespacedName, Object, Resource};
@@ -33,6 +33,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
+pub use mainstay_apiserver::Identity;
 pub use trouble::{Asked, Fate};
 
 /// How long a test waits at least for what must come; see [`exhausted`].

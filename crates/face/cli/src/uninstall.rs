@@ -25,11 +25,9 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-/// Kinds of objects that carry the labels of the version that they belong to.
-const LABELLED: [Resource; 14] = [
-    known::DEPLOYMENT,
-    known::ROLE,
-    known::ROLE_BINDING,
+/// Kinds of objects that carry the labels of the version that they belong to. None is of a namespace:
+/// whoever may write there may write labels, too.
+const LABELLED: [Resource; 11] = [
     known::CLUSTER_ROLE,
     known::CLUSTER_ROLE_BINDING,
     known::VALIDATING_WEBHOOK_CONFIGURATION,
@@ -42,6 +40,9 @@ const LABELLED: [Resource; 14] = [
     Resource::cluster("console.openshift.io", "v1", "ConsoleLink", "consolelinks"),
     Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
 ];
+
+/// The namespace of the system, where operators that serve APIs have a RoleBinding.
+const SYSTEM: &str = "kube-system";
 
 /// Kinds of objects that name the version that they belong to as their owner, and whether they carry the
 /// label of everything that is made for operators.
@@ -245,6 +246,8 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
                 let found = remote.of_kind(kind, None, Some(&labels))?;
                 parts.owned.extend(found.into_iter().map(|it| (kind.clone(), it)));
             }
+            let bound = remote.of_kind(&known::ROLE_BINDING, Some(SYSTEM), Some(&labels))?;
+            parts.owned.extend(bound.into_iter().map(|it| (known::ROLE_BINDING, it)));
         }
     }
     refer(remote, &world, &target, &mut parts)?;

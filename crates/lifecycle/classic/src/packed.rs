@@ -56,6 +56,10 @@ pub(crate) struct Reference {
     /// As the annotation with the properties.
     #[serde(default)]
     pub(crate) properties: String,
+    /// The SHA-256 of the objects. Users of the catalog's namespace write ConfigMaps there: what is
+    /// installed is what was resolved, and approved. References of the original have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    sha256: String,
 }
 
 /// The reference that stands in the place of a manifest, if it does.
@@ -70,13 +74,34 @@ pub(crate) fn reference(manifest: &str) -> Option<Reference> {
 
 /// What everything that unpacks a bundle is called: the start of the SHA-256 of its image.
 pub(crate) fn name_of(image: &str) -> String {
-    let mut name = String::with_capacity(64);
-    for byte in Sha256::digest(image.as_bytes()) {
-        // Writing to a string does not fail.
-        let _ = write!(name, "{byte:02x}");
-    }
+    let mut name = hex(&Sha256::digest(image.as_bytes()));
     name.truncate(63);
     name
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// The objects of a bundle in a form that two ConfigMaps of the same bundle have in common.
+fn parts(objects: &[Object]) -> BTreeSet<String> {
+    objects.iter().map(|it| bare(it).to_string()).collect()
+}
+
+/// The SHA-256 of the objects of a bundle, whatever form a ConfigMap has them in.
+fn digest(objects: &[Object]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts(objects) {
+        // No text of an object has a line feed in it.
+        hash.update(part.as_bytes());
+        hash.update(b"\n");
+    }
+    hex(&hash.finalize())
 }
 
 /// The objects of the bundle in a ConfigMap.
@@ -254,6 +279,7 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
         catalog_source_namespace: catalog.namespace.to_string(),
         replaces: text(&["spec", "replaces"]),
         properties: text(&["metadata", "annotations", names::PROPERTIES]),
+        sha256: digest(&objects),
     };
     let owner = context.caches.sources.get(&catalog).map(|it| {
         let kind = resources::CATALOG_SOURCE;
@@ -295,10 +321,7 @@ async fn keep(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
     let Some(found) = found.doing(doing)? else {
         return cluster.create(&known::CONFIG_MAP, &wanted).await.doing(doing).map(drop);
     };
-    let parts = |map: &Object| -> Option<BTreeSet<String>> {
-        let all = objects(map).ok()?;
-        Some(all.iter().map(|it| bare(it).to_string()).collect())
-    };
+    let parts = |map: &Object| Some(parts(&objects(map).ok()?));
     let (there, here) = (parts(&found), parts(&wanted));
     if there.is_some() && there == here {
         return Ok(());
@@ -379,6 +402,12 @@ fn referred(namespace: &str, reference: &Reference, map: &Object) -> Result<Vec<
     let catalog =
         NamespacedName::new(&*reference.catalog_source_namespace, &*reference.catalog_source_name);
     let all = objects(map)?;
+    if !reference.sha256.is_empty() && reference.sha256 != digest(&all) {
+        return Err(format!(
+            "it was changed since the plan was made; delete the InstallPlan and ConfigMap {}/{} to have both made again",
+            reference.namespace, reference.name
+        ));
+    }
     steps::of_objects(namespace, all, &properties, &reference.replaces, &catalog)
         .ok_or_else(|| "it has no ClusterServiceVersion".to_owned())
 }
@@ -514,10 +543,19 @@ mod tests {
             catalog_source_namespace: "olm".to_owned(),
             replaces: "a.v0".to_owned(),
             properties: r#"{"properties":[{"type":"t","value":1}]}"#.to_owned(),
+            sha256: digest(&[csv()]),
         };
         let catalog = NamespacedName::new("olm", "cat");
         let bundle = map("", &[], &[("csv.json", &csv().to_value().to_string())]);
         let referred = referred("team", &reference, &bundle).unwrap();
+        // Somebody changed the ConfigMap since; a plan of the original cannot tell.
+        let mut more = csv();
+        more.set(&["spec", "install", "spec", "permissions"], json!([]));
+        let changed = map("", &[], &[("csv.json", &more.to_value().to_string())]);
+        let refused = super::referred("team", &reference, &changed).unwrap_err();
+        assert!(refused.contains("ConfigMap olm/m"), "{refused}");
+        let theirs = Reference { sha256: String::new(), ..reference.clone() };
+        assert!(super::referred("team", &theirs, &changed).is_ok());
         let properties = [json!({"type": "t", "value": 1})];
         let made = steps::of_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
         assert_eq!(referred, made);

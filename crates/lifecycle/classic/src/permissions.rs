@@ -77,6 +77,61 @@ pub(crate) fn generated(csv: &Object) -> Vec<Generated> {
     out
 }
 
+/// A namespaced permission of a ClusterServiceVersion, with all that follows from it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NamespacedPermission {
+    /// The name of its Role and RoleBinding.
+    pub(crate) name: String,
+    /// The ServiceAccount that has it.
+    pub(crate) account: String,
+    /// Its rules.
+    pub(crate) rules: Value,
+    /// The subjects of its RoleBinding.
+    pub(crate) subjects: Value,
+    /// The labels of its Role.
+    pub(crate) role_labels: Map<String, Value>,
+    /// The labels of its RoleBinding.
+    pub(crate) binding_labels: Map<String, Value>,
+}
+
+/// The namespaced permissions of a ClusterServiceVersion, each name once.
+///
+/// All of it is computed from the ClusterServiceVersion: what Roles and RoleBindings of its namespace
+/// say may have been written by any admin of the namespace.
+pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
+    let mut all: Vec<NamespacedPermission> = Vec::new();
+    for permission in csv.array(&["spec", "install", "spec", "permissions"]) {
+        let account = account_of(permission);
+        let name = hash::role_name(csv.name(), account, permission);
+        if all.iter().any(|it| it.name == name) {
+            continue;
+        }
+        let rules = permission.get("rules").cloned().unwrap_or_default();
+        let subjects = subjects(csv, account);
+        let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": name});
+        let managed = |hash: String| {
+            let mut labels = labels(csv, hash);
+            labels.insert(names::MANAGED.to_owned(), names::MANAGED_VALUE.into());
+            labels
+        };
+        all.push(NamespacedPermission {
+            role_labels: managed(hash::rules(&rules)),
+            binding_labels: managed(hash::binding(&role_ref, &subjects)),
+            account: account.to_owned(),
+            name,
+            rules,
+            subjects,
+        });
+    }
+    all
+}
+
+/// The names of the ClusterRoles that the cluster permissions of a ClusterServiceVersion amount to.
+pub(crate) fn cluster_role_names(csv: &Object) -> impl Iterator<Item = String> {
+    let permissions = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
+    permissions.iter().map(|it| hash::cluster_role_name(csv.name(), csv.namespace(), it))
+}
+
 fn account_of(permission: &Value) -> &str {
     permission.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default()
 }

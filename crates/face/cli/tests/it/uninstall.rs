@@ -9,6 +9,7 @@ use mainstay_cli::resolve::Io;
 use mainstay_cli::uninstall::{self, Remote};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::Step;
+use serde_json::json;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,6 +38,8 @@ metadata:
   namespace: kitchen
   uid: d1
   labels: {olm.owner: teapot.v2, olm.owner.namespace: kitchen}
+  ownerReferences:
+  - {apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, name: teapot.v2, uid: v2}
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -218,4 +221,35 @@ fn a_removal_that_is_killed_after_any_write_is_ended_by_running_it_again() {
             }
         }
     }
+}
+
+#[test]
+fn labels_that_users_of_namespaces_write_give_a_removal_nothing() {
+    let cluster = Fake::new();
+    let forged = |namespace: &str, kind: &str, group: &str| {
+        let labels = json!({
+            "olm.owner": "teapot.v2", "olm.owner.namespace": "kitchen",
+            "olm.owner.kind": "ClusterServiceVersion",
+        });
+        let metadata = json!({
+            "name": "forged", "namespace": namespace, "uid": format!("{namespace}-{kind}"),
+            "labels": labels,
+        });
+        let object =
+            json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata});
+        Object::from_value(object).unwrap()
+    };
+    for namespace in ["kitchen", "garden"] {
+        for (kind, group) in [
+            ("Deployment", "apps"),
+            ("Role", "rbac.authorization.k8s.io"),
+            ("RoleBinding", "rbac.authorization.k8s.io"),
+        ] {
+            cluster.objects.borrow_mut().push(forged(namespace, kind, group));
+        }
+    }
+    let answer = uninstall(&cluster, usize::MAX, "teapot --dry-run");
+    assert_eq!((answer.code, &*answer.err), (0, ""));
+    assert!(answer.out.contains("Deployment kitchen/kettle"), "{}", answer.out);
+    assert!(!answer.out.contains("forged"), "{}", answer.out);
 }

@@ -212,21 +212,30 @@ impl CatalogStore {
         port: &Value,
     ) -> Result<Arc<Catalog>, String> {
         let namespace = pod.namespace();
-        let find = async |namespace: &str, name: &str| {
+        let account = pod.str(&["spec", "serviceAccountName"]).unwrap_or("default");
+        let find = async |cluster: &Cluster, namespace: &str, name: &str| {
             let found = cluster.find(&known::CONFIG_MAP, Some(namespace), name).await;
             let found = found.map_err(|error| error.to_string())?;
             found.ok_or_else(|| format!("there is no ConfigMap {namespace}/{name}"))
         };
         match Program::of(pod, Some(port))? {
             Program::Lists(of) => {
-                let map = find(&of.namespace, &of.name).await?;
+                // A Pod may mount what is in its namespace. The rest its account must be allowed to read:
+                // whoever writes a Pod says which ConfigMap its program serves.
+                let map = if *of.namespace == *namespace {
+                    find(cluster, namespace, &of.name).await?
+                } else {
+                    let program = cluster.clone().acting_for(namespace, account);
+                    let program = program.map_err(|error| error.to_string())?;
+                    find(&program, &of.namespace, &of.name).await?
+                };
                 let data: BTreeMap<String, String> = map.part(&["data"]).unwrap_or_default();
                 blocking(move || super::config_map::catalog(&data)).await
             }
             Program::Files(folder, mounts) => {
                 let mut maps = Vec::new();
                 for mount in &mounts {
-                    maps.push((mount, find(namespace, &mount.config_map).await?));
+                    maps.push((mount, find(cluster, namespace, &mount.config_map).await?));
                 }
                 let files = program::files(&folder, &maps);
                 blocking(move || {
@@ -244,7 +253,7 @@ impl CatalogStore {
                 let secrets = pod.array(&["spec", "imagePullSecrets"]);
                 let asking = Asking {
                     namespace: namespace.to_owned(),
-                    name: pod.str(&["spec", "serviceAccountName"]).unwrap_or("default").to_owned(),
+                    name: account.to_owned(),
                     uid: String::new(),
                     secrets: secrets
                         .iter()

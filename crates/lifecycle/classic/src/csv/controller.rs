@@ -3,6 +3,7 @@
 use super::deployment::Wish;
 use super::hold::Held;
 use super::phase::{self, Decision, World};
+use super::rbac::TargetRbac;
 use super::requirements::Observed;
 use super::serving::apply::{Extent, Refusal, Work};
 use super::serving::{asked, check};
@@ -21,17 +22,23 @@ use mainstay_api::{
 };
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, Reason, known};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
+/// Reason of the Event that says that a permission is missing in a target namespace.
+const MISSING_PERMISSION: &str = "PermissionNotGranted";
 
 /// Reconciles versions.
 pub(crate) struct Controller {
     context: Arc<Context>,
     held: Held,
+    /// Why permissions of a ClusterServiceVersion are missing in target namespaces, as far as an Event
+    /// said so.
+    missing: Mutex<HashMap<NamespacedName, Vec<String>>>,
 }
 
 impl Reconciler for Controller {
@@ -48,7 +55,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, held: Held::default() }
+        Self { context, held: Held::default(), missing: Mutex::default() }
     }
 
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
@@ -56,6 +63,7 @@ impl Controller {
         let known = context.caches.csvs.get(key);
         if known.as_ref().is_none_or(|it| it.is_copy()) {
             self.held.forget(key);
+            self.missing.lock().remove(key);
             if known.is_none() {
                 reach::collect(context, key).await?;
             }
@@ -143,11 +151,16 @@ impl Controller {
         let Place { live, group, .. } = *place;
         let csv = place.wish.csv;
         match decision {
-            Decision::Rest => {}
-            Decision::Wait(while_) => return Ok(Action::After(while_)),
+            Decision::Rest => self.prune(place).await?,
+            Decision::Wait(while_) => {
+                self.prune(place).await?;
+                return Ok(Action::After(while_));
+            }
             Decision::Move(step) => self.write(live, csv, step).await?,
             Decision::Withdraw(step) => {
-                for name in deployments.keys() {
+                // Labels alone make no Deployment the version's: any editor of the namespace writes them.
+                let owned = |it: &facts::Deployment| it.owners.iter().any(|it| it.uid == live.uid());
+                for (name, _) in deployments.iter().filter(|(_, it)| owned(it)) {
                     self.delete_deployment(live, name).await?;
                 }
                 self.write(live, csv, step).await?;
@@ -173,17 +186,14 @@ impl Controller {
             }
             Decision::Install(step) => {
                 self.install(place, deployments, step).await?;
-                if let Some(group) = group {
-                    reach::ensure(context, live, csv, group).await?;
-                }
+                self.grant(place).await?;
             }
             Decision::Serve => self.serve(place, Extent::Serve).await?,
             Decision::Running => {
-                if let Some(group) = group {
-                    reach::ensure(context, live, csv, group).await?;
-                }
+                let granted = self.grant(place).await;
                 reach::ensure_usable(context, csv).await?;
                 self.serve(place, Extent::Settle).await?;
+                granted?;
                 let next = check::next_look(csv, &place.seen.serving);
                 return Ok(next.map_or(Action::Done, |due| Action::At(context.clock, due)));
             }
@@ -201,6 +211,40 @@ impl Controller {
             }
         }
         Ok(Action::Done)
+    }
+
+    /// Sees that a version has its permissions in its target namespaces and nowhere else.
+    async fn grant(&self, place: &Place<'_>) -> Result<(), Error> {
+        let Place { live, group: Some(group), .. } = *place else { return Ok(()) };
+        let context = &*self.context;
+        let cluster = match self.installing(live) {
+            Ok(cluster) => cluster.doing("acting for a service account")?,
+            Err(why) => return Err(Error::Refused(live.key(), why)),
+        };
+        let missing =
+            TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
+        let key = live.key();
+        if missing.is_empty() {
+            self.missing.lock().remove(&key);
+            return Ok(());
+        }
+        let told = self.missing.lock().insert(key.clone(), missing.clone()).unwrap_or_default();
+        for why in missing.iter().filter(|it| !told.contains(it)) {
+            context.recorder.publish(live, EventType::Warning, MISSING_PERMISSION, why.as_str());
+        }
+        Err(Error::Refused(key, missing.join("; ")))
+    }
+
+    /// Takes away what a version has in its target namespaces and was granted for permissions that it
+    /// lost.
+    async fn prune(&self, place: &Place<'_>) -> Result<(), Error> {
+        let Place { live, group: Some(group), .. } = *place else { return Ok(()) };
+        let phase = &place.wish.csv.status.phase;
+        if !matches!(phase, CsvPhase::Pending | CsvPhase::Failed) {
+            return Ok(());
+        }
+        let context = &*self.context;
+        TargetRbac { context, cluster: &context.cluster, csv: live, group }.prune().await
     }
 
     async fn write(

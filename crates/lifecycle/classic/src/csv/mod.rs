@@ -7,6 +7,7 @@ pub(crate) mod health;
 mod hold;
 pub(crate) mod observe;
 pub(crate) mod phase;
+pub(crate) mod rbac;
 pub(crate) mod reach;
 pub(crate) mod requirements;
 pub(crate) mod serving;

@@ -1,29 +1,26 @@
-//! What a version needs outside of its own namespace, and what others need to use it.
+//! ClusterRoles for the users of what a ClusterServiceVersion provides, and the finalizer of the
+//! ClusterServiceVersion.
 //!
-//! * Roles and bindings of the version are copied into the target namespaces of its group, or
-//!   lifted to cluster roles when the group targets all.
-//! * For each definition that it owns there are cluster roles `…-admin`, `…-edit`, `…-view` and
-//!   `…-crdview` that aggregate into Kubernetes' own and into those of its group.
+//! For each CustomResourceDefinition that it owns there are ClusterRoles `…-admin`, `…-edit`, `…-view`
+//! and `…-crdview` that aggregate into Kubernetes' own and into those of its OperatorGroup.
 //!
-//! What was lifted goes when the group no longer targets all. Copies cannot be owned across
-//! namespaces, so they carry `olm.copiedFrom` and belong to the copy of the version in their
-//! namespace. They are removed by the finalizer of the version, or as soon as their namespace is no
-//! target any more.
+//! The finalizer removes what owner references cannot reach, by labels: cluster-scoped objects, which
+//! no user of a namespace writes, and the Roles and RoleBindings that [`super::rbac`] placed in other
+//! namespaces.
 
 use super::observe::is_owner;
+use super::rbac;
 use super::serving::{self, asked};
 use crate::context::{Caches, Context};
-use crate::copies;
 use crate::error::{Doing, Error};
 use crate::facts::{self, Api, Role, Rule};
 use crate::install_plan::definition;
 use crate::operator_group::roles;
-use mainstay_api::{ClusterServiceVersion, OperatorGroup, names, resources};
+use mainstay_api::{ClusterServiceVersion, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_object::{Gvk, NamespacedName, Object, OwnerReference, Resource, known};
+use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Cluster-scoped kinds of OpenShift's console that bundles may carry.
 const CONSOLE: [&str; 5] = [
@@ -33,37 +30,10 @@ const CONSOLE: [&str; 5] = [
     "ConsoleQuickStart",
     "ConsoleYAMLSample",
 ];
-const VIEW: [&str; 3] = ["get", "list", "watch"];
-
-/// Sees that the version may do its work in its target namespaces; writes only what is not there.
-pub(crate) async fn ensure(
-    context: &Context,
-    live: &Object,
-    csv: &ClusterServiceVersion,
-    group: &OperatorGroup,
-) -> Result<(), Error> {
-    let namespaces = &group.status.namespaces;
-    if namespaces.iter().any(String::is_empty) {
-        lift(context, csv).await?;
-    } else {
-        for namespace in namespaces.iter().filter(|it| **it != csv.metadata.namespace) {
-            copy(context, live, csv, namespace).await?;
-        }
-        for (resource, key) in lifted(&context.caches, csv) {
-            remove(context, &resource, &key).await?;
-        }
-    }
-    for (resource, key) in copies(&context.caches, &csv.metadata.namespace, &csv.metadata.name) {
-        if !namespaces.iter().any(|it| **it == *key.namespace) {
-            remove(context, &resource, &key).await?;
-        }
-    }
-    Ok(())
-}
 
 /// The copies and cluster-scoped roles and bindings that labels give to a version.
 fn left(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
-    let mut left = copies(caches, namespace, name);
+    let mut left = rbac::copies(caches, namespace, name);
     for (key, it) in caches.cluster_bindings.list(None) {
         if is_owner(&it.labels, namespace, name) {
             left.push((known::CLUSTER_ROLE_BINDING, key));
@@ -148,220 +118,16 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     Ok(())
 }
 
-async fn remove(context: &Context, resource: &Resource, key: &NamespacedName) -> Result<(), Error> {
+pub(super) async fn remove(
+    context: &Context,
+    resource: &Resource,
+    key: &NamespacedName,
+) -> Result<(), Error> {
     context
         .cluster
         .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
         .await
         .doing("removing what belongs to a version")
-}
-
-/// Roles and bindings in other namespaces that were copied for a version.
-fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
-    let is_copy = |key: &NamespacedName, labels: &BTreeMap<String, String>| {
-        labels.get(names::COPIED_FROM).map(String::as_str) == Some(from)
-            && is_owner(labels, &key.namespace, name)
-    };
-    let mut out = Vec::new();
-    for (key, it) in caches.bindings.list(None) {
-        if is_copy(&key, &it.labels) {
-            out.push((known::ROLE_BINDING, key));
-        }
-    }
-    for (key, it) in caches.roles.list(None) {
-        if is_copy(&key, &it.labels) {
-            out.push((known::ROLE, key));
-        }
-    }
-    out
-}
-
-/// The roles of a version in its own namespace.
-fn own_roles(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<NamespacedName> {
-    let metadata = &csv.metadata;
-    caches
-        .roles
-        .list(Some(&metadata.namespace))
-        .into_iter()
-        .filter(|(_, it)| is_owner(&it.labels, &metadata.namespace, &metadata.name))
-        .map(|(key, _)| key)
-        .collect()
-}
-
-fn own_bindings(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<NamespacedName> {
-    let metadata = &csv.metadata;
-    caches
-        .bindings
-        .list(Some(&metadata.namespace))
-        .into_iter()
-        .filter(|(_, it)| is_owner(&it.labels, &metadata.namespace, &metadata.name))
-        .map(|(key, _)| key)
-        .collect()
-}
-
-/// The labels of a role without those of the component that it is part of.
-fn labels_of(object: &Object) -> Map<String, Value> {
-    object
-        .labels()
-        .filter(|(key, _)| !key.starts_with(names::COMPONENT_LABEL_PREFIX))
-        .map(|(key, value)| (key.to_owned(), value.into()))
-        .collect()
-}
-
-async fn lift(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
-    let caches = &context.caches;
-    for key in own_roles(caches, csv) {
-        let name = NamespacedName::cluster(&*key.name);
-        if caches.cluster_roles.get(&name).is_some() {
-            continue;
-        }
-        let Some(role) = read(context, &known::ROLE, &key).await? else { continue };
-        let mut rules = role.array(&["rules"]).to_vec();
-        rules.push(see_namespaces());
-        let mut lifted = Object::new(&known::CLUSTER_ROLE.gvk(), &key.name);
-        lifted.set(&["metadata", "labels"], Value::Object(labels_of(&role)));
-        lifted.set(&["rules"], Value::Array(rules));
-        create(context, &known::CLUSTER_ROLE, &lifted).await?;
-    }
-    for key in own_bindings(caches, csv) {
-        let name = NamespacedName::cluster(&*key.name);
-        if caches.cluster_bindings.get(&name).is_some() {
-            continue;
-        }
-        let Some(binding) = read(context, &known::ROLE_BINDING, &key).await? else { continue };
-        let mut lifted = Object::new(&known::CLUSTER_ROLE_BINDING.gvk(), &key.name);
-        lifted.set(&["metadata", "labels"], Value::Object(labels_of(&binding)));
-        for field in ["roleRef", "subjects"] {
-            lifted.set(&[field], binding.get(&[field]).cloned().unwrap_or_default());
-        }
-        lifted.set(&["roleRef", "kind"], "ClusterRole".into());
-        create(context, &known::CLUSTER_ROLE_BINDING, &lifted).await?;
-    }
-    Ok(())
-}
-
-/// What a lifted role may besides.
-fn see_namespaces() -> Value {
-    json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": VIEW})
-}
-
-/// What was lifted for a version, bindings before their roles: by the role it is told whose they are.
-fn lifted(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<(Resource, NamespacedName)> {
-    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
-    let mut out = Vec::new();
-    for key in own_roles(caches, csv) {
-        let twin = NamespacedName::cluster(&*key.name);
-        let both = caches.roles.get(&key).zip(caches.cluster_roles.get(&twin));
-        let is_twin = |(role, twin): &(Arc<Role>, Arc<Role>)| {
-            is_owner(&twin.labels, namespace, name) && is_lifted(role, twin)
-        };
-        if !both.as_ref().is_some_and(is_twin) {
-            continue;
-        }
-        for (binding, it) in caches.cluster_bindings.list(None) {
-            if is_owner(&it.labels, namespace, name) && *it.role.1 == *twin.name {
-                out.push((known::CLUSTER_ROLE_BINDING, binding));
-            }
-        }
-        out.push((known::CLUSTER_ROLE, twin));
-    }
-    out
-}
-
-/// Whether a cluster role is what was lifted of a role; bundles may have both by one name.
-fn is_lifted(role: &Role, twin: &Role) -> bool {
-    let besides: Rule = serde_json::from_value(see_namespaces()).unwrap_or_default();
-    twin.rules.split_last().is_some_and(|(last, rest)| *last == besides && rest == role.rules)
-}
-
-async fn copy(
-    context: &Context,
-    live: &Object,
-    csv: &ClusterServiceVersion,
-    namespace: &str,
-) -> Result<(), Error> {
-    let caches = &context.caches;
-    // A target may be listed before it exists; its creation brings us back.
-    let Some(target) = caches.namespaces.get(&NamespacedName::cluster(namespace)) else {
-        return Ok(());
-    };
-    if target.deleting {
-        return Ok(());
-    }
-    // What a version has in a namespace belongs to its copy there.
-    let Some(owner) = copies::controller::ensure(context, live, namespace).await? else {
-        return Ok(());
-    };
-    let owned = |owners: &[OwnerReference]| owners.iter().any(|it| it.uid == owner);
-    for key in own_roles(caches, csv) {
-        let there = NamespacedName::new(namespace, &*key.name);
-        let (here, copied) = (caches.roles.get(&key), caches.roles.get(&there));
-        let same = |copied: &Arc<Role>| here.as_ref().is_some_and(|it| it.rules == copied.rules);
-        if copied.is_some_and(|it| owned(&it.owners) && same(&it)) {
-            continue;
-        }
-        let Some(role) = read(context, &known::ROLE, &key).await? else { continue };
-        place(context, &known::ROLE, &role, live, (namespace, &owner), &["rules"]).await?;
-    }
-    for key in own_bindings(caches, csv) {
-        let there = NamespacedName::new(namespace, &*key.name);
-        if caches.bindings.get(&there).is_some_and(|it| owned(&it.owners)) {
-            continue;
-        }
-        let Some(binding) = read(context, &known::ROLE_BINDING, &key).await? else { continue };
-        let fields = ["roleRef", "subjects"];
-        place(context, &known::ROLE_BINDING, &binding, live, (namespace, &owner), &fields).await?;
-    }
-    Ok(())
-}
-
-async fn place(
-    context: &Context,
-    resource: &Resource,
-    original: &Object,
-    version: &Object,
-    (namespace, owner): (&str, &str),
-    fields: &[&str],
-) -> Result<(), Error> {
-    let mut copy = Object::new(&resource.gvk(), original.name());
-    copy.set(&["metadata", "namespace"], namespace.into());
-    copy.set(&["metadata", "labels"], Value::Object(labels_of(original)));
-    copy.set_label(names::OWNER_NAMESPACE, namespace);
-    copy.set_label(names::COPIED_FROM, version.namespace());
-    let owner = json!({
-        "apiVersion": version.api_version(), "kind": version.kind(), "name": version.name(),
-        "uid": owner, "controller": false, "blockOwnerDeletion": false,
-    });
-    copy.set(&["metadata", "ownerReferences"], json!([owner]));
-    for field in fields {
-        copy.set(&[field], original.get(&[field]).cloned().unwrap_or_default());
-    }
-    context
-        .cluster
-        .ensure(resource, &copy)
-        .await
-        .doing("copying a role into a target namespace")?;
-    Ok(())
-}
-
-async fn read(
-    context: &Context,
-    resource: &Resource,
-    key: &NamespacedName,
-) -> Result<Option<Object>, Error> {
-    context
-        .cluster
-        .find(resource, key.namespace(), &key.name)
-        .await
-        .doing("reading a role of a version")
-}
-
-/// Creates what is not in the cache; that it exists already means that the cache lags.
-async fn create(context: &Context, resource: &Resource, object: &Object) -> Result<(), Error> {
-    match context.cluster.create(resource, object).await {
-        Err(error) if !error.is_already_exists() => Err(error).doing("creating a cluster role"),
-        _ => Ok(()),
-    }
 }
 
 /// Sees that there are roles for those who use what a running version provides; writes only what is
@@ -523,29 +289,4 @@ fn is_as_wanted(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &st
         && labels
             .iter()
             .all(|(key, value)| role.labels.get(key).map(String::as_str) == Some(*value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cluster_role_of_the_same_name_is_lifted_only_if_it_is_the_role_and_the_namespaces() {
-        let role = |rules: Value| Role {
-            rules: serde_json::from_value(rules).unwrap(),
-            ..Role::default()
-        };
-        let rule = |thing: &str| json!({"apiGroups": [""], "resources": [thing], "verbs": ["get"]});
-        let own = role(json!([rule("pods"), rule("secrets")]));
-        let table = [
-            (json!([rule("pods"), rule("secrets"), see_namespaces()]), true),
-            (json!([rule("pods"), rule("secrets")]), false),
-            (json!([rule("pods"), see_namespaces()]), false),
-            (json!([see_namespaces(), rule("pods"), rule("secrets")]), false),
-            (json!([]), false),
-        ];
-        for (rules, wanted) in table {
-            assert_eq!(is_lifted(&own, &role(rules.clone())), wanted, "{rules}");
-        }
-    }
 }

@@ -360,7 +360,7 @@ fn jointly(namespaced: &[Rule], cluster: &[Rule], wanted: &Rule) -> bool {
 }
 
 /// Whether every single thing that the rule asks for is granted by some rule.
-fn allows(granted: &[Rule], wanted: &Rule) -> bool {
+pub(crate) fn allows(granted: &[Rule], wanted: &Rule) -> bool {
     let names: Vec<&str> = match wanted.resource_names.as_slice() {
         [] => vec![""],
         names => names.iter().map(String::as_str).collect(),

@@ -339,17 +339,21 @@ async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_
     // Given to the version when that is there: what looked before looks again.
     in_phase(&world, "home", "v", "Succeeded").await;
     give(&world, "home", "sa", "v").await;
-    let lifted = world.cluster.wait_for(&known::CLUSTER_ROLE, None, "sa", |_| true).await;
+    // What is lifted is the permission, under its own name, and not the Role of any name.
+    let own = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=v");
+    let lifted = world.cluster.wait_for_all(own, |all| all.len() == 1).await.remove(0);
+    assert!(lifted.name().starts_with("v-sa-"), "{}", lifted.name());
     let mut wanted = rule("hats").as_array().unwrap().clone();
     wanted.push(json!({
         "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"],
     }));
     assert_eq!(lifted.array(&["rules"]), wanted);
-    let bound = world.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, "sa", |_| true).await;
+    let bound =
+        world.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, lifted.name(), |_| true).await;
     assert_eq!(
         bound.get(&["roleRef"]),
         Some(&json!({
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "sa",
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": lifted.name(),
         }))
     );
     assert_eq!(

@@ -35,6 +35,7 @@ mod rows_subscriptions;
 mod rows_upgrades;
 mod rows_versions;
 mod simulated;
+mod tenants;
 mod webhook_cases;
 mod webhooks;
 mod world;

@@ -1,0 +1,535 @@
+//! RBAC of a ClusterServiceVersion in its target namespaces.
+//!
+//! ```text
+//! spec.install.spec.permissions ─► permissions::namespaced ─► granted? ─┬─► ClusterRole + ClusterRoleBinding
+//!   (all that is written)           names, rules, subjects              └─► Role + RoleBinding in each target
+//! ```
+//!
+//! * An OperatorGroup that targets all namespaces has each permission *lifted* to a ClusterRole of the
+//!   same name, which may read namespaces besides.
+//! * Any other OperatorGroup has each permission *copied* into its target namespaces.
+//!
+//! **Nothing is read back from objects that users write.** An admin of the ClusterServiceVersion's
+//! namespace may write Roles and RoleBindings with any labels, names and owner references there. So what
+//! is lifted or copied is computed from the ClusterServiceVersion alone. Roles and RoleBindings of the
+//! namespace only answer yes or no: a permission counts as granted while a Role that labels give to the
+//! ClusterServiceVersion covers it, and a RoleBinding with these labels binds that Role to the
+//! permission's ServiceAccount. Who forges them gets what the ClusterServiceVersion says, and no more.
+//!
+//! **Nobody's rules are bound but our own.** What stands under the name of a ClusterRole, Role or binding
+//! and is not the ClusterServiceVersion's stays as it is, nothing is bound to it, and an Event says so.
+//! What is the ClusterServiceVersion's, by labels or its copy's uid, is made right. A binding is written
+//! after the rules that it binds were found right.
+//!
+//! **The ServiceAccount of the OperatorGroup bounds it**, if there is one: everything is written with its
+//! rights, so RBAC refuses what the account may not give.
+//!
+//! What was lifted or copied goes when the OperatorGroup no longer targets its namespace, when the
+//! ClusterServiceVersion no longer lists the permission, and when it is no longer granted in the
+//! ClusterServiceVersion's own namespace. Copies carry `olm.copiedFrom` and belong to the copy of the
+//! ClusterServiceVersion in their namespace.
+
+use super::observe::is_owner;
+use super::reach::remove;
+use super::requirements::allows;
+use crate::context::{Caches, Context};
+use crate::copies;
+use crate::error::{Doing, Error};
+use crate::facts::{Binding, Role, Rule};
+use crate::permissions::{self, NamespacedPermission, csv_owner};
+use mainstay_api::{OperatorGroup, names};
+use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// A ClusterServiceVersion, its OperatorGroup and the rights that RBAC is written with.
+#[derive(Clone, Copy)]
+pub(crate) struct TargetRbac<'a> {
+    pub(crate) context: &'a Context,
+    /// The cluster with the rights of the OperatorGroup's ServiceAccount, or with our own.
+    pub(crate) cluster: &'a Cluster,
+    /// The ClusterServiceVersion.
+    pub(crate) csv: &'a Object,
+    pub(crate) group: &'a OperatorGroup,
+}
+
+/// Whether an object is as wanted now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placed {
+    Right,
+    /// Somebody else's object has the name.
+    Foreign,
+    /// It cannot be there now: its namespace goes, or it was deleted meanwhile.
+    Absent,
+}
+
+/// The objects of a permission in one place, and how its own are told from others'.
+struct Place<'a> {
+    /// The target namespace; none for the cluster.
+    namespace: Option<&'a str>,
+    /// The uid of the copy of the ClusterServiceVersion in the target namespace.
+    owner: Option<&'a str>,
+    role: Resource,
+    binding: Resource,
+}
+
+impl TargetRbac<'_> {
+    /// Sees that the ClusterServiceVersion has its permissions in its target namespaces and nowhere else;
+    /// writes only what is not so. Returns why permissions are missing somewhere.
+    pub(crate) async fn ensure(&self) -> Result<Vec<String>, Error> {
+        let wanted = permissions::namespaced(self.csv);
+        let granted = self.granted(&wanted);
+        let mut missing = Vec::new();
+        let outcome = self.place_all(&granted, &mut missing).await;
+        self.remove_stale(&wanted, &granted).await?;
+        match outcome {
+            Err(Error::Api { source, .. }) if source.is_forbidden() => {
+                let said = source.status().map_or_else(String::new, |it| it.message.clone());
+                missing.push(said);
+            }
+            outcome => outcome?,
+        }
+        Ok(missing)
+    }
+
+    /// Removes what the ClusterServiceVersion has outside its namespace and must not have any more.
+    pub(crate) async fn prune(&self) -> Result<(), Error> {
+        let wanted = permissions::namespaced(self.csv);
+        self.remove_stale(&wanted, &self.granted(&wanted)).await
+    }
+
+    fn targets_all(&self) -> bool {
+        self.group.status.namespaces.iter().any(String::is_empty)
+    }
+
+    async fn place_all(
+        &self,
+        granted: &[&NamespacedPermission],
+        missing: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        if self.targets_all() {
+            let place = Place {
+                namespace: None,
+                owner: None,
+                role: known::CLUSTER_ROLE,
+                binding: known::CLUSTER_ROLE_BINDING,
+            };
+            return self.place_in(&place, granted, missing).await;
+        }
+        let own = self.csv.namespace();
+        for namespace in self.group.status.namespaces.iter().filter(|it| **it != own) {
+            // A target may be listed before it exists; its creation brings us back.
+            let key = NamespacedName::cluster(namespace.as_str());
+            let target = self.context.caches.namespaces.get(&key);
+            if target.is_none_or(|it| it.deleting) {
+                continue;
+            }
+            // What a ClusterServiceVersion has in a namespace belongs to its copy there.
+            let copy = copies::controller::ensure(self.context, self.csv, namespace).await?;
+            let Some(owner) = copy else { continue };
+            let place = Place {
+                namespace: Some(namespace),
+                owner: Some(&owner),
+                role: known::ROLE,
+                binding: known::ROLE_BINDING,
+            };
+            self.place_in(&place, granted, missing).await?;
+        }
+        Ok(())
+    }
+
+    async fn place_in(
+        &self,
+        place: &Place<'_>,
+        granted: &[&NamespacedPermission],
+        missing: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        for permission in granted {
+            let mut foreign = |resource: &Resource| {
+                let name = place.key(&permission.name);
+                missing.push(format!(
+                    "{} {name} is not of this ClusterServiceVersion: ServiceAccount {}/{} lacks a permission {}; delete or rename it",
+                    resource.kind,
+                    self.csv.namespace(),
+                    permission.account,
+                    place.namespace.map_or_else(
+                        || "outside its namespace".to_owned(),
+                        |namespace| format!("in namespace {namespace}")
+                    ),
+                ));
+            };
+            match self.place_role(place, permission).await? {
+                Placed::Right => {}
+                Placed::Foreign => {
+                    foreign(&place.role);
+                    continue;
+                }
+                Placed::Absent => continue,
+            }
+            if self.place_binding(place, permission).await? == Placed::Foreign {
+                foreign(&place.binding);
+            }
+        }
+        Ok(())
+    }
+
+    async fn place_role(
+        &self,
+        place: &Place<'_>,
+        permission: &NamespacedPermission,
+    ) -> Result<Placed, Error> {
+        let mut rules = permission.rules.as_array().cloned().unwrap_or_default();
+        if place.namespace.is_none() {
+            rules.push(see_namespaces());
+        }
+        let key = place.key(&permission.name);
+        let caches = &self.context.caches;
+        let cache = if place.namespace.is_none() { &caches.cluster_roles } else { &caches.roles };
+        let found = cache.get(&key);
+        let right = |it: &Arc<Role>| {
+            self.is_marked(place, &it.labels, it.owners.iter().map(|it| it.uid.as_str()))
+                && place.is_owned(it.owners.iter().map(|it| it.uid.as_str()))
+                && it.aggregation.is_none()
+                && parsed(&rules).is_some_and(|rules| it.rules == rules)
+        };
+        if found.as_ref().is_some_and(right) {
+            return Ok(Placed::Right);
+        }
+        let mut role = self.object(place, &place.role, &permission.name, &permission.role_labels);
+        role.set(&["rules"], Value::Array(rules));
+        self.write(place, &place.role, &role, found.is_some()).await
+    }
+
+    async fn place_binding(
+        &self,
+        place: &Place<'_>,
+        permission: &NamespacedPermission,
+    ) -> Result<Placed, Error> {
+        let key = place.key(&permission.name);
+        let caches = &self.context.caches;
+        let cache =
+            if place.namespace.is_none() { &caches.cluster_bindings } else { &caches.bindings };
+        let found = cache.get(&key);
+        let right = |it: &Arc<Binding>| {
+            self.is_marked(place, &it.labels, it.owners.iter().map(|it| it.uid.as_str()))
+                && place.is_owned(it.owners.iter().map(|it| it.uid.as_str()))
+                && it.role == ((*place.role.kind).to_owned(), permission.name.clone())
+                && self.binds_only(it, &permission.account)
+        };
+        if found.as_ref().is_some_and(right) {
+            return Ok(Placed::Right);
+        }
+        let labels = &permission.binding_labels;
+        let mut binding = self.object(place, &place.binding, &permission.name, labels);
+        let role_ref = json!({"apiGroup": RBAC, "kind": place.role.kind, "name": permission.name});
+        binding.set(&["roleRef"], role_ref);
+        binding.set(&["subjects"], permission.subjects.clone());
+        self.write(place, &place.binding, &binding, found.is_some()).await
+    }
+
+    fn binds_only(&self, binding: &Binding, account: &str) -> bool {
+        let [subject] = binding.subjects.as_slice() else { return false };
+        subject.kind == "ServiceAccount"
+            && subject.name == account
+            && subject.namespace == self.csv.namespace()
+    }
+
+    /// An object of the ClusterServiceVersion in a place.
+    fn object(
+        &self,
+        place: &Place<'_>,
+        resource: &Resource,
+        name: &str,
+        labels: &Map<String, Value>,
+    ) -> Object {
+        let mut object = Object::new(&resource.gvk(), name);
+        object.set(&["metadata", "labels"], Value::Object(labels.clone()));
+        if let Some(namespace) = place.namespace {
+            object.set(&["metadata", "namespace"], namespace.into());
+            object.set_label(names::OWNER_NAMESPACE, namespace);
+            object.set_label(names::COPIED_FROM, self.csv.namespace());
+        }
+        if let Some(owner) = place.owner {
+            let owner = csv_owner(self.csv.name(), owner);
+            object.set(&["metadata", "ownerReferences"], json!([owner]));
+        }
+        object
+    }
+
+    /// Whether labels or the owner of an object say that it is the ClusterServiceVersion's in a place.
+    fn is_marked<'o>(
+        &self,
+        place: &Place<'_>,
+        labels: &BTreeMap<String, String>,
+        mut owners: impl Iterator<Item = &'o str>,
+    ) -> bool {
+        let (own, name) = (self.csv.namespace(), self.csv.name());
+        match place.namespace {
+            None => is_owner(labels, own, name),
+            Some(namespace) => {
+                let from = labels.get(names::COPIED_FROM).map(String::as_str);
+                (from == Some(own) && is_owner(labels, namespace, name))
+                    || owners.any(|uid| place.owner == Some(uid))
+            }
+        }
+    }
+
+    /// Creates an object, or makes the one that stands under its name right if it is the
+    /// ClusterServiceVersion's.
+    async fn write(
+        &self,
+        place: &Place<'_>,
+        resource: &Resource,
+        wanted: &Object,
+        stands: bool,
+    ) -> Result<Placed, Error> {
+        const DOING: &str = "granting a permission in a target namespace";
+        if !stands {
+            match self.cluster.create(resource, wanted).await {
+                Ok(_) => return Ok(Placed::Right),
+                Err(error) if error.is_namespace_terminating() => return Ok(Placed::Absent),
+                // The cache lags.
+                Err(error) if error.is_already_exists() => {}
+                Err(error) => return Err(error).doing(DOING),
+            }
+        }
+        let found = self.context.cluster.find(resource, place.namespace, wanted.name()).await;
+        // Gone meanwhile: the cache tells, and brings us back.
+        let Some(live) = found.doing(DOING)? else { return Ok(Placed::Absent) };
+        let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let owners = live.owner_references();
+        if !self.is_marked(place, &labels, owners.iter().map(|it| it.uid.as_str())) {
+            return Ok(Placed::Foreign);
+        }
+        let new = corrected(&live, wanted);
+        if new == live {
+            return Ok(Placed::Right);
+        }
+        // What a binding binds to cannot be changed.
+        if live.get(&["roleRef"]) != new.get(&["roleRef"]) {
+            let options = DeleteOptions::uid(live.uid());
+            let gone =
+                self.cluster.ensure_deleted(resource, place.namespace, wanted.name(), &options);
+            gone.await.doing(DOING)?;
+            self.cluster.create(resource, wanted).await.doing(DOING)?;
+            return Ok(Placed::Right);
+        }
+        self.cluster.update(resource, &new).await.doing(DOING)?;
+        Ok(Placed::Right)
+    }
+
+    /// The permissions that are granted in the ClusterServiceVersion's own namespace, by the caches.
+    fn granted<'p>(&self, wanted: &'p [NamespacedPermission]) -> Vec<&'p NamespacedPermission> {
+        let caches = &self.context.caches;
+        let own = Some(self.csv.namespace());
+        let roles: Vec<_> = caches.roles.list(own).into_iter().map(|(k, it)| (k.name, it)).collect();
+        let bindings: Vec<_> = caches.bindings.list(own).into_iter().map(|(_, it)| it).collect();
+        self.granted_by(wanted, &roles, &bindings)
+    }
+
+    fn granted_by<'p>(
+        &self,
+        wanted: &'p [NamespacedPermission],
+        roles: &[(Arc<str>, Arc<Role>)],
+        bindings: &[Arc<Binding>],
+    ) -> Vec<&'p NamespacedPermission> {
+        let (own, name) = (self.csv.namespace(), self.csv.name());
+        let roles: BTreeMap<&str, &Role> = roles
+            .iter()
+            .filter(|(_, it)| is_owner(&it.labels, own, name))
+            .map(|(name, it)| (&**name, &**it))
+            .collect();
+        let bindings: Vec<&Arc<Binding>> =
+            bindings.iter().filter(|it| is_owner(&it.labels, own, name)).collect();
+        let is_granted = |permission: &&NamespacedPermission| {
+            let Some(rules) = parsed(permission.rules.as_array().map_or(&[], Vec::as_slice)) else {
+                return false;
+            };
+            bindings.iter().any(|binding| {
+                let bound = binding.subjects.iter().any(|it| {
+                    it.kind == "ServiceAccount"
+                        && it.name == permission.account
+                        && (it.namespace == own || it.namespace.is_empty())
+                });
+                let role = roles.get(binding.role.1.as_str());
+                bound
+                    && binding.role.0 == *known::ROLE.kind
+                    && role.is_some_and(|role| rules.iter().all(|it| allows(&role.rules, it)))
+            })
+        };
+        wanted.iter().filter(is_granted).collect()
+    }
+
+    /// Removes what was lifted or copied and is no longer wanted where it is. What seems to be granted no
+    /// longer is looked at in the API first: caches may know of what was placed and not yet of the
+    /// Role that it is placed for.
+    async fn remove_stale(
+        &self,
+        wanted: &[NamespacedPermission],
+        granted: &[&NamespacedPermission],
+    ) -> Result<(), Error> {
+        let (own, name) = (self.csv.namespace(), self.csv.name());
+        let caches = &self.context.caches;
+        let namespaces = &self.group.status.namespaces;
+        let mut stale = Vec::new();
+        let mut doubtful = Vec::new();
+        let is = |all: &[&NamespacedPermission], key: &NamespacedName| {
+            all.iter().any(|it| *it.name == *key.name)
+        };
+        let all: Vec<&NamespacedPermission> = wanted.iter().collect();
+        for (resource, key) in copies(caches, own, name) {
+            if !namespaces.iter().any(|it| **it == *key.namespace) || !is(&all, &key) {
+                stale.push((resource, key));
+            } else if !is(granted, &key) {
+                doubtful.push((resource, key));
+            }
+        }
+        for (resource, key) in self.lifted(wanted) {
+            if !self.targets_all() || !is(&all, &key) {
+                stale.push((resource, key));
+            } else if !is(granted, &key) {
+                doubtful.push((resource, key));
+            }
+        }
+        if !doubtful.is_empty() {
+            let (roles, bindings) = self.live().await?;
+            let granted = self.granted_by(wanted, &roles, &bindings);
+            stale.extend(doubtful.into_iter().filter(|(_, key)| !is(&granted, key)));
+        }
+        for (resource, key) in &stale {
+            remove(self.context, resource, key).await?;
+        }
+        Ok(())
+    }
+
+    /// What was lifted, bindings before their roles: what stands under the names of the permissions, and
+    /// under those of Roles that were left of permissions that the ClusterServiceVersion no longer lists.
+    fn lifted(&self, wanted: &[NamespacedPermission]) -> Vec<(Resource, NamespacedName)> {
+        let caches = &self.context.caches;
+        let (own, name) = (self.csv.namespace(), self.csv.name());
+        let is_ours = |labels: &BTreeMap<String, String>| is_owner(labels, own, name);
+        let mut bindings = Vec::new();
+        let mut roles = Vec::new();
+        let mut add = |key: &NamespacedName| {
+            if caches.cluster_bindings.get(key).is_some_and(|it| is_ours(&it.labels)) {
+                bindings.push((known::CLUSTER_ROLE_BINDING, key.clone()));
+            }
+            if caches.cluster_roles.get(key).is_some_and(|it| is_ours(&it.labels)) {
+                roles.push((known::CLUSTER_ROLE, key.clone()));
+            }
+        };
+        for permission in wanted {
+            add(&NamespacedName::cluster(permission.name.as_str()));
+        }
+        // A Role of the namespace only says which name to look at. Whether a ClusterRole was lifted, and
+        // not made for a cluster permission or brought by the bundle, it says itself: nobody without
+        // rights in the cluster wrote it.
+        let besides = parsed(&[see_namespaces()]).unwrap_or_default();
+        for (key, role) in caches.roles.list(Some(own)) {
+            if !is_ours(&role.labels) || wanted.iter().any(|it| *it.name == *key.name) {
+                continue;
+            }
+            let key = NamespacedName::cluster(key.name);
+            let twin = caches.cluster_roles.get(&key);
+            let is_lifted = twin.is_some_and(|it| {
+                it.labels.contains_key(names::PERMISSIONS_HASH) && it.rules.ends_with(&besides)
+            });
+            if is_lifted && !permissions::cluster_role_names(self.csv).any(|it| *it == *key.name) {
+                add(&key);
+            }
+        }
+        bindings.extend(roles);
+        bindings
+    }
+
+    /// The Roles and RoleBindings that labels give to the ClusterServiceVersion, as the API has them.
+    async fn live(&self) -> Result<(Vec<(Arc<str>, Arc<Role>)>, Vec<Arc<Binding>>), Error> {
+        let cluster = &self.context.cluster;
+        let own = Some(self.csv.namespace());
+        // A name may be longer than the value of a label: then there is none with it.
+        let all = ListParams::labels(names::OWNER);
+        let roles = cluster.list(&known::ROLE, own, &all).await;
+        let roles = roles.doing("listing the Roles of a ClusterServiceVersion")?.items;
+        let bindings = cluster.list(&known::ROLE_BINDING, own, &all).await;
+        let bindings = bindings.doing("listing the RoleBindings of a ClusterServiceVersion")?.items;
+        let roles = roles.iter().map(|it| (it.name().into(), Arc::new(Role::of(it)))).collect();
+        Ok((roles, bindings.iter().map(|it| Arc::new(Binding::of(it))).collect()))
+    }
+}
+
+impl Place<'_> {
+    fn key(&self, name: &str) -> NamespacedName {
+        match self.namespace {
+            Some(namespace) => NamespacedName::new(namespace, name),
+            None => NamespacedName::cluster(name),
+        }
+    }
+
+    fn is_owned<'o>(&self, mut owners: impl Iterator<Item = &'o str>) -> bool {
+        self.owner.is_none_or(|wanted| owners.any(|uid| uid == wanted))
+    }
+}
+
+/// What a lifted ClusterRole may besides.
+fn see_namespaces() -> Value {
+    json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
+}
+
+/// Rules as decisions read them; none if they are not rules.
+fn parsed(rules: &[Value]) -> Option<Vec<Rule>> {
+    rules.iter().map(|it| serde_json::from_value(it.clone()).ok()).collect()
+}
+
+/// A live object with the labels, owner, rules, role and subjects that it should have. Labels and
+/// owners of others stay; rules that aggregation gathers do not.
+fn corrected(live: &Object, wanted: &Object) -> Object {
+    let mut new = live.clone();
+    for (key, value) in wanted.labels() {
+        new.set_label(key, value);
+    }
+    let owners = live.array(&["metadata", "ownerReferences"]);
+    let wanted_owners = wanted.array(&["metadata", "ownerReferences"]);
+    let missing = |it: &&Value| !owners.iter().any(|owner| owner["uid"] == it["uid"]);
+    let more: Vec<Value> = wanted_owners.iter().filter(missing).cloned().collect();
+    if !more.is_empty() {
+        // One of its name that is gone goes.
+        let stays = |it: &&Value| {
+            !wanted_owners.iter().any(|own| own["kind"] == it["kind"] && own["name"] == it["name"])
+        };
+        let all: Vec<Value> = owners.iter().filter(stays).cloned().chain(more).collect();
+        new.set(&["metadata", "ownerReferences"], all.into());
+    }
+    for field in ["rules", "roleRef", "subjects"] {
+        if let Some(value) = wanted.get(&[field]) {
+            new.set(&[field], value.clone());
+        }
+    }
+    if wanted.get(&["rules"]).is_some() {
+        new.remove(&["aggregationRule"]);
+    }
+    new
+}
+
+/// Roles and RoleBindings in other namespaces that were copied for a ClusterServiceVersion.
+pub(super) fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
+    let is_copy = |key: &NamespacedName, labels: &BTreeMap<String, String>| {
+        labels.get(names::COPIED_FROM).map(String::as_str) == Some(from)
+            && is_owner(labels, &key.namespace, name)
+    };
+    let mut out = Vec::new();
+    for (key, it) in caches.bindings.list(None) {
+        if is_copy(&key, &it.labels) {
+            out.push((known::ROLE_BINDING, key));
+        }
+    }
+    for (key, it) in caches.roles.list(None) {
+        if is_copy(&key, &it.labels) {
+            out.push((known::ROLE, key));
+        }
+    }
+    out
+}
