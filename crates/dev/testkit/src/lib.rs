@@ -21,6 +21,7 @@
 mod credentials;
 mod trouble;
 
+pub use mainstay_apiserver::Identity;
 use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
@@ -33,7 +34,6 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
-pub use mainstay_apiserver::Identity;
 pub use trouble::{Asked, Fate};
 
 /// How long a test waits at least for what must come; see [`exhausted`].

@@ -159,7 +159,8 @@ impl Controller {
             Decision::Move(step) => self.write(live, csv, step).await?,
             Decision::Withdraw(step) => {
                 // Labels alone make no Deployment the version's: any editor of the namespace writes them.
-                let owned = |it: &facts::Deployment| it.owners.iter().any(|it| it.uid == live.uid());
+                let owned =
+                    |it: &facts::Deployment| it.owners.iter().any(|it| it.uid == live.uid());
                 for (name, _) in deployments.iter().filter(|(_, it)| owned(it)) {
                     self.delete_deployment(live, name).await?;
                 }
@@ -221,8 +222,7 @@ impl Controller {
             Ok(cluster) => cluster.doing("acting for a service account")?,
             Err(why) => return Err(Error::Refused(live.key(), why)),
         };
-        let missing =
-            TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
+        let missing = TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
         let key = live.key();
         if missing.is_empty() {
             self.missing.lock().remove(&key);

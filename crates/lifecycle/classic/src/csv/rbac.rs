@@ -84,16 +84,9 @@ impl TargetRbac<'_> {
         let wanted = permissions::namespaced(self.csv);
         let granted = self.granted(&wanted);
         let mut missing = Vec::new();
-        let outcome = self.place_all(&granted, &mut missing).await;
+        let placed = self.place_all(&granted, &mut missing).await;
         self.remove_stale(&wanted, &granted).await?;
-        match outcome {
-            Err(Error::Api { source, .. }) if source.is_forbidden() => {
-                let said = source.status().map_or_else(String::new, |it| it.message.clone());
-                missing.push(said);
-            }
-            outcome => outcome?,
-        }
-        Ok(missing)
+        placed.map(|()| missing)
     }
 
     /// Removes what the ClusterServiceVersion has outside its namespace and must not have any more.
@@ -149,9 +142,9 @@ impl TargetRbac<'_> {
         missing: &mut Vec<String>,
     ) -> Result<(), Error> {
         for permission in granted {
-            let mut foreign = |resource: &Resource| {
+            let foreign = |resource: &Resource| {
                 let name = place.key(&permission.name);
-                missing.push(format!(
+                format!(
                     "{} {name} is not of this ClusterServiceVersion: ServiceAccount {}/{} lacks a permission {}; delete or rename it",
                     resource.kind,
                     self.csv.namespace(),
@@ -160,18 +153,22 @@ impl TargetRbac<'_> {
                         || "outside its namespace".to_owned(),
                         |namespace| format!("in namespace {namespace}")
                     ),
-                ));
+                )
             };
-            match self.place_role(place, permission).await? {
-                Placed::Right => {}
-                Placed::Foreign => {
-                    foreign(&place.role);
-                    continue;
-                }
-                Placed::Absent => continue,
+            let mut resource = &place.role;
+            let mut placed = self.place_role(place, permission).await;
+            if matches!(placed, Ok(Placed::Right)) {
+                resource = &place.binding;
+                placed = self.place_binding(place, permission).await;
             }
-            if self.place_binding(place, permission).await? == Placed::Foreign {
-                foreign(&place.binding);
+            match placed {
+                Ok(Placed::Right | Placed::Absent) => {}
+                Ok(Placed::Foreign) => missing.push(foreign(resource)),
+                // The account of the OperatorGroup may not give it; the rest is tried all the same.
+                Err(Error::Api { source, .. }) if source.is_forbidden() => {
+                    missing.push(source.status().map_or_else(String::new, |it| it.message.clone()));
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -326,7 +323,8 @@ impl TargetRbac<'_> {
     fn granted<'p>(&self, wanted: &'p [NamespacedPermission]) -> Vec<&'p NamespacedPermission> {
         let caches = &self.context.caches;
         let own = Some(self.csv.namespace());
-        let roles: Vec<_> = caches.roles.list(own).into_iter().map(|(k, it)| (k.name, it)).collect();
+        let roles: Vec<_> =
+            caches.roles.list(own).into_iter().map(|(k, it)| (k.name, it)).collect();
         let bindings: Vec<_> = caches.bindings.list(own).into_iter().map(|(_, it)| it).collect();
         self.granted_by(wanted, &roles, &bindings)
     }
