@@ -52,7 +52,7 @@ impl fmt::Display for FieldPath {
 }
 
 /// What is wrong with a field (`field.ErrorType`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     /// The value refers to something that is not there.
     NotFound(Value),
@@ -85,7 +85,7 @@ pub enum FieldErrorKind {
 }
 
 /// The kinds whose values [`FieldErrorKind::Printed`] shows in a form of their own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PrintedKind {
     /// As [`FieldErrorKind::Invalid`].
     Invalid,
@@ -119,7 +119,7 @@ impl FieldErrorKind {
 }
 
 /// One broken rule: where, what and in which words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
     /// Path of the field.
     pub field: String,

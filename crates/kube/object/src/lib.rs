@@ -13,12 +13,15 @@ mod object;
 mod resource;
 mod status;
 
+mod errors;
 pub mod fnv;
 pub mod gotext;
 pub mod known;
 pub mod metadata;
 pub mod selector;
+pub mod size;
 
+pub use errors::FieldErrors;
 pub use field::{FieldError, FieldErrorKind, FieldPath, PrintedKind};
 pub use mainstay_formats::names;
 pub use meta::{NamespacedName, OwnerReference};

@@ -4,7 +4,7 @@
 
 use crate::gotext;
 use crate::names;
-use crate::{FieldError, FieldErrorKind, FieldPath};
+use crate::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
 use serde_json::{Map, Value};
 
 /// The most bytes that all annotations of an object may have together.
@@ -17,18 +17,18 @@ fn fields(value: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
 
 /// What is wrong with `labels`; `path` is theirs.
 pub fn labels(labels: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
-    let mut found = Vec::new();
+    let mut found = FieldErrors::default();
     for (key, value) in fields(labels) {
         let keys = names::qualified_name(key).into_iter().map(|problem| (key, problem));
         let values = names::label_value(value).into_iter().map(|problem| (value, problem));
         found.extend(keys.chain(values).map(|(what, why)| FieldError::invalid(path, what, why)));
     }
-    found
+    found.into_vec()
 }
 
 /// What is wrong with `annotations`; `path` is theirs.
 pub fn annotations(annotations: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
-    let mut found = Vec::new();
+    let mut found = FieldErrors::default();
     let mut size = 0;
     for (key, value) in fields(annotations) {
         let problems = names::qualified_name(&key.to_lowercase());
@@ -39,12 +39,12 @@ pub fn annotations(annotations: Option<&Value>, path: &FieldPath) -> Vec<FieldEr
         let kind = FieldErrorKind::TooLong(Some(ANNOTATIONS_MAX as u64));
         found.push(FieldError::new(path, kind, ""));
     }
-    found
+    found.into_vec()
 }
 
 /// What is wrong with `ownerReferences`; `path` is theirs. The original names no index.
 pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
-    let mut found = Vec::new();
+    let mut found = FieldErrors::default();
     let all = owners.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut controller: Option<String> = None;
     for owner in all {
@@ -74,17 +74,19 @@ pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
         let this = format!("{}/{}", text("kind"), text("name"));
         match &controller {
             Some(first) => {
-                let all: Vec<String> = all.iter().map(shown).collect();
-                let kind = FieldErrorKind::InvalidShown(format!("[{}]", all.join(",")));
-                let why = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                );
-                found.push(FieldError::new(path, kind, why));
+                found.push_with(|| {
+                    let all: Vec<String> = all.iter().map(shown).collect();
+                    let kind = FieldErrorKind::InvalidShown(format!("[{}]", all.join(",")));
+                    let why = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                    );
+                    FieldError::new(path, kind, why)
+                });
             }
             None => controller = Some(this),
         }
     }
-    found
+    found.into_vec()
 }
 
 /// An owner as messages show it: in the order of the program's fields.
@@ -106,7 +108,7 @@ fn shown(owner: &Value) -> String {
 
 /// What is wrong with `finalizers`, as far as it is for every kind; `path` is theirs.
 pub fn finalizers(finalizers: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
-    let mut found = Vec::new();
+    let mut found = FieldErrors::default();
     let all = finalizers.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for finalizer in all.iter().filter_map(Value::as_str) {
         let problems = names::qualified_name(finalizer);
@@ -116,7 +118,7 @@ pub fn finalizers(finalizers: Option<&Value>, path: &FieldPath) -> Vec<FieldErro
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
         found.push(FieldError::invalid(path, all.to_vec(), why));
     }
-    found
+    found.into_vec()
 }
 
 /// What is wrong with the metadata of an object inside of another, which may have any name that

@@ -145,7 +145,9 @@ impl Status {
         self
     }
 
-    fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+    /// Names the object in `details`; `kind` may be a resource.
+    #[must_use]
+    pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         group.clone_into(&mut self.details.group);
         kind.clone_into(&mut self.details.kind);
         name.clone_into(&mut self.details.name);

@@ -18,6 +18,14 @@ pub enum PatchError {
         /// How many this one has.
         found: usize,
     },
+    /// A JSON patch whose operations move too much of the object about: 413.
+    #[error(
+        "Request entity too large: The operations of the JSON patch move more than {limit} elements; replace the lists as a whole, or split the patch"
+    )]
+    TooMuchWork {
+        /// How many elements the operations of a patch may move.
+        limit: usize,
+    },
     /// The patch does not fit the object: 422. The original tells its clients only that; this text
     /// is for logs.
     #[error("{0}")]
@@ -33,7 +41,7 @@ impl PatchError {
     pub fn to_status(&self) -> Status {
         match self {
             Self::Malformed(text) => Status::bad_request(text.clone()),
-            Self::TooManyOperations { .. } => {
+            Self::TooManyOperations { .. } | Self::TooMuchWork { .. } => {
                 Status::new(Reason::RequestEntityTooLarge, self.to_string())
             }
             Self::DoesNotApply(_) => Status::new(

@@ -5,10 +5,16 @@
 //! the root cannot be added, moved or removed. Nothing may become deeper than [`crate::MAX_DEPTH`].
 
 use crate::{PatchError, depth};
+use mainstay_object::size::json_length;
 use serde_json::{Map, Value};
 
 /// How many operations a patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;
+/// How many elements the operations of a patch may move: those of a list behind the place of an
+/// insertion or a removal, and those of a value that goes deeper into the object.
+const MAX_MOVED: usize = 100_000_000;
+/// What it costs to look at a value that goes deeper, compared with moving an element of a list.
+const LOOK: usize = 4;
 /// How many bytes of JSON the `copy` operations of a patch may add.
 pub const MAX_COPY_BYTES: usize = 3 << 20;
 
@@ -83,17 +89,29 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
             other => Err(malformed(other, "Operation")),
         })
         .collect::<Result<_, _>>()?;
-    let mut copied = 0;
+    let mut spent = Spent::default();
     for operation in operations {
-        apply(target, operation, &mut copied).map_err(PatchError::DoesNotApply)?;
+        apply(target, operation, &mut spent).map_err(PatchError::DoesNotApply)?;
+        if spent.moved > MAX_MOVED {
+            return Err(PatchError::TooMuchWork { limit: MAX_MOVED });
+        }
     }
     Ok(())
+}
+
+/// What the operations of a patch have cost so far.
+#[derive(Default)]
+struct Spent {
+    /// Bytes of JSON that were copied.
+    copied: usize,
+    /// Elements that were moved.
+    moved: usize,
 }
 
 fn apply(
     target: &mut Value,
     operation: &Map<String, Value>,
-    copied: &mut usize,
+    spent: &mut Spent,
 ) -> Result<(), String> {
     let name = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
     let text = |field: &str| {
@@ -110,7 +128,7 @@ fn apply(
             let (holder, key) = find(target, path).ok_or_else(|| {
                 format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
             })?;
-            add(holder, &key, value)
+            add(holder, &key, value, spent)
                 .map_err(|why| format!("error in add for path: '{path}': {why}"))
         }
         "remove" => {
@@ -120,7 +138,7 @@ fn apply(
                     "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
                 )
             })?;
-            remove(holder, &key)
+            remove(holder, &key, spent)
                 .map(drop)
                 .map_err(|why| format!("error in remove for path: '{path}': {why}"))
         }
@@ -132,17 +150,18 @@ fn apply(
                     "move operation does not apply: doc is missing from path: {from}: {MISSING}"
                 )
             })?;
-            let moved = remove(holder, &key)
+            let moved = remove(holder, &key, spent)
                 .map_err(|why| format!("error in move for path: '{key}': {why}"))?;
             let path = text("path")?;
             // Moving sideways or up makes nothing deeper, and is not worth looking.
             if levels(path) > levels(from) {
                 fits(path, &moved)?;
+                spent.moved += LOOK * parts(&moved);
             }
             let (holder, key) = find(target, path).ok_or_else(|| {
                 format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
             })?;
-            add(holder, &key, moved)
+            add(holder, &key, moved, spent)
                 .map_err(|why| format!("error in move for path: '{path}': {why}"))
         }
         "test" => test(target, text("path")?, operation.get("value")),
@@ -156,8 +175,9 @@ fn apply(
             let found = get(holder, &key)
                 .map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
             let copy = found.cloned().unwrap_or_default();
-            *copied += copy.to_string().len();
-            if *copied > MAX_COPY_BYTES {
+            spent.copied += json_length(&copy);
+            let copied = spent.copied;
+            if copied > MAX_COPY_BYTES {
                 return Err(format!(
                     "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPY_BYTES}"
                 ));
@@ -167,10 +187,19 @@ fn apply(
             let (holder, key) = find(target, path).ok_or_else(|| {
                 format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
             })?;
-            add(holder, &key, copy)
+            add(holder, &key, copy, spent)
                 .map_err(|why| format!("error while adding value during copy: {why}"))
         }
         other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+/// How many values a value has, itself included.
+fn parts(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(parts).sum::<usize>(),
+        _ => 1,
     }
 }
 
@@ -234,7 +263,7 @@ fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
     }
 }
 
-fn add(holder: &mut Value, key: &str, value: Value) -> Result<(), String> {
+fn add(holder: &mut Value, key: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
     match holder {
         Value::Array(items)
             if key == "-" && mainstay_fault::is_on("json-patch-appends-in-front") =>
@@ -249,7 +278,9 @@ fn add(holder: &mut Value, key: &str, value: Value) -> Result<(), String> {
                     "value was not a proper array index: '{key}': strconv.Atoi: parsing {key:?}: invalid syntax"
                 ));
             }
-            items.insert(element(key, room)?, value);
+            let at = element(key, room)?;
+            spent.moved += items.len() - at;
+            items.insert(at, value);
         }
         Value::Object(fields) => drop(fields.insert(key.to_owned(), value)),
         _ => return Err(MISSING.to_owned()),
@@ -257,10 +288,11 @@ fn add(holder: &mut Value, key: &str, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-fn remove(holder: &mut Value, key: &str) -> Result<Value, String> {
+fn remove(holder: &mut Value, key: &str, spent: &mut Spent) -> Result<Value, String> {
     match holder {
         Value::Array(items) => {
             let at = element(key, items.len())?;
+            spent.moved += items.len() - at;
             Ok(items.remove(at))
         }
         Value::Object(fields) => fields

@@ -15,6 +15,7 @@
 use crate::{PatchError, depth};
 use mainstay_schema::builtin::{Definition, Field, Shape, Type};
 use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -172,6 +173,7 @@ fn merge_fields(
             (Value::Array(items), Value::Array(changes)) => {
                 let rule = known.field(name)?;
                 if deleted_from.is_some() {
+                    let changes: HashSet<Value> = changes.into_iter().collect();
                     items.retain(|item| !changes.contains(item));
                 } else if rule.merge && !mainstay_fault::is_on("lists-are-never-merged") {
                     let before = std::mem::take(items);
@@ -226,7 +228,8 @@ fn without_directives(value: &mut Value) -> bool {
 fn retain_keys(target: &mut Fields, patch: &mut Fields) -> Result<(), PatchError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(retained) = retained else { return Err(malformed(BAD_RETAIN_KEYS)) };
-    let is_retained = |name: &str| retained.iter().any(|key| key.as_str() == Some(name));
+    let retained: HashSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let is_retained = |name: &str| retained.contains(name);
     let stray = patch.iter().any(|(name, value)| {
         !value.is_null()
             && !name.starts_with(DELETE_FROM)
@@ -334,12 +337,9 @@ fn merge_lists(
         )));
     }
     if !first.is_object() {
-        let mut merged: Vec<Value> = Vec::with_capacity(before.len() + changes.len());
-        for item in before.iter().chain(&changes) {
-            if !merged.contains(item) {
-                merged.push(item.clone());
-            }
-        }
+        let mut seen: HashSet<&Value> = HashSet::with_capacity(before.len() + changes.len());
+        let all = before.iter().chain(&changes);
+        let merged = all.filter(|item| seen.insert(*item)).cloned().collect();
         return in_order(merged, &changes, &before, None);
     }
     let Some(key) = rule.key else {
@@ -349,13 +349,25 @@ fn merge_lists(
     };
     let (mut merged, changes) = without_special(before, changes, key)?;
     let before = merged.clone();
+    // Where the elements of a key stand. One that loses its key is found no more.
+    let mut known: HashMap<&Value, VecDeque<usize>> = HashMap::with_capacity(merged.len());
+    for (at, item) in before.iter().enumerate() {
+        if let Some(value) = item.get(key) {
+            known.entry(value).or_default().push_back(at);
+        }
+    }
     for change in &changes {
         let Value::Object(fields) = change else { continue };
         let wanted = fields.get(key).ok_or_else(|| no_merge_key(fields, key))?;
-        let same = merged.iter_mut().find(|item| item.get(key) == Some(wanted));
+        let places = known.entry(wanted).or_default();
+        while places.front().is_some_and(|at| merged[*at].get(key) != Some(wanted)) {
+            places.pop_front();
+        }
+        let same = places.front().map(|at| &mut merged[*at]);
         if let Some(Value::Object(present)) = same {
             merge_fields(present, fields.clone(), rule.inner)?;
         } else {
+            places.push_back(merged.len());
             merged.push(change.clone());
         }
     }
@@ -369,6 +381,7 @@ fn without_special(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut plain = Vec::with_capacity(changes.len());
+    let mut deleted: HashSet<Value> = HashSet::new();
     let mut replaced = false;
     for change in changes {
         let Value::Object(fields) = &change else { continue };
@@ -376,7 +389,7 @@ fn without_special(
             None => plain.push(change),
             Some(directive) if directive == "delete" => {
                 let Some(wanted) = fields.get(key) else { return Err(no_merge_key(fields, key)) };
-                before.retain(|item| item.get(key) != Some(wanted));
+                deleted.insert(wanted.clone());
             }
             Some(directive) if directive == "replace" => replaced = true,
             Some(directive) if directive == "merge" => {
@@ -387,7 +400,19 @@ fn without_special(
             Some(directive) => return Err(unknown_directive(directive, fields)),
         }
     }
+    before.retain(|item| item.get(key).is_none_or(|value| !deleted.contains(value)));
     Ok(if replaced { (plain, Vec::new()) } else { (before, plain) })
+}
+
+/// The first place of each element, by what it is known by.
+fn places<'a>(list: &'a [Value], key: Option<&str>) -> HashMap<&'a Value, usize> {
+    let mut places = HashMap::with_capacity(list.len());
+    for (at, item) in list.iter().enumerate() {
+        if let Ok(value) = identity(item, key) {
+            places.entry(value).or_insert(at);
+        }
+    }
+    places
 }
 
 /// Sorts a merged list: what the patch knows in the patch's order, what only the server knows in
@@ -401,14 +426,14 @@ fn in_order(
     for item in merged.iter().chain(order).chain(before) {
         identity(item, key)?;
     }
-    let place = |list: &[Value], item: &Value| {
-        let wanted = identity(item, key).ok();
-        list.iter().position(|other| identity(other, key).ok() == wanted)
+    let (in_order, in_before) = (places(order, key), places(before, key));
+    let place = |places: &HashMap<&Value, usize>, item: &Value| {
+        identity(item, key).ok().and_then(|wanted| places.get(wanted).copied())
     };
     let (mut patched, mut kept): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| place(order, item).is_some());
-    patched.sort_by_key(|item| place(order, item));
-    kept.sort_by_key(|item| place(before, item).unwrap_or(usize::MAX));
+        merged.into_iter().partition(|item| place(&in_order, item).is_some());
+    patched.sort_by_key(|item| place(&in_order, item));
+    kept.sort_by_key(|item| place(&in_before, item).unwrap_or(usize::MAX));
     let mut woven = Vec::with_capacity(patched.len() + kept.len());
     let (mut patched, mut kept) = (patched.into_iter().peekable(), kept.into_iter().peekable());
     loop {
@@ -416,10 +441,12 @@ fn in_order(
             (None, None) => break,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(kept), Some(patched)) => match (place(before, kept), place(before, patched)) {
-                (Some(kept), Some(patched)) => kept < patched,
-                _ => false,
-            },
+            (Some(kept), Some(patched)) => {
+                match (place(&in_before, kept), place(&in_before, patched)) {
+                    (Some(kept), Some(patched)) => kept < patched,
+                    _ => false,
+                }
+            }
         };
         woven.extend(if kept_first { kept.next() } else { patched.next() });
     }

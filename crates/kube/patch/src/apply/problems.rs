@@ -16,6 +16,11 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
+/// How many problems are kept, and how many bytes their paths may have: a value of any size may
+/// have one in each of its parts, below a name of any length.
+const MOST: usize = 10_000;
+const MAX_PATHS: usize = 4 << 20;
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
@@ -39,7 +44,9 @@ impl Problems {
 
     /// Adds a problem of the value that is being visited.
     pub(super) fn add(&mut self, message: impl Into<String>) {
-        self.0.push(Problem { path: String::new(), message: message.into() });
+        if self.0.len() < MOST {
+            self.0.push(Problem { path: String::new(), message: message.into() });
+        }
     }
 
     /// Runs a visit of what is below the value that is being visited; its problems get their place.
@@ -52,6 +59,7 @@ impl Problems {
         let found = visit(self);
         if self.0.len() > before {
             let step = step();
+            self.0.truncate(before + (MAX_PATHS / step.len().max(1)).max(1));
             for problem in &mut self.0[before..] {
                 problem.path.insert_str(0, &step);
             }

@@ -39,15 +39,14 @@ pub(super) fn prune(
     let mut pruned = merged.clone();
     remove(&mut pruned.object, &applied, ty);
 
-    let mut owned: BTreeMap<&str, Set> = BTreeMap::new();
+    let mut owned: BTreeMap<&str, Vec<Set>> = BTreeMap::new();
     for other in managers.values() {
-        let set = owned.entry(&other.api_version).or_default();
-        *set = std::mem::take(set).union(other.set.clone());
+        owned.entry(&other.api_version).or_default().push(other.set.clone());
     }
     // The version of what was taken out comes first: conversion may need what others own.
     let first = owned.remove_entry(&*last.api_version);
     for (version, owned) in first.into_iter().chain(owned) {
-        pruned = add_owned(versions, &merged, pruned, version, owned)?;
+        pruned = add_owned(versions, &merged, pruned, version, Set::union_of(owned))?;
     }
 
     let context = |what: &str| {

@@ -168,10 +168,9 @@ impl Set {
         other: &'a Self,
         mut visit: impl FnMut(&'a Node, &'a Node) -> bool,
     ) -> bool {
-        let mut others = other.nodes.iter().peekable();
+        let mut others = Meeting::new(self.nodes.len(), &other.nodes);
         for node in &self.nodes {
-            while others.next_if(|other| other.element < node.element).is_some() {}
-            if let Some(other) = others.next_if(|other| other.element == node.element)
+            if let Some(other) = others.same(&node.element)
                 && !visit(node, other)
             {
                 return false;
@@ -199,12 +198,9 @@ impl Set {
         if other.is_empty() {
             return;
         }
-        let mut others = other.nodes.iter().peekable();
+        let mut others = Meeting::new(self.nodes.len(), &other.nodes);
         self.nodes.retain_mut(|node| {
-            while others.next_if(|other| other.element < node.element).is_some() {}
-            let Some(other) = others.next_if(|other| other.element == node.element) else {
-                return true;
-            };
+            let Some(other) = others.same(&node.element) else { return true };
             if whole && other.member {
                 return false;
             }
@@ -338,23 +334,68 @@ impl Set {
         }
     }
 
-    /// A set of steps in any order.
+    /// A set of steps in any order. Those of one element become one, however many there are.
     pub(super) fn from_nodes(mut nodes: Vec<Node>) -> Self {
         if nodes.is_sorted_by(|left, right| left.element < right.element) {
             return Self { nodes };
         }
         nodes.sort_by(|left, right| left.element.cmp(&right.element));
         let mut set = Self { nodes: Vec::with_capacity(nodes.len()) };
+        let mut joined = false;
         for node in nodes {
             match set.nodes.last_mut() {
                 Some(last) if last.element == node.element => {
                     last.member |= node.member;
-                    last.below = std::mem::take(&mut last.below).union(node.below);
+                    joined |= !node.below.is_empty() && !last.below.is_empty();
+                    last.below.nodes.extend(node.below.nodes);
                 }
                 _ => set.nodes.push(node),
             }
         }
+        if joined {
+            for node in &mut set.nodes {
+                node.below = Self::from_nodes(std::mem::take(&mut node.below.nodes));
+            }
+        }
         set
+    }
+
+    /// What is in any of many sets: each step is moved as often as its set is halved, not once for
+    /// every other set.
+    #[must_use]
+    pub fn union_of(sets: Vec<Self>) -> Self {
+        Self::from_nodes(sets.into_iter().flat_map(|set| set.nodes).collect())
+    }
+}
+
+/// The steps of one set that another one has too, asked for in order. Walks along, or searches
+/// where few steps meet many: a manager of one field costs no walk through the whole object.
+struct Meeting<'a> {
+    others: &'a [Node],
+    searches: bool,
+}
+
+impl<'a> Meeting<'a> {
+    /// How much longer the other side must be to be searched.
+    const FEW: usize = 16;
+
+    const fn new(count: usize, others: &'a [Node]) -> Self {
+        Self { others, searches: count.saturating_mul(Self::FEW) < others.len() }
+    }
+
+    fn same(&mut self, element: &PathElement) -> Option<&'a Node> {
+        let before = if self.searches {
+            self.others.partition_point(|other| other.element < *element)
+        } else {
+            self.others.iter().take_while(|other| other.element < *element).count()
+        };
+        self.others = &self.others[before..];
+        let (first, rest) = self.others.split_first()?;
+        if first.element != *element {
+            return None;
+        }
+        self.others = rest;
+        Some(first)
     }
 }
 

@@ -5,6 +5,8 @@ use super::problems::Problems;
 use super::types::{ListType, MapType, Scalar, Shaped, TypeRef};
 use super::{lists, scalar};
 use serde_json::Value;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// What to think of elements of sets and list maps that are there twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,29 @@ fn visit(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates, problems: &mut 
     }
 }
 
+/// A step in the order of sets.
+struct InOrder<'a>(Step<'a>);
+
+impl PartialEq for InOrder<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for InOrder<'_> {}
+
+impl PartialOrd for InOrder<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for InOrder<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.order(&other.0)
+    }
+}
+
 fn visit_items(
     items: &[Value],
     list: &ListType<'_>,
@@ -62,7 +87,7 @@ fn visit_items(
         }
         return;
     }
-    let mut seen: Vec<Step<'_>> = Vec::with_capacity(items.len());
+    let mut seen: BTreeSet<InOrder<'_>> = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
         let step = match lists::step(list, item) {
             Ok(step) => step,
@@ -71,13 +96,13 @@ fn visit_items(
                 return;
             }
         };
-        match seen.binary_search_by(|other| other.order(&step)) {
-            Ok(at) => {
-                if duplicates == Duplicates::Refused {
-                    problems.add(format!("duplicate entries for key {}", seen[at]));
-                }
+        let step = InOrder(step);
+        if let Some(same) = seen.get(&step) {
+            if duplicates == Duplicates::Refused {
+                problems.add(format!("duplicate entries for key {}", same.0));
             }
-            Err(at) => seen.insert(at, step),
+        } else {
+            seen.insert(step);
         }
         problems.below(
             || lists::step(list, item).map(|step| step.to_string()).unwrap_or_default(),

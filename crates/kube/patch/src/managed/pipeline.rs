@@ -375,6 +375,7 @@ fn cap(managed: &mut Managed) {
     }
     updaters.sort_by_cached_key(|key| (managed.times.get(key).cloned(), key.clone()));
     let mut first_of_version: BTreeMap<String, String> = BTreeMap::new();
+    let mut folded: BTreeMap<String, Vec<Set>> = BTreeMap::new();
     for manager in updaters {
         if left <= MAX_UPDATERS {
             break;
@@ -400,15 +401,19 @@ fn cap(managed: &mut Managed) {
             managed.fields.insert(bucket.clone(), owned);
         }
         let Some(Owned { set, .. }) = managed.fields.remove(&manager) else { continue };
-        if let Some(owned) = managed.fields.get_mut(&bucket) {
-            owned.set = std::mem::take(&mut owned.set).union(set);
-        }
+        folded.entry(bucket.clone()).or_default().push(set);
         left -= 1;
         // That of the one that was merged last, which is the youngest.
         match managed.times.get(&manager).cloned() {
             Some(time) => managed.times.insert(bucket, time),
             None => managed.times.remove(&bucket),
         };
+    }
+    for (bucket, mut sets) in folded {
+        if let Some(owned) = managed.fields.get_mut(&bucket) {
+            sets.push(std::mem::take(&mut owned.set));
+            owned.set = Set::union_of(sets);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{paths, webhook};
 use mainstay_object::gotext::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, names};
 use serde_json::Value;
+use std::collections::HashSet;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] =
@@ -318,7 +319,7 @@ impl Check<'_> {
         version: Option<&str>,
         path: &FieldPath,
     ) {
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         for (at, field) in fields.as_array().into_iter().flatten().enumerate() {
             let path = path.index(at).child("jsonPath");
             let json_path = str_of(field, "jsonPath");
@@ -343,10 +344,8 @@ impl Check<'_> {
                     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
                 );
             }
-            if seen.contains(&found) {
+            if !seen.insert(found) {
                 self.found.push(FieldError::duplicate(&path, json_path));
-            } else {
-                seen.push(found);
             }
         }
         let count = seen.len() as u64;
@@ -422,20 +421,19 @@ impl Check<'_> {
         if versions.is_empty() {
             return self.required(&versions_path, "");
         }
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         for (at, version) in versions.iter().enumerate() {
             let version = version.as_str().unwrap_or_default();
             let path = versions_path.index(at);
-            if seen.contains(&version) {
+            if !seen.insert(version) {
                 self.invalid(&path, version, "duplicate version");
                 continue;
             }
-            seen.push(version);
             for problem in names::dns1035_label(version) {
                 self.invalid(&path, version, problem);
             }
         }
-        if !seen.contains(&"v1") && !seen.contains(&"v1beta1") {
+        if !seen.contains("v1") && !seen.contains("v1beta1") {
             let detail = "must include at least one of v1, v1beta1";
             self.invalid(&versions_path, versions.to_vec(), detail);
         }
@@ -506,17 +504,18 @@ impl Check<'_> {
         if stored.is_empty() {
             return self.invalid(&path, Value::Null, "must have at least one stored version");
         }
-        let mut open: Vec<(usize, &Value)> = stored.iter().enumerate().collect();
+        let known: HashSet<&Value> = stored.iter().collect();
+        let mut gone: HashSet<&Value> = HashSet::new();
         for version in versions {
             let name = &version["name"];
-            if version["storage"] == true && !open.iter().any(|other| other.1 == name) {
+            if version["storage"] == true && (!known.contains(name) || gone.contains(name)) {
                 let name = name.as_str().unwrap_or_default();
                 let detail = format!("must have the storage version {name}");
                 self.invalid(&path, stored.to_vec(), detail);
             }
-            open.retain(|other| other.1 != name);
+            gone.insert(name);
         }
-        for (at, name) in open {
+        for (at, name) in stored.iter().enumerate().filter(|(_, name)| !gone.contains(name)) {
             let name = name.as_str().unwrap_or_default();
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"

@@ -5,8 +5,9 @@ use super::{fields, shown};
 use crate::paths;
 use crate::structural::is_known_format;
 use crate::trail::{self, Trail};
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
+use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
 use serde_json::Value;
+use std::collections::HashSet;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] =
@@ -94,10 +95,11 @@ pub(super) fn every(
     path: &FieldPath,
 ) -> Found {
     let path = &Trail::below(path.as_str());
-    let mut walk = Walk { found: Vec::new(), expressions: Vec::new(), costs, unsupported: None };
+    let mut walk =
+        Walk { found: FieldErrors::default(), expressions: Vec::new(), costs, unsupported: None };
     walk.schema(schema, Inside { root: true, place, ..Inside::default() }, path);
     let Walk { found, expressions, costs, unsupported } = walk;
-    Found { errors: found, expressions, costs, unsupported }
+    Found { errors: found.into_vec(), expressions, costs, unsupported }
 }
 
 /// Whether a field says something: Go's zero values do not.
@@ -130,7 +132,7 @@ struct Inside<'a> {
 }
 
 struct Walk {
-    found: Vec<FieldError>,
+    found: FieldErrors,
     /// What is wrong with expressions: told after everything else.
     expressions: Vec<FieldError>,
     costs: Costs,
@@ -147,7 +149,7 @@ impl Walk {
     }
 
     fn invalid(&mut self, path: &Trail<'_>, value: impl Into<Value>, detail: impl Into<String>) {
-        self.found.push(trail::invalid(path, value, detail));
+        self.found.push_with(|| trail::invalid(path, value, detail));
     }
 
     fn schema(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
@@ -367,12 +369,14 @@ impl Walk {
             return;
         }
         let required = items.get("required").and_then(Value::as_array);
+        let required: HashSet<&str> =
+            required.into_iter().flatten().filter_map(Value::as_str).collect();
         for key in keys {
             let property = items.get("properties").and_then(|it| it.get(*key));
             let Some(property) = property else { continue };
             let base = path.child("properties");
             let path = base.key(key);
-            let is_required = required.into_iter().flatten().any(|name| name == key);
+            let is_required = required.contains(key);
             if !is_required && pointer(property, "default").is_none() {
                 let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
                 self.required(&path.child("default"), detail);
@@ -426,8 +430,9 @@ impl Walk {
             let detail = "must be object if parent array's x-kubernetes-list-type is map";
             return self.invalid(&path.child("type"), kind, detail);
         }
-        let all = schema["x-kubernetes-list-map-keys"].clone();
-        for (at, key) in keys.iter().enumerate() {
+        let all = || schema["x-kubernetes-list-map-keys"].clone();
+        let mut seen: HashSet<&str> = HashSet::new();
+        for key in keys {
             if let Some(property) = items.get("properties").and_then(|it| it.get(*key)) {
                 let kind = property.get("type").and_then(Value::as_str);
                 if matches!(kind, Some("array" | "object")) {
@@ -439,10 +444,11 @@ impl Walk {
                 }
             } else {
                 let detail = "entries must all be names of item properties";
-                self.invalid(&keys_path, all.clone(), detail);
+                self.found.push_with(|| trail::invalid(&keys_path, all(), detail));
             }
-            if keys[..at].contains(key) {
-                self.invalid(&keys_path, all.clone(), "must not contain duplicate entries");
+            if !seen.insert(key) {
+                let detail = "must not contain duplicate entries";
+                self.found.push_with(|| trail::invalid(&keys_path, all(), detail));
             }
         }
     }

@@ -84,9 +84,12 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn note(&self, what: &str, trail: &Trail<'_>) {
-        let finding = format!("{what} field {}", go_quoted(&trail.to_string()));
         let mut found = self.found.borrow_mut();
-        if found.len() < MOST_FINDINGS && !found.contains(&finding) {
+        if found.len() >= MOST_FINDINGS {
+            return;
+        }
+        let finding = format!("{what} field {}", go_quoted(&trail.to_string()));
+        if !found.contains(&finding) {
             found.push(finding);
         }
     }

@@ -156,10 +156,12 @@ impl<'de> Visitor<'de> for Reader<'_> {
         while let Some(key) = access.next_key::<String>()? {
             let trail = self.trail.then(Step::Field(&key));
             if fields.contains_key(&key) {
-                let finding = format!("duplicate field {}", go_quoted(&trail.to_string()));
                 let mut found = self.duplicates.borrow_mut();
-                if found.len() < MOST_FINDINGS && !found.contains(&finding) {
-                    found.push(finding);
+                if found.len() < MOST_FINDINGS {
+                    let finding = format!("duplicate field {}", go_quoted(&trail.to_string()));
+                    if !found.contains(&finding) {
+                        found.push(finding);
+                    }
                 }
             }
             let value = access.next_value_seed(Reader { trail, ..self })?;

@@ -2,21 +2,47 @@
 
 use super::Schema;
 use mainstay_object::FieldPath;
+use mainstay_object::size::{growth, json_length};
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
-/// Fills in defaults below a value. A null that may not be null counts as missing.
+/// Fills in defaults below a value, until there are as many that no store takes it. A null that may
+/// not be null counts as missing.
 pub(super) fn fill(schema: &Schema, value: &mut Value) {
+    fill_up(schema, value, &mut { growth() });
+}
+
+/// The default, if there is room for it.
+fn take<'a>(default: &'a Value, left: &mut usize) -> Option<&'a Value> {
+    if *left == 0 {
+        return None;
+    }
+    *left = left.saturating_sub(json_length(default));
+    Some(default)
+}
+
+fn fill_up(schema: &Schema, value: &mut Value, left: &mut usize) {
+    if !schema.any_default || *left == 0 {
+        return;
+    }
     match value {
         Value::Object(fields) => {
-            for (name, property) in &schema.properties {
+            for (name, property) in schema.defaulted.iter().map(|at| &schema.properties[*at]) {
                 if let Some(default) = &property.default {
                     match fields.get_mut(&**name) {
                         Some(present) if present.is_null() && !property.nullable => {
-                            present.clone_from(default);
+                            if let Some(default) = take(default, left) {
+                                present.clone_from(default);
+                            }
                         }
                         Some(_) => {}
                         None if mainstay_fault::is_on("custom-defaults-are-missing") => {}
-                        None => drop(fields.insert((**name).to_owned(), (**default).clone())),
+                        None => {
+                            if let Some(default) = take(default, left) {
+                                fields.insert((**name).to_owned(), default.clone());
+                            }
+                        }
                     }
                 }
             }
@@ -25,8 +51,8 @@ pub(super) fn fill(schema: &Schema, value: &mut Value) {
             }
             for (name, value) in fields.iter_mut() {
                 match (schema.property(name), schema.additional()) {
-                    (Some(property), _) => fill(property, value),
-                    (None, Some(additional)) => fill_element(additional, value),
+                    (Some(property), _) => fill_up(property, value, left),
+                    (None, Some(additional)) => fill_element(additional, value, left),
                     (None, None) => {}
                 }
             }
@@ -34,7 +60,7 @@ pub(super) fn fill(schema: &Schema, value: &mut Value) {
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
                 for item in items {
-                    fill_element(schema, item);
+                    fill_element(schema, item, left);
                 }
             }
         }
@@ -42,14 +68,15 @@ pub(super) fn fill(schema: &Schema, value: &mut Value) {
     }
 }
 
-fn fill_element(schema: &Schema, value: &mut Value) {
+fn fill_element(schema: &Schema, value: &mut Value, left: &mut usize) {
     if value.is_null()
         && !schema.nullable
         && let Some(default) = &schema.default
+        && let Some(default) = take(default, left)
     {
         value.clone_from(default);
     }
-    fill(schema, value);
+    fill_up(schema, value, left);
 }
 
 /// Drops fields that are null although their schema forbids it and has no default.
@@ -59,8 +86,14 @@ pub(super) fn drop_nulls(schema: &Schema, value: &mut Value) {
 
 /// The same for those that are no error, because their schemas have no type.
 pub(super) fn drop_valid_nulls(schema: &Schema, value: &mut Value) {
+    // The answer is one for each schema, of which a value may have many nulls.
+    let known: RefCell<HashMap<*const Schema, bool>> = RefCell::default();
     drop_nulls_of(schema, value, &|schema| {
-        schema.kind.is_none() && schema.validate(&Value::Null, &FieldPath::root()).is_empty()
+        schema.kind.is_none()
+            && *known
+                .borrow_mut()
+                .entry(std::ptr::from_ref(schema))
+                .or_insert_with(|| schema.validate(&Value::Null, &FieldPath::root()).is_empty())
     });
 }
 

@@ -8,7 +8,7 @@ use super::expressions::{Compiled, Node};
 use super::{Schema, embedded, is_meta, prune, validate};
 use crate::trail::{Trail, invalid};
 use mainstay_cel::kubernetes::limits;
-use mainstay_object::FieldError;
+use mainstay_object::{FieldError, FieldErrors};
 use serde_json::{Map, Value};
 
 /// Checks all defaults below a schema of whole objects.
@@ -130,7 +130,9 @@ impl Walk {
         let before = self.found.len();
         match embedded::check_default(schema, default, embedded, at) {
             Ok(coerced) => {
-                embedded::validate_rooted(schema, &coerced, embedded, &path, &mut self.found);
+                let mut inside = FieldErrors::default();
+                embedded::validate_rooted(schema, &coerced, embedded, &path, &mut inside);
+                self.found.extend(inside.into_vec());
                 if self.found.len() == before {
                     self.found.extend(validate::default(schema, &coerced, &path));
                 }
@@ -152,12 +154,12 @@ impl Walk {
     ) {
         let object = around.object(default.clone());
         let root = Trail::default();
-        let mut wrong = Vec::new();
+        let mut wrong = FieldErrors::default();
         let error = match embedded::check_default(around.root, &object, true, &root) {
             Ok(object) => {
                 let path = root.to_path();
                 embedded::validate_rooted(around.root, &object, true, &path, &mut wrong);
-                (!wrong.is_empty()).then(|| FieldError::join(&wrong))
+                (!wrong.is_empty()).then(|| FieldError::join(&wrong.into_vec()))
             }
             Err(error) => Some(error.to_string()),
         };

@@ -4,7 +4,7 @@ use super::Schema;
 use crate::builtin;
 use crate::strict;
 use crate::trail::{Step, Trail};
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath, metadata, names};
+use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, metadata, names};
 use serde_json::Value;
 
 const META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -102,7 +102,7 @@ pub(super) fn validate_rooted(
     value: &Value,
     root: bool,
     path: &FieldPath,
-    found: &mut Vec<FieldError>,
+    found: &mut FieldErrors,
 ) {
     if root && !schema.embedded && value.is_object() {
         object(value, &Trail::below(path.as_str()), found);
@@ -111,18 +111,13 @@ pub(super) fn validate_rooted(
 }
 
 /// Reports what is wrong with embedded objects below a value.
-pub(super) fn validate(
-    schema: &Schema,
-    value: &Value,
-    path: &FieldPath,
-    found: &mut Vec<FieldError>,
-) {
+pub(super) fn validate(schema: &Schema, value: &Value, path: &FieldPath, found: &mut FieldErrors) {
     if schema.has_embedded() {
         check(schema, value, &Trail::below(path.as_str()), found);
     }
 }
 
-fn check(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+fn check(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
     if schema.embedded && value.is_object() {
         object(value, trail, found);
     }
@@ -147,9 +142,13 @@ fn check(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut Vec<Fiel
     }
 }
 
-fn object(value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+fn object(value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
     let mut report = |name: &str, kind: FieldErrorKind, detail: String| {
-        found.push(FieldError { field: trail.then(Step::Field(name)).to_string(), kind, detail });
+        found.push_with(|| FieldError {
+            field: trail.then(Step::Field(name)).to_string(),
+            kind,
+            detail,
+        });
     };
     for name in ["apiVersion", "kind"] {
         match value.get(name) {
@@ -166,6 +165,9 @@ fn object(value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
         }
     }
     if let Some(Value::Object(fields)) = value.get("metadata") {
+        if found.is_full() {
+            return;
+        }
         let path = trail.child("metadata").to_path();
         found.extend(metadata::embedded(fields, &path));
     }

@@ -2,21 +2,16 @@
 
 use super::{ListType, Schema};
 use crate::trail::{Step, Trail};
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
+use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// Reports repeated elements below a value.
-pub(super) fn validate(
-    schema: &Schema,
-    value: &Value,
-    path: &FieldPath,
-    found: &mut Vec<FieldError>,
-) {
+pub(super) fn validate(schema: &Schema, value: &Value, path: &FieldPath, found: &mut FieldErrors) {
     walk(schema, value, &Trail::below(path.as_str()), found);
 }
 
-fn walk(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+fn walk(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
     match value {
         Value::Array(items) => {
             match schema.list_type {
@@ -58,19 +53,19 @@ fn repeated(values: &[String]) -> Vec<usize> {
     found
 }
 
-fn set(items: &[Value], trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+fn set(items: &[Value], trail: &Trail<'_>, found: &mut FieldErrors) {
     if items.len() < 2 {
         return;
     }
     let texts: Vec<String> = items.iter().map(ToString::to_string).collect();
     for at in repeated(&texts) {
-        found.push(duplicate(trail, at, items[at].clone()));
+        found.push_with(|| duplicate(trail, at, items[at].clone()));
     }
 }
 
-fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut FieldErrors) {
     if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
-        found.push(FieldError {
+        found.push_with(|| FieldError {
             field: trail.then(Step::Index(at)).to_string(),
             kind: FieldErrorKind::Invalid(items[at].clone()),
             detail: "must be an object for an array of list-type map".to_owned(),
@@ -94,7 +89,7 @@ fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut Vec<Fiel
         .collect();
     let texts: Vec<String> = keys.iter().map(ToString::to_string).collect();
     for at in repeated(&texts) {
-        found.push(duplicate(trail, at, keys[at].clone()));
+        found.push_with(|| duplicate(trail, at, keys[at].clone()));
     }
 }
 

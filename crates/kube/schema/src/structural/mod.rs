@@ -30,7 +30,7 @@ mod view;
 use crate::trail::Trail;
 use expressions::Expression;
 use mainstay_formats::Format;
-use mainstay_object::{FieldError, FieldPath};
+use mainstay_object::{FieldError, FieldErrors, FieldPath};
 use pattern::Pattern;
 use serde_json::{Map, Value};
 
@@ -52,6 +52,8 @@ pub struct Schema {
     atomic_map: bool,
     /// Whether this or a schema below has a default.
     any_default: bool,
+    /// Which of the properties have a default: places in `properties`.
+    defaulted: Vec<usize>,
     /// In order of their names.
     properties: Vec<(Box<str>, Self)>,
     additional: Option<Additional>,
@@ -289,7 +291,9 @@ impl Schema {
         path: &FieldPath,
         found: &mut Vec<FieldError>,
     ) {
-        embedded::validate(self, value, path, found);
+        let mut inside = FieldErrors::default();
+        embedded::validate(self, value, path, &mut inside);
+        found.extend(inside.into_vec());
         self.elements(value, old, path, found);
     }
 
@@ -301,17 +305,17 @@ impl Schema {
         path: &FieldPath,
         found: &mut Vec<FieldError>,
     ) {
-        let mut repeated = Vec::new();
+        let mut repeated = FieldErrors::default();
         lists::validate(self, value, path, &mut repeated);
         if repeated.is_empty() {
             return;
         }
-        let mut before = Vec::new();
+        let mut before = FieldErrors::default();
         if let Some(old) = old {
             lists::validate(self, old, path, &mut before);
         }
         if before.is_empty() {
-            found.extend(repeated);
+            found.extend(repeated.into_vec());
         }
     }
 

@@ -119,6 +119,9 @@ impl Reader {
             below.1 |= inner.any_default;
         }
         (schema.any_embedded, schema.any_default) = below;
+        let properties = schema.properties.iter().enumerate();
+        let defaulted = properties.filter(|(_, (_, property))| property.default.is_some());
+        schema.defaulted = defaulted.map(|(at, _)| at).collect();
     }
 
     fn rules(

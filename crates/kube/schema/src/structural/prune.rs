@@ -7,10 +7,31 @@ use serde_json::Value;
 /// Prunes a value and returns the paths of what was dropped, sorted. At the root of a whole object
 /// its own metadata stays, as if it were embedded.
 pub(super) fn value(schema: &Schema, it: &mut Value, root: bool) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = Dropped::default();
     walk(Some(schema), it, root, &Trail::default(), &mut found);
-    found.sort();
-    found
+    found.paths.sort();
+    found.paths
+}
+
+/// How many bytes the paths of dropped fields may have: each may be of any length, and there may be
+/// as many as the value has parts. What is dropped beyond that is dropped without a word.
+const MAX_PATHS: usize = 512 * 1024;
+
+/// Paths of fields that were dropped.
+#[derive(Default)]
+struct Dropped {
+    paths: Vec<String>,
+    bytes: usize,
+}
+
+impl Dropped {
+    fn note(&mut self, trail: &Trail<'_>) {
+        if self.bytes < MAX_PATHS {
+            let path = trail.to_string();
+            self.bytes += path.len();
+            self.paths.push(path);
+        }
+    }
 }
 
 fn walk(
@@ -18,7 +39,7 @@ fn walk(
     it: &mut Value,
     root: bool,
     trail: &Trail<'_>,
-    found: &mut Vec<String>,
+    found: &mut Dropped,
 ) {
     if let Some(schema) = schema
         && schema.preserve_unknown
@@ -29,7 +50,7 @@ fn walk(
         Value::Object(fields) => fields.retain(|name, field| {
             let trail = trail.then(Step::Field(name));
             let Some(schema) = schema else {
-                found.push(trail.to_string());
+                found.note(&trail);
                 return false;
             };
             if (root || schema.embedded) && is_meta(name) {
@@ -43,7 +64,7 @@ fn walk(
                 walk(schema.additional(), field, false, &trail, found);
                 return true;
             }
-            found.push(trail.to_string());
+            found.note(&trail);
             mainstay_fault::is_on("unknown-fields-stay")
         }),
         Value::Array(items) => {
@@ -57,13 +78,7 @@ fn walk(
 }
 
 /// Where unknown fields are preserved, known ones may still prune what is below them.
-fn preserved(
-    schema: &Schema,
-    it: &mut Value,
-    root: bool,
-    trail: &Trail<'_>,
-    found: &mut Vec<String>,
-) {
+fn preserved(schema: &Schema, it: &mut Value, root: bool, trail: &Trail<'_>, found: &mut Dropped) {
     match it {
         Value::Object(fields) => {
             if schema.properties.is_empty() && schema.additional.is_none() {

@@ -8,15 +8,23 @@ use super::old::Old;
 use super::{Kind, Rules, Schema};
 use crate::trail::{Step, Trail};
 use mainstay_object::gotext::{float, json, quote};
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
+use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How much work the checks of one value may be: schemas that are tried, alternatives that are
+/// compared, bytes of errors that are written. Schema and value come from users, and multiply. A
+/// value as large as a store takes, whose schema has no alternatives, is a small part of it.
+const MAX_WORK: usize = 32_000_000;
+/// Bytes of an error's texts that count as one piece of work.
+const BYTES: usize = 4;
 
 /// Errors, and how many checks passed.
 #[derive(Default)]
 struct Outcome {
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
     /// Hashes of the errors: each is told once, and there may be as many as the value has parts.
     seen: HashSet<u64>,
     passed: usize,
@@ -29,15 +37,15 @@ impl Outcome {
             (self.errors, self.seen) = (other.errors, other.seen);
             return;
         }
-        for error in other.errors {
+        for error in other.errors.into_vec() {
             self.add(error);
         }
     }
 
     fn add(&mut self, error: FieldError) {
         let mut hasher = DefaultHasher::new();
-        (&error.field, &error.detail, error.kind.reason()).hash(&mut hasher);
-        if self.seen.insert(hasher.finish()) || !self.errors.contains(&error) {
+        error.hash(&mut hasher);
+        if self.seen.insert(hasher.finish()) {
             self.errors.push(error);
         }
     }
@@ -51,7 +59,7 @@ pub(super) fn value(
     base: &FieldPath,
 ) -> Vec<FieldError> {
     let old = old.map(|value| Old { schema, value });
-    Validator { base, in_definition: false }.check(schema, value, old, &Trail::default()).errors
+    Validator::new(base, false).run(schema, value, old)
 }
 
 /// Checks a default of a definition below `base`.
@@ -59,16 +67,41 @@ pub(super) fn value(
 /// The original makes its validator of defaults from the structural schema rather than from the
 /// one that was sent, and loses on the way that an int-or-string has types.
 pub(super) fn default(schema: &Schema, value: &Value, base: &FieldPath) -> Vec<FieldError> {
-    Validator { base, in_definition: true }.check(schema, value, None, &Trail::default()).errors
+    Validator::new(base, true).run(schema, value, None)
 }
 
 struct Validator<'a> {
     base: &'a FieldPath,
     /// Whether the value is a default.
     in_definition: bool,
+    /// How much work there was; beyond [`MAX_WORK`] nothing is looked at.
+    work: Cell<usize>,
 }
 
-impl Validator<'_> {
+impl<'a> Validator<'a> {
+    const fn new(base: &'a FieldPath, in_definition: bool) -> Self {
+        Self { base, in_definition, work: Cell::new(0) }
+    }
+
+    fn run(&self, schema: &Schema, value: &Value, old: Option<Old<'_>>) -> Vec<FieldError> {
+        let outcome = self.check(schema, value, old, &Trail::default());
+        if !self.is_spent() {
+            return outcome.errors.into_vec();
+        }
+        let detail = format!(
+            "checking the value against its schema takes more than {MAX_WORK} steps; make the value smaller, or have fewer alternatives (anyOf, oneOf, allOf, enum) in the schema"
+        );
+        vec![FieldError { kind: FieldErrorKind::Forbidden, ..self.composite(detail) }]
+    }
+
+    /// Counts work.
+    fn charge(&self, work: usize) {
+        self.work.set(self.work.get().saturating_add(work));
+    }
+
+    const fn is_spent(&self) -> bool {
+        self.work.get() > MAX_WORK
+    }
     fn check(
         &self,
         schema: &Schema,
@@ -77,8 +110,13 @@ impl Validator<'_> {
         trail: &Trail<'_>,
     ) -> Outcome {
         let mut outcome = self.check_now(schema, value, old, trail);
-        if !outcome.errors.is_empty() && old.is_some_and(|old| old.is(value)) {
-            outcome.errors.clear();
+        if !outcome.errors.is_empty()
+            && let Some(old) = old
+        {
+            self.charge(parts(value));
+            if !self.is_spent() && old.is(value) {
+                outcome.errors = FieldErrors::default();
+            }
         }
         outcome
     }
@@ -91,6 +129,10 @@ impl Validator<'_> {
         trail: &Trail<'_>,
     ) -> Outcome {
         let mut out = Outcome::default();
+        self.charge(1);
+        if self.is_spent() {
+            return out;
+        }
         self.check_type(schema, value, trail, &mut out);
         if value.is_null() {
             if let Some(rules) = &schema.rules {
@@ -140,6 +182,7 @@ impl Validator<'_> {
             ("", name) => name.to_owned(),
             (base, name) => format!("{base}.{name}"),
         };
+        self.charge((field.len() + detail.len()) / BYTES);
         FieldError { field, kind, detail }
     }
 
@@ -150,6 +193,7 @@ impl Validator<'_> {
             "" => "<nil>".to_owned(),
             base => base.to_owned(),
         };
+        self.charge(detail.len() / BYTES);
         FieldError { field, kind: FieldErrorKind::Invalid("".into()), detail }
     }
 
@@ -303,9 +347,14 @@ impl Validator<'_> {
         if mainstay_fault::is_on("enums-are-not-checked") {
             return;
         }
-        if rules.allowed.is_empty() || rules.allowed.iter().any(|allowed| same(allowed, value)) {
+        self.charge(rules.allowed.len() / BYTES);
+        if self.is_spent()
+            || rules.allowed.is_empty()
+            || rules.allowed.iter().any(|allowed| same(allowed, value))
+        {
             return;
         }
+        self.charge(rules.allowed.iter().map(length).sum::<usize>() / BYTES);
         let texts = rules.allowed.iter().map(|allowed| match allowed {
             Value::String(text) => text.clone(),
             other => json(other),
@@ -320,6 +369,7 @@ impl Validator<'_> {
     }
 
     fn check_text(&self, rules: &Rules, text: &str, trail: &Trail<'_>, out: &mut Outcome) {
+        self.charge(text.len() / 64);
         let mut length = None;
         let mut length = || {
             *length.get_or_insert_with(|| i64::try_from(text.chars().count()).unwrap_or(i64::MAX))
@@ -462,12 +512,34 @@ impl Validator<'_> {
                 out.merge(self.check(below, field, old, &trail.then(step)));
             }
         }
-        for name in schema.rules.iter().flat_map(|rules| &rules.required) {
+        let required = schema.rules.as_ref().map_or(&[][..], |rules| &rules.required);
+        self.charge(required.len() / BYTES);
+        for name in required {
+            if self.is_spent() {
+                return;
+            }
             if !fields.contains_key(&**name) {
                 let trail = trail.then(Step::Field(name));
                 out.add(self.error(&trail, FieldErrorKind::Required, String::new()));
             }
         }
+    }
+}
+
+/// How many values a value has, itself included.
+fn parts(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(parts).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// About how long an alternative is in a message.
+fn length(allowed: &Value) -> usize {
+    match allowed {
+        Value::String(text) => text.len(),
+        other => BYTES * parts(other),
     }
 }
 
