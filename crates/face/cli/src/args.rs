@@ -8,7 +8,9 @@ use crate::resolve::ResolveArguments;
 use crate::uninstall::UninstallArguments;
 use crate::upstream::UpstreamArguments;
 use crate::why::WhyArguments;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -201,6 +203,16 @@ pub struct UpArguments {
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
+    /// How many bytes an object may have in the store, as JSON; the API refuses a longer one with 413.
+    /// The default is the limit of etcd.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = USUAL_OBJECT,
+        value_parser = RangedU64ValueParser::<usize>::new()
+            .range(SMALLEST_OBJECT as u64..=LARGEST_OBJECT as u64)
+    )]
+    pub max_object_bytes: usize,
     /// Write who asked the API what into this file, a line of JSON for each stage of a request.
     #[arg(long, value_name = "FILE")]
     pub audit_log: Option<PathBuf>,

@@ -65,6 +65,8 @@ pub struct Up {
     pub catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
     pub repair: bool,
+    /// How long an object may be in the store, in bytes.
+    pub max_object_bytes: usize,
     /// Where requests are written down, if they are.
     pub audit_log: Option<PathBuf>,
     /// The namespaces that keep copies of versions where these are switched off.
@@ -172,6 +174,7 @@ impl Up {
             defaults: Defaults::check(arguments.default_sources.as_deref(), arguments.profile)?,
             catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
+            max_object_bytes: arguments.max_object_bytes,
             audit_log: arguments.audit_log,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: Network::check(arguments.network)?,

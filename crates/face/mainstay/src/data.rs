@@ -14,7 +14,10 @@ pub(crate) async fn open(
     clock: Clock,
     say: &dyn Fn(&str),
 ) -> Result<Store, Cause> {
-    let options = mainstay_store::Options::new(clock);
+    let options = mainstay_store::Options {
+        max_object_bytes: settings.max_object_bytes,
+        ..mainstay_store::Options::new(clock)
+    };
     let Data::Folder(data) = &settings.data else { return Ok(Store::in_memory(options)) };
     let folder = data.join("store");
     let repair = settings.repair;

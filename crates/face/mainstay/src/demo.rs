@@ -55,6 +55,7 @@ pub(crate) async fn run(demo: Demo, report: Report, started: Started) -> Result<
         defaults: Defaults::None,
         catalog_mode: CatalogMode::InProcess,
         repair: false,
+        max_object_bytes: mainstay_object::size::USUAL_OBJECT,
         audit_log: None,
         network: Network::default(),
         protected: BTreeSet::new(),

@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
     pub(crate) repair: bool,
+    /// How long an object may be in the store, in bytes.
+    pub(crate) max_object_bytes: usize,
     /// Where requests are written down, if they are.
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) network: Network,

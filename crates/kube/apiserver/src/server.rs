@@ -5,6 +5,8 @@ use crate::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
 use crate::authn::{Authenticator, Shown};
 use crate::authz::{Attributes, Authorizer};
 use crate::discovery::{self, Asked};
+use crate::handlers::aside::aside;
+use crate::handlers::compute::{ComputePool, LARGE};
 use crate::handlers::{self, Request};
 use crate::http::answer::{Answer, JSON, Wishes, warn};
 use crate::http::gather::gather;
@@ -39,6 +41,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+/// Answers from this size on are rewritten where nobody waits for the thread.
+const LARGE_ANSWER: usize = 256 * 1024;
 
 /// What a server is made of.
 #[derive(Clone, Debug)]
@@ -120,6 +125,8 @@ pub struct ApiServer {
     pub(crate) metrics: Metrics,
     /// Where requests are written down.
     pub(crate) audit: OnceLock<audit::Log>,
+    /// Where requests run whose work takes long.
+    pub(crate) compute: ComputePool,
     /// Groups that others serve.
     pub(crate) aggregation: Aggregation,
     /// When the server started.
@@ -163,6 +170,7 @@ impl ApiServer {
             flow: Flow::default(),
             metrics: Metrics::default(),
             audit: OnceLock::new(),
+            compute: ComputePool::default(),
             aggregation: Aggregation::default(),
             started: clock.now(),
         });
@@ -385,6 +393,9 @@ impl ApiServer {
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
         let answer = answer.unwrap_or_else(|status| Answer::refusal(&status));
+        if answer.size >= LARGE_ANSWER && wishes.rewrites() {
+            return aside(|| answer.into_response(wishes));
+        }
         answer.into_response(wishes)
     }
 
@@ -400,9 +411,10 @@ impl ApiServer {
         query: Query,
         body: Bytes,
     ) -> BoxFuture<'static, Result<Answer, Status>> {
+        let large = body.len() >= LARGE || self.is_large(parts);
         let (server, identity, parts) = (self.clone(), identity.clone(), parts.clone());
         let task = async move { server.route(&identity, &parts, query, body).await };
-        let task = tokio::spawn(task);
+        let task = if large { tokio::spawn(self.compute.run(task)) } else { tokio::spawn(task) };
         Box::pin(async move {
             match task.await {
                 Ok(answer) => answer,
@@ -415,6 +427,21 @@ impl ApiServer {
                 },
             }
         })
+    }
+
+    /// Whether a change is about an object that is large already.
+    fn is_large(&self, parts: &request::Parts) -> bool {
+        if !matches!(parts.method, Method::PUT | Method::PATCH | Method::DELETE) {
+            return false;
+        }
+        let Some(Target::Resource(path)) =
+            path::decoded(parts.uri.path()).as_deref().map(path::parse)
+        else {
+            return false;
+        };
+        let row = self.registry.find(&path.group, &path.version, &path.plural);
+        row.and_then(|row| self.store.find(&row.storage, &path.namespace, &path.name))
+            .is_some_and(|stored| stored.size() >= LARGE)
     }
 
     async fn route(

@@ -6,6 +6,7 @@
 use crate::text::Parts;
 use crate::{CommitError, Key, Labels, Pool, Stored};
 use mainstay_object::Object;
+use mainstay_object::size::json_length;
 use serde_json::{Map, Value};
 
 /// The deepest nesting that can be read back: the limit of the JSON reader, whose stack it guards.
@@ -21,6 +22,8 @@ pub(crate) struct Draft {
     text: Parts,
     /// Where in the own part of the text the digits go.
     slot: usize,
+    /// How long the text is without the digits.
+    bytes: usize,
     labels: Labels,
     terminating: bool,
 }
@@ -49,8 +52,9 @@ impl Draft {
             return Err(CommitError::TooLarge { bytes: text.len(), limit: MAX_BYTES });
         }
         let labels = Labels::of(object.labels());
+        let bytes = text.len();
         let (text, slot) = Parts::of(text, slot);
-        Ok(Self { text, slot, labels, terminating: object.is_terminating() })
+        Ok(Self { text, slot, bytes, labels, terminating: object.is_terminating() })
     }
 
     /// The object at its revision, sharing what is the same with the one it replaces, and long
@@ -76,10 +80,46 @@ impl Draft {
         }
     }
 
+    /// How long the text of an object would be, if it is longer than a limit.
+    pub(crate) fn longer_than(object: &Object, limit: usize) -> Option<usize> {
+        let bytes = json_length(object.fields());
+        (bytes > limit).then_some(bytes)
+    }
+
+    /// Refuses a text that is longer than a store takes, unless it is no longer than what it
+    /// replaces. Who asks for the deletion of an object makes it a little longer.
+    pub(crate) fn check_size(
+        &self,
+        limit: usize,
+        current: Option<&Stored>,
+    ) -> Result<(), CommitError> {
+        size_allowed(self.bytes, self.terminating, limit, current)
+    }
+
     /// Whether a stored object differs by nothing but its revision.
     pub(crate) fn is_text_of(&self, stored: &Stored) -> bool {
         stored.slot == self.slot && self.text.is(self.slot, digits(stored.revision), &stored.text)
     }
+}
+
+/// How much longer an object may get by the marks of its deletion.
+const DELETION_MARKS: usize = 1024;
+
+/// See [`Draft::check_size`].
+pub(crate) fn size_allowed(
+    bytes: usize,
+    terminating: bool,
+    limit: usize,
+    current: Option<&Stored>,
+) -> Result<(), CommitError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    let before = current.map_or(0, |current| {
+        let marked = terminating && !current.terminating;
+        current.size() + if marked { DELETION_MARKS } else { 0 }
+    });
+    if bytes <= before { Ok(()) } else { Err(CommitError::TooLarge { bytes, limit }) }
 }
 
 /// How many decimal digits a revision has.

@@ -1,6 +1,7 @@
 //! What may be tuned.
 
 use mainstay_clock::Clock;
+use mainstay_object::size;
 use std::time::Duration;
 
 /// How a store behaves. `Options::default()` suits the product.
@@ -14,6 +15,9 @@ pub struct Options {
     pub views: Views,
     /// How many changes are committed together.
     pub batch: Batch,
+    /// How long an object's text may be, in bytes. One that is longer already, from before there
+    /// was a limit, may be replaced by one that is no longer, and be deleted.
+    pub max_object_bytes: usize,
     /// How long a journal grows at least, in bytes, before a snapshot takes its place. A greater
     /// value writes less and makes opening slower.
     pub snapshot_after: u64,
@@ -27,6 +31,7 @@ impl Options {
             history: History::default(),
             views: Views::default(),
             batch: Batch::default(),
+            max_object_bytes: size::USUAL_OBJECT,
             snapshot_after: 16 << 20,
         }
     }

@@ -1,6 +1,6 @@
 //! The handle that everybody holds.
 
-use crate::draft::Draft;
+use crate::draft::{Draft, size_allowed};
 use crate::engine::Probe;
 use crate::engine::journal::{Journal, repair};
 use crate::engine::memory::Memory;
@@ -10,6 +10,7 @@ use crate::{
     Change, CommitError, Engine, EngineError, Expired, Key, List, Loader, OpenError, Options,
     Recovery, Repair, Stored, Watch,
 };
+use mainstay_object::Object;
 use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
@@ -69,6 +70,7 @@ impl Store {
         mut engine: Box<dyn Engine>,
         options: Options,
     ) -> Result<(Self, Recovery), OpenError> {
+        mainstay_object::size::allow_growth(options.max_object_bytes);
         let mut loader = Loader::new(options.history, options.clock.elapsed());
         let recovery = engine.load(&mut loader)?;
         let (index, pool) = loader.finish();
@@ -182,6 +184,21 @@ impl Store {
     /// Why the last change was not saved; none if it was.
     pub fn trouble(&self) -> Option<EngineError> {
         self.inner.shared.trouble.lock().clone()
+    }
+
+    /// Refuses an object that is longer than the store takes, as [`Store::commit`] would.
+    ///
+    /// # Errors
+    /// [`CommitError::TooLarge`].
+    pub fn check_size(&self, key: &Key, object: &Object) -> Result<(), CommitError> {
+        let limit = self.max_object_bytes();
+        let Some(bytes) = Draft::longer_than(object, limit) else { return Ok(()) };
+        size_allowed(bytes, object.is_terminating(), limit, self.get(key).as_deref())
+    }
+
+    /// How long an object's text may be.
+    pub fn max_object_bytes(&self) -> usize {
+        self.inner.shared.options.max_object_bytes
     }
 
     /// Follows the changes of a resource after a revision, normally that of a [`List`].

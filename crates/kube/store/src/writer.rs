@@ -69,6 +69,7 @@ impl Staged {
     }
 
     /// Says what a change does, or why it does not happen.
+    #[expect(clippy::too_many_arguments, reason = "a change, and what it is held against")]
     fn decide(
         &mut self,
         index: &Index,
@@ -77,6 +78,7 @@ impl Staged {
         draft: Option<&Draft>,
         expect: Expect,
         guard: Option<Guard>,
+        max_object_bytes: usize,
     ) -> Outcome {
         // The guard comes first: in a namespace that is going away nothing else matters.
         if let Some(guard) = guard {
@@ -95,6 +97,9 @@ impl Staged {
                 return Err(CommitError::Stale { current: Arc::clone(current), expected });
             }
             _ => {}
+        }
+        if let Some(draft) = draft {
+            draft.check_size(max_object_bytes, current.as_deref())?;
         }
         let revision = self.revision + 1;
         let (kind, object) = match (draft, &current) {
@@ -173,7 +178,9 @@ impl Writer {
                 }
             };
             let Request { key, draft, expect, guard, answer } = request;
-            let outcome = staged.decide(&index, &mut self.pool, key, draft.as_ref(), expect, guard);
+            let most = self.shared.options.max_object_bytes;
+            let pool = &mut self.pool;
+            let outcome = staged.decide(&index, pool, key, draft.as_ref(), expect, guard, most);
             answers.push((answer, outcome));
             if answers.len() >= limits.max_changes || staged.bytes >= limits.max_bytes {
                 break;

@@ -52,6 +52,7 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer,
     let config = Config::read(request)?;
     let mut object = config.applied(request, &tracker, None, options)?;
     config.judge(request, options)?;
+    super::write::check_size(request, &request.key(), &object)?;
     if !object.uid().is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {}, and no existing object was found",

@@ -9,7 +9,7 @@ const LARGE: usize = 4096;
 
 /// Does work that may take long. Moving the other tasks of the thread costs some microseconds, so
 /// this is not for what every write does.
-pub(super) fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     let threads = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match threads {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -27,6 +27,7 @@ pub(crate) fn waited<T: Send>(
     work: impl Future<Output = T> + Send,
 ) -> Result<T, String> {
     // Not on this thread: `block_on` parks it, and would swallow what wakes up who polls us here.
+    super::compute::release();
     let wait = || {
         thread::scope(|scope| {
             let waiting = thread::Builder::new()

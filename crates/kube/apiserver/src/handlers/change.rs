@@ -149,6 +149,7 @@ pub(super) async fn apply(
             made = scale::admitted(asked, request, options, current, made).await?;
         }
         let Made { mut object, mut warnings, tracked, version } = made;
+        write::check_size(request, &request.key(), &object)?;
         check_name(request, &object)?;
         meta::match_namespace(request, &mut object)?;
         let conditional = check_version(request, version, &object, &old, &stored)?;

@@ -30,6 +30,7 @@ pub(super) async fn create(
     options: &WriteOptions,
 ) -> Result<Answer, Status> {
     let Decoded { mut object, warnings } = decoded;
+    write::check_size(request, &request.key_of(object.name()), &object)?;
     meta::drop_repeated_owners(request, &mut object, false);
     let sent = object.remove(&ENTRIES);
     receive(request, &mut object)?;

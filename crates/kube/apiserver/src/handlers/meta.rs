@@ -9,6 +9,7 @@ use mainstay_object::fnv::{random_suffix, random_uid};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata, names};
 use mainstay_patch::managed;
 use serde_json::Value;
+use std::collections::{BTreeSet, HashSet};
 
 /// The longest `generateName` that is kept whole.
 const PREFIX_MAX: usize = 58;
@@ -194,10 +195,9 @@ fn whole(
 fn changes(object: &Object, old: &Object, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("metadata");
     if old.is_terminating() {
-        let mut new: Vec<&str> =
-            object.finalizers().filter(|one| !old.finalizers().any(|two| two == *one)).collect();
-        new.sort_unstable();
-        new.dedup();
+        let before: BTreeSet<&str> = old.finalizers().collect();
+        let new: BTreeSet<&str> =
+            object.finalizers().filter(|finalizer| !before.contains(finalizer)).collect();
         if !new.is_empty() {
             let shown: Vec<String> = new.iter().map(|one| format!("{one:?}")).collect();
             let why = format!(
@@ -284,18 +284,16 @@ pub(super) fn drop_repeated_owners(request: &Request<'_>, object: &mut Object, l
     if owners.len() < 2 {
         return;
     }
-    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
-    let mut repeated: Vec<&str> = Vec::new();
-    for owner in owners {
-        if kept.contains(owner) {
-            repeated.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default());
-        } else {
-            kept.push(owner.clone());
-        }
-    }
+    let mut seen: HashSet<&Value> = HashSet::with_capacity(owners.len());
+    let (kept, repeated): (Vec<&Value>, Vec<&Value>) =
+        owners.iter().partition(|owner| seen.insert(*owner));
     if repeated.is_empty() {
         return;
     }
+    let uid =
+        |owner: &&'_ Value| owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let repeated: Vec<String> = repeated.iter().map(uid).collect();
+    let kept: Vec<Value> = kept.into_iter().cloned().collect();
     let when = if late { " after mutating admission happens" } else { "" };
     let repeated = repeated.join(", ");
     request.warn(format!(

@@ -7,6 +7,7 @@ mod apply;
 pub(crate) mod aside;
 pub(crate) mod bootstrap;
 mod change;
+pub(crate) mod compute;
 mod create;
 mod decode;
 pub(crate) mod definitions;
@@ -55,6 +56,7 @@ use hyper::upgrade::OnUpgrade;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -84,6 +86,8 @@ pub(crate) struct Warnings(Arc<Mutex<Told>>);
 #[derive(Debug, Default)]
 struct Told {
     warnings: Vec<String>,
+    /// The same, to find them.
+    known: HashSet<String>,
     notes: Notes,
 }
 
@@ -95,7 +99,8 @@ impl Warnings {
     /// Adds a text, unless it is there.
     pub(crate) fn add(&self, text: String) {
         let mut told = self.told();
-        if !told.warnings.contains(&text) {
+        if !told.known.contains(&text) {
+            told.known.insert(text.clone());
             told.warnings.push(text);
         }
     }
@@ -107,7 +112,9 @@ impl Warnings {
 
     /// Takes the texts.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.told().warnings)
+        let mut told = self.told();
+        told.known.clear();
+        std::mem::take(&mut told.warnings)
     }
 
     /// Takes the notes.

@@ -9,7 +9,7 @@ use crate::registry::{KindRow, Source};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object};
 use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Which part of an object a write is about; everything else stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,12 +148,16 @@ pub(super) fn refusals(part: Part, object: &Object, old: &Object) -> Vec<FieldEr
     }
     let path = FieldPath::new("spec").child("ephemeralContainers");
     let name = |it: &Value| it.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // The first of a name counts.
+    let mut now: HashMap<String, &Value> = HashMap::new();
+    for container in object.array(&LIST) {
+        now.entry(name(container)).or_insert(container);
+    }
     old.array(&LIST)
         .iter()
         .filter_map(|before| {
             let name_before = name(before);
-            let now = object.array(&LIST).iter().find(|it| name(it) == name_before);
-            let what = match now {
+            let what = match now.get(&name_before).copied() {
                 None => "removed",
                 Some(now) if now != before => "changed",
                 Some(_) => return None,

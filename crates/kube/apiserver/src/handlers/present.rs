@@ -1,6 +1,7 @@
 //! Objects and lists in the form that the client accepts.
 
 use super::Request;
+use super::aside::aside;
 use crate::convert;
 use crate::http::Body;
 use crate::http::answer::Answer;
@@ -129,8 +130,12 @@ pub(super) async fn list(
             objects.extend(turn.iter().map(|one| convert::object(row, one)));
             tokio::task::yield_now().await;
         }
-        in_order(row, &mut objects);
-        return Ok(Answer::ok(&print::table(row, &objects, metadata, &options)));
+        let table = || {
+            in_order(row, &mut objects);
+            print::table(row, &objects, metadata, &options)
+        };
+        let table = if items.len() > super::read::TURN { aside(table) } else { table() };
+        return Ok(Answer::ok(&table));
     }
     let (kind, api_version, form) = match form {
         Form::Metadata(version) => (

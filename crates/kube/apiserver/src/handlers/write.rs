@@ -214,6 +214,7 @@ pub(super) async fn put(
     let admitted = definitions::is(row).then(|| definitions::admit(server, &object, dry_run));
     if dry_run {
         check_dry(request, &key, expect)?;
+        server.store.check_size(&key, &object)?;
         return Ok(Written::Dry(object));
     }
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
@@ -314,6 +315,54 @@ fn storage_prefix(row: &KindRow) -> String {
     .to_owned()
 }
 
+/// How many bytes the elements of lists of built-in kinds have at least, in an object that somebody
+/// means: with the defaults that each of them gets.
+const ELEMENT: usize = 30;
+
+/// Refuses an object that a store would not take, before it is worked on: what is done to an object
+/// costs many times its size. It is the same refusal as the store's.
+pub(super) fn check_size(request: &Request<'_>, key: &Key, object: &Object) -> Result<(), Status> {
+    let (store, row) = (&request.server.store, &request.row);
+    // What so little text makes of an object is bounded, and costs less than counting it each time.
+    if request.body.len() < store.max_object_bytes() / 64 {
+        return Ok(());
+    }
+    store.check_size(key, object).map_err(|error| commit_status(row, &key.name, &error))?;
+    if row.custom().is_some() {
+        return Ok(());
+    }
+    let limit = store.max_object_bytes();
+    let elements: usize = object.fields().values().map(elements).sum();
+    if elements <= limit / ELEMENT || store.get(key).is_some_and(|before| before.size() > limit) {
+        return Ok(());
+    }
+    Err(too_large(row, &key.name, &format!("has {elements} elements in its lists"), limit))
+}
+
+/// How many objects are elements of lists.
+fn elements(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => {
+            items.iter().map(|item| usize::from(item.is_object()) + elements(item)).sum()
+        }
+        Value::Object(fields) => fields.values().map(elements).sum(),
+        _ => 0,
+    }
+}
+
+/// 413: an object that would be longer than a store takes.
+fn too_large(row: &KindRow, name: &str, what: &str, limit: usize) -> Status {
+    let (kind, group) = (&row.kind, &row.group);
+    let of = if group.is_empty() { String::new() } else { format!(".{group}") };
+    Status::new(
+        Reason::RequestEntityTooLarge,
+        format!(
+            "Request entity too large: {kind}{of} {name:?} {what} in the store, where the limit is {limit} bytes; make it smaller, or raise the limit with mainstay up --max-object-bytes"
+        ),
+    )
+    .about(group, kind, name)
+}
+
 /// The refusal that stands for an error of the store.
 pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
     match error {
@@ -344,8 +393,8 @@ pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> S
             )
         }
         CommitError::TooDeep { .. } => Status::bad_request(error.to_string()),
-        CommitError::TooLarge { .. } => {
-            Status::new(Reason::RequestEntityTooLarge, error.to_string())
+        CommitError::TooLarge { bytes, limit } => {
+            too_large(row, name, &format!("would have {bytes} bytes"), *limit)
         }
         CommitError::Closed => {
             Status::new(Reason::ServiceUnavailable, "the server is shutting down").retry_after(1)

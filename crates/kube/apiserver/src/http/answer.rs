@@ -42,7 +42,7 @@ pub(crate) struct Answer {
     /// Whether the body is compressed already.
     packed: bool,
     /// Bytes in the body as far as known, to decide on compression.
-    size: usize,
+    pub(crate) size: usize,
 }
 
 /// What a client wants of every answer alike.
@@ -54,6 +54,13 @@ pub(crate) struct Wishes {
     pub(crate) pretty: bool,
     /// In which encoding.
     pub(crate) encoding: Encoding,
+}
+
+impl Wishes {
+    /// Whether answers are written anew for the client.
+    pub(crate) fn rewrites(self) -> bool {
+        self.pretty || self.encoding != Encoding::Json
+    }
 }
 
 /// How objects are written.

@@ -43,8 +43,9 @@ fn things(service: &Object) -> Vec<Thing> {
     let ports = service.array(&["spec", "ports"]).iter();
     let ports = ports.filter_map(|port| port.get("nodePort").and_then(Value::as_i64));
     let health = service.i64(&["spec", "healthCheckNodePort"]);
+    let mut seen = HashSet::new();
     for port in ports.chain(health).filter(|port| *port != 0).map(Thing::Port) {
-        if !things.contains(&port) {
+        if seen.insert(port) {
             things.push(port);
         }
     }
@@ -169,7 +170,8 @@ impl Claim {
             book.reserved.remove(&thing);
         }
         book.follow(&self.ledger.store, self.ledger.clock.elapsed());
-        let own = owner.and_then(|owner| book.services.get(owner)).cloned().unwrap_or_default();
+        let own = owner.and_then(|owner| book.services.get(owner));
+        let own = own.into_iter().flatten().copied().collect();
         Taking { book, things, own }
     }
 
@@ -215,7 +217,7 @@ pub(super) struct Taking<'a> {
     book: MutexGuard<'a, Book>,
     things: MutexGuard<'a, Vec<Thing>>,
     /// What the Service has in the store.
-    own: Vec<Thing>,
+    own: HashSet<Thing>,
 }
 
 impl Taking<'_> {

@@ -435,6 +435,7 @@ fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<Fiel
     let gives = takes_node_ports(spec);
     let path = FieldPath::new("spec").child("ports");
     let mut own: BTreeSet<(i64, String)> = BTreeSet::new();
+    let mut numbers: BTreeSet<i64> = BTreeSet::new();
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     for (at, port) in ports.into_iter().flatten().enumerate() {
         let wanted = number(port, "nodePort").unwrap_or_default();
@@ -451,12 +452,12 @@ fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<Fiel
             continue;
         }
         // One number may serve several protocols of one Service.
-        let shared = !own.contains(&(wanted, protocol.clone()))
-            && own.iter().any(|(port, _)| *port == wanted);
+        let shared = !own.contains(&(wanted, protocol.clone())) && numbers.contains(&wanted);
         if !shared && let Err(why) = take_port(taking, wanted) {
             return vec![FieldError::invalid(&field, wanted, why)];
         }
         own.insert((wanted, protocol));
+        numbers.insert(wanted);
     }
     Vec::new()
 }

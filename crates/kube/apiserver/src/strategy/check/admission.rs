@@ -7,6 +7,7 @@ use super::view;
 use crate::policy::{Broken, Gives, Scope};
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
 use serde_json::Value;
+use std::collections::HashSet;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 pub(super) const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
@@ -49,7 +50,7 @@ pub(in super::super) fn webhooks_update(object: &Object, old: &Object, errors: &
             let versions = hook.get("admissionReviewVersions");
             versions.len() == 0 || versions.items().any(|one| is_review(one.text()))
         }),
-        unique: names.iter().enumerate().all(|(at, name)| !names[..at].contains(name)),
+        unique: names.iter().collect::<HashSet<_>>().len() == names.len(),
         conditions: conditions(object) != conditions(old),
     };
     checked(object, options, errors);
@@ -61,7 +62,7 @@ fn is_review(version: &str) -> bool {
 
 fn checked(object: &Object, options: Options, errors: &mut Errors) {
     let list = Node::top(view(object, "webhooks"), "webhooks");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for hook in list.items() {
         webhook(&hook, options, errors);
         review_versions(&hook.get("admissionReviewVersions"), options, errors);
@@ -70,7 +71,7 @@ fn checked(object: &Object, options: Options, errors: &mut Errors) {
             if seen.contains(&name.text()) {
                 errors.duplicate(&name, name.text());
             } else {
-                seen.push(name.text());
+                seen.insert(name.text());
             }
         }
     }
@@ -81,13 +82,13 @@ fn review_versions(list: &Node<'_, '_>, options: Options, errors: &mut Errors) {
         errors.required(list, "must specify one of v1, v1beta1");
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for version in list.items() {
         if seen.contains(&version.text()) {
             errors.wrong(&version, "duplicate version");
             continue;
         }
-        seen.push(version.text());
+        seen.insert(version.text());
         errors.each(&version, version.text(), names::dns1035_label(version.text()));
     }
     if options.versions && !seen.iter().any(|version| is_review(version)) {
@@ -287,7 +288,7 @@ fn resources(list: &Node<'_, '_>, errors: &mut Errors) {
     if list.len() == 0 {
         errors.required(list, "");
     }
-    let (mut all_below, mut below_all): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut all_below, mut below_all): (HashSet<&str>, HashSet<&str>) = Default::default();
     let (mut everything, mut star, mut plain) = (false, false, false);
     for resource in list.items() {
         let text = resource.text();
@@ -309,10 +310,10 @@ fn resources(list: &Node<'_, '_>, errors: &mut Errors) {
             errors.wrong(&resource, format!("if '*/{sub}' is present, must not specify {text}"));
         }
         if sub == "*" {
-            all_below.push(name);
+            all_below.insert(name);
         }
         if name == "*" {
-            below_all.push(sub);
+            below_all.insert(sub);
         }
     }
     if list.len() > 1 && everything {
@@ -331,7 +332,7 @@ pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut E
         errors.too_many(list, list.len(), 64);
     }
     let scope = Scope::new(params, false);
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for condition in list.items() {
         let expression = condition.get("expression");
         if present(&expression, "", errors) {
@@ -345,7 +346,7 @@ pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut E
             if seen.contains(&name.text()) {
                 errors.duplicate(&name, name.text());
             } else {
-                seen.push(name.text());
+                seen.insert(name.text());
             }
         }
     }

@@ -9,6 +9,7 @@ use super::schedule;
 use super::{pod, view};
 use mainstay_object::{Object, names};
 use serde_json::Value;
+use std::collections::HashSet;
 
 const LEGACY_UID: &str = "controller-uid";
 const LEGACY_NAME: &str = "job-name";
@@ -206,7 +207,7 @@ fn failure_policy(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let template = spec.get("template");
     let pod = template.get("spec");
-    let containers: Vec<&Value> = ["containers", "initContainers"]
+    let containers: HashSet<&Value> = ["containers", "initContainers"]
         .iter()
         .flat_map(|list| pod.get(list).list())
         .filter_map(|container| container.get("name"))
@@ -244,7 +245,7 @@ fn pod_conditions(list: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn exit_codes(node: &Node<'_, '_>, containers: &[&Value], errors: &mut Errors) {
+fn exit_codes(node: &Node<'_, '_>, containers: &HashSet<&Value>, errors: &mut Errors) {
     choice(&node.get("operator"), &["In", "NotIn"], errors);
     let name = node.get("containerName");
     if name.is_set() && !containers.contains(&name.value()) {
@@ -257,18 +258,19 @@ fn exit_codes(node: &Node<'_, '_>, containers: &[&Value], errors: &mut Errors) {
     } else if values.len() > 255 {
         errors.too_many(&values, values.len(), 255);
     }
-    let mut seen: Vec<i64> = Vec::new();
+    let mut seen: HashSet<i64> = HashSet::new();
+    let mut last = i64::MIN;
     let mut ordered = true;
     for value in values.items() {
         let code = value.number().unwrap_or_default();
         if node.text_of("operator") == "In" && code == 0 {
             errors.wrong(&value, "must not be 0 for the In operator");
         }
-        if seen.contains(&code) {
+        if !seen.insert(code) {
             errors.duplicate(&value, code);
         }
-        ordered &= seen.last().is_none_or(|before| *before <= code);
-        seen.push(code);
+        ordered &= last <= code;
+        last = code;
     }
     if !ordered {
         errors.wrong(&values, "must be ordered");

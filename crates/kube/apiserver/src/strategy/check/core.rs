@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, names};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// The most bytes that all values of a secret or config map may have together.
 const MOST_DATA: usize = 1024 * 1024;
@@ -236,7 +237,7 @@ fn node_resources(object: &Object, errors: &mut Errors) {
 }
 
 fn taints(list: &Node<'_, '_>, errors: &mut Errors) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for taint in list.items() {
         let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
         errors.each(&key, key.text(), names::qualified_name(key.text()));
@@ -253,7 +254,7 @@ fn taints(list: &Node<'_, '_>, errors: &mut Errors) {
             errors.push(FieldError::new(&taint.path(), kind, words));
             continue;
         }
-        seen.push(pair);
+        seen.insert(pair);
     }
 }
 
@@ -268,8 +269,9 @@ pub(in super::super) fn node_changes(object: &Object, old: &Object, errors: &mut
     node_resources(object, errors);
     let status = Node::top(view(object, "status"), "status");
     let addresses = status.get("addresses");
-    for (at, address) in addresses.items().enumerate() {
-        if addresses.list()[..at].contains(address.value()) {
+    let mut seen = HashSet::new();
+    for address in addresses.items() {
+        if !seen.insert(address.value()) {
             let printed = forms::print("NodeAddress", address.value());
             let kind = FieldErrorKind::Printed(PrintedKind::Duplicate, Some(printed));
             errors.push(FieldError::new(&address.path(), kind, ""));

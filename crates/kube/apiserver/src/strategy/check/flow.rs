@@ -6,6 +6,7 @@ use super::view;
 use crate::limits::flow::fixed_spec;
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
@@ -374,13 +375,13 @@ pub(in super::super) fn flow_schema_update(object: &Object, _: &Object, errors: 
 fn conditions(object: &Object, errors: &mut Errors) {
     let status = Node::top(view(object, "status"), "status");
     let conditions = status.get("conditions");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for condition in conditions.items() {
         let kind = condition.get("type");
         if seen.contains(&kind.text()) {
             errors.duplicate(&kind, kind.text());
         }
-        seen.push(kind.text());
+        seen.insert(kind.text());
         if kind.text().is_empty() {
             errors.required(&kind, "");
         }

@@ -6,6 +6,7 @@ use super::super::rules::{
 use super::{pod, view};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, names};
 use serde_json::Value;
+use std::collections::HashSet;
 
 const SYSTEM: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
@@ -76,7 +77,7 @@ fn scheduling(node: &Node<'_, '_>, errors: &mut Errors) {
     labels(&node.get("nodeSelector"), errors);
     let list = node.get("tolerations");
     pod::tolerations(&list, errors);
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for toleration in list.items() {
         let key = ["key", "operator", "value", "effect"].map(|field| toleration.text_of(field));
         if seen.contains(&key) {
@@ -84,7 +85,7 @@ fn scheduling(node: &Node<'_, '_>, errors: &mut Errors) {
             let kind = FieldErrorKind::Printed(PrintedKind::Duplicate, Some(printed));
             errors.push(FieldError::new(&toleration.path(), kind, ""));
         }
-        seen.push(key);
+        seen.insert(key);
     }
 }
 

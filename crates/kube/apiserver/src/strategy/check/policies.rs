@@ -12,6 +12,7 @@ use crate::policy::{Gives, Scope};
 use mainstay_cel::syntax::is_reserved;
 use mainstay_object::{Object, names};
 use serde_json::Value;
+use std::collections::HashSet;
 
 pub(in super::super) fn validating_policy(object: &Object, errors: &mut Errors) {
     policy(object, true, errors);
@@ -93,7 +94,7 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
         let words = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
         errors.printed(&annotations, Some(printed_annotations(&annotations)), words);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for annotation in annotations.items() {
         let key = annotation.get("key");
         let whole = format!("{}/{}", object.name(), key.text());
@@ -110,7 +111,7 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
         if seen.contains(&key.text()) {
             errors.duplicate(&key, key.text());
         }
-        seen.push(key.text());
+        seen.insert(key.text());
     }
 }
 
@@ -207,9 +208,10 @@ fn match_resources(node: &Node<'_, '_>, errors: &mut Errors) {
         let rules = node.get(field);
         for rule in rules.items() {
             let list = rule.get("resourceNames");
-            for (at, name) in list.items().enumerate() {
+            let mut seen = HashSet::new();
+            for name in list.items() {
                 errors.each(&name, name.text(), path_name(name.text()));
-                if list.list()[..at].contains(name.value()) {
+                if !seen.insert(name.value()) {
                     errors.duplicate(&name, name.text());
                 }
             }
@@ -237,13 +239,13 @@ fn policy_binding(spec: &Node<'_, '_>, errors: &mut Errors) {
     const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
     binding(spec, errors);
     let actions = spec.get("validationActions");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for action in actions.items() {
         one_of(&action, &ACTIONS, errors);
         if seen.contains(&action.text()) {
             errors.duplicate(&action, action.text());
         }
-        seen.push(action.text());
+        seen.insert(action.text());
     }
     if seen.contains(&"Deny") && seen.contains(&"Warn") {
         let words = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";

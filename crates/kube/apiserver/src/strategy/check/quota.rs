@@ -5,7 +5,7 @@ use super::super::rules::{Check, Errors, Node, Rule, amounts, forms};
 use super::{IMMUTABLE, view};
 use mainstay_object::{Object, names};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What quotas count and bound.
 pub(in super::super) const QUOTA: &[Check] =
@@ -66,13 +66,17 @@ fn quota(spec: &Node<'_, '_>, errors: &mut Errors) {
         .map(|(name, _)| name.as_str())
         .filter(|name| amounts::is_quota(name))
         .collect();
+    let mut misfits = Misfits { limited: &limited, known: HashMap::new() };
     let scopes = spec.get("scopes");
     for scope in scopes.items() {
         if !SCOPES.contains(&scope.text()) {
             errors.wrong(&scopes, "unsupported scope");
         }
-        for _ in limited.iter().filter(|name| !scope_fits(scope.text(), name)) {
+        for _ in 0..misfits.of(scope.text()) {
             errors.wrong(&scopes, "unsupported scope applied to resource");
+        }
+        if errors.is_full() {
+            break;
         }
     }
     let found: Vec<&str> = scopes.items().map(|scope| scope.text()).collect();
@@ -81,11 +85,31 @@ fn quota(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let selector = spec.get("scopeSelector");
     if selector.is_set() {
-        scope_selector(&selector, &limited, scopes.value(), errors);
+        scope_selector(&selector, &mut misfits, scopes.value(), errors);
     }
 }
 
-fn scope_selector(selector: &Node<'_, '_>, limited: &[&str], scopes: &Value, errors: &mut Errors) {
+/// How many of the limited resources a scope does not fit, counted once for each scope.
+struct Misfits<'a> {
+    limited: &'a [&'a str],
+    known: HashMap<&'a str, usize>,
+}
+
+impl<'a> Misfits<'a> {
+    fn of(&mut self, scope: &'a str) -> usize {
+        let limited = self.limited;
+        let count = || limited.iter().filter(|name| !scope_fits(scope, name)).count();
+        // One that is not known fits everything.
+        if SCOPES.contains(&scope) { *self.known.entry(scope).or_insert_with(count) } else { 0 }
+    }
+}
+
+fn scope_selector<'v>(
+    selector: &Node<'_, 'v>,
+    misfits: &mut Misfits<'v>,
+    scopes: &Value,
+    errors: &mut Errors,
+) {
     let list = selector.get("matchExpressions");
     let mut found = Vec::new();
     for one in list.items() {
@@ -94,7 +118,10 @@ fn scope_selector(selector: &Node<'_, '_>, limited: &[&str], scopes: &Value, err
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
         }
-        for _ in limited.iter().filter(|name| !scope_fits(scope, name)) {
+        for _ in 0..misfits.of(scope) {
+            if errors.is_full() {
+                break;
+            }
             let printed = forms::print("ScopeSelector", selector.value());
             errors.printed(&list, Some(printed), "unsupported scope applied to resource");
         }
@@ -147,7 +174,7 @@ pub(in super::super) const LIMITS: &[Check] =
     &[("spec", Rule::Inside(&[("limits", Rule::With(limits))]))];
 
 fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for limit in list.items() {
         let kind = limit.get("type");
         let before = errors.len();
@@ -160,7 +187,7 @@ fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
         if seen.contains(&kind.text()) {
             errors.duplicate(&kind, kind.text());
         }
-        seen.push(kind.text());
+        seen.insert(kind.text());
         let mut sides = vec!["max", "min"];
         for side in sides.clone() {
             side_names(&limit, side, errors);

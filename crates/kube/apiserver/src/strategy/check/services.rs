@@ -5,6 +5,7 @@ use super::super::services::{is_external, needs_health_port};
 use super::{app_protocol, view};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, names};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 const NONE: &str = "None";
@@ -39,7 +40,7 @@ fn checked(object: &Object, old: Option<&Object>, errors: &mut Errors) {
         errors.required(&ports, "");
     }
     of_type(&spec, kind, errors);
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for port in ports.items() {
         service_port(&port, ports.len() > 1, &mut names, errors);
     }
@@ -47,10 +48,11 @@ fn checked(object: &Object, old: Option<&Object>, errors: &mut Errors) {
     affinity(&spec, errors);
     addresses(&spec, old, errors);
     let external = spec.get("externalIPs");
+    let known: HashSet<&str> =
+        old.map(|old| held(old, "externalIPs")).unwrap_or_default().into_iter().collect();
     for address in external.items() {
         let ip = address.text();
-        let known = old.is_some_and(|old| held(old, "externalIPs").contains(&ip));
-        let problems = if known { Vec::new() } else { formats::address(ip) };
+        let problems = if known.contains(&ip) { Vec::new() } else { formats::address(ip) };
         if problems.is_empty() {
             errors.each(&address, ip, formats::endpoint_address(ip));
         } else {
@@ -112,7 +114,7 @@ fn of_type(spec: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
 fn service_port<'v>(
     port: &Node<'_, 'v>,
     named: bool,
-    names: &mut Vec<&'v str>,
+    names: &mut HashSet<&'v str>,
     errors: &mut Errors,
 ) {
     let name = port.get("name");
@@ -123,7 +125,7 @@ fn service_port<'v>(
         if names.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         } else {
-            names.push(name.text());
+            names.insert(name.text());
         }
     }
     walk(
@@ -188,14 +190,16 @@ fn addresses(spec: &Node<'_, '_>, old: Option<&Object>, errors: &mut Errors) {
         errors.wrong(&list, "must be empty when `clusterIP` is not specified");
     }
     let families = spec.get("ipFamilies");
-    for (at, family) in families.items().enumerate() {
+    let mut seen = HashSet::new();
+    for family in families.items() {
         one_of(&family, &FAMILIES, errors);
-        if families.list()[..at].contains(family.value()) {
+        if !seen.insert(family.value()) {
             errors.duplicate(&family, family.text());
         }
     }
     walk(spec, &[("ipFamilyPolicy", Rule::OneOf(&POLICIES))], errors);
-    let known = old.map(|old| held(old, "clusterIPs")).unwrap_or_default();
+    let known: HashSet<&str> =
+        old.map(|old| held(old, "clusterIPs")).unwrap_or_default().into_iter().collect();
     let mut bad = false;
     for (at, address) in list.items().enumerate() {
         if at == 0 && address.text() == NONE {
@@ -248,16 +252,16 @@ fn port_numbers(ports: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
             errors.forbidden(&port.get("nodePort"), "may not be used when `type` is 'ClusterIP'");
         }
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for port in ports.items() {
         let Some(node) = number(&port) else { continue };
         let key = (port.text_of("protocol"), node);
         if seen.contains(&key) {
             errors.duplicate(&port.get("nodePort"), node);
         }
-        seen.push(key);
+        seen.insert(key);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for port in ports.items() {
         let key = (port.text_of("protocol"), port.number_of("port"));
         if seen.contains(&key) {
@@ -266,7 +270,7 @@ fn port_numbers(ports: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
             let kind = FieldErrorKind::Printed(PrintedKind::Duplicate, printed);
             errors.push(FieldError::new(&port.path(), kind, ""));
         }
-        seen.push(key);
+        seen.insert(key);
     }
 }
 
@@ -281,9 +285,10 @@ fn source_ranges(spec: &Node<'_, '_>, object: &Object, old: Option<&Object>, err
             errors.forbidden(&at, WORDS);
         }
         let known = old.map(|old| held(old, "loadBalancerSourceRanges")).unwrap_or_default();
+        let known: HashSet<&str> = known.into_iter().map(str::trim).collect();
         for range in at.items() {
             let text = range.text().trim();
-            if !known.iter().any(|one| one.trim() == text) {
+            if !known.contains(text) {
                 errors.each(&range, text, formats::network(text));
             }
         }

@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_object::{Object, names};
 use serde_json::Value;
+use std::collections::HashSet;
+use std::hash::Hash;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// What a certificate may be used for.
@@ -64,15 +66,21 @@ impl Tolerated {
             unknown_usages: usages
                 .iter()
                 .any(|usage| !usage.as_str().is_some_and(|usage| USAGES.contains(&usage))),
-            repeated_usages: (1..usages.len()).any(|at| usages[..at].contains(&usages[at])),
+            repeated_usages: repeats(usages),
             empty_types: types.contains(&""),
-            repeated_types: (1..types.len()).any(|at| types[..at].contains(&types[at])),
+            repeated_types: repeats(&types),
             approved_and_denied: types.contains(&"Approved") && types.contains(&"Denied"),
             any_certificate: object.str(&["status", "certificate"]).unwrap_or_default()
                 == certificate
                 || problem_of_certificate(certificate).is_some(),
         }
     }
+}
+
+/// Whether a list has an element twice.
+fn repeats<T: Eq + Hash>(list: &[T]) -> bool {
+    let mut seen = HashSet::with_capacity(list.len());
+    !list.iter().all(|element| seen.insert(element))
 }
 
 /// A new request to sign a certificate.
@@ -90,8 +98,9 @@ fn check(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
     if !tolerated.unknown_usages {
         usages.items().for_each(|usage| one_of(&usage, &USAGES, errors));
     }
-    for (at, usage) in usages.items().enumerate().filter(|_| !tolerated.repeated_usages) {
-        if usages.list()[..at].contains(usage.value()) {
+    let mut seen = HashSet::new();
+    for usage in usages.items().filter(|_| !tolerated.repeated_usages) {
+        if !seen.insert(usage.value()) {
             errors.duplicate(&usage, usage.text());
         }
     }
@@ -160,7 +169,7 @@ fn conditions(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
     let status = Node::top(view(object, "status"), "status");
     let list = status.get("conditions");
     let (mut approved, mut denied) = (false, false);
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for condition in list.items() {
         let kind = condition.get("type");
         if kind.text().is_empty() && !tolerated.empty_types {
@@ -186,7 +195,7 @@ fn conditions(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
         if seen.contains(&kind.text()) && !tolerated.repeated_types {
             errors.duplicate(&kind, kind.text());
         }
-        seen.push(kind.text());
+        seen.insert(kind.text());
     }
 }
 

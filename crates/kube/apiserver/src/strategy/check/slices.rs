@@ -6,6 +6,7 @@ use super::super::rules::{
 };
 use super::{app_protocol, view};
 use mainstay_object::{Object, names};
+use std::collections::HashSet;
 
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 
@@ -30,14 +31,14 @@ fn slice_ports(list: &Node<'_, '_>, errors: &mut Errors) {
     if list.len() > 20_000 {
         errors.too_many(list, list.len(), 20_000);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for port in list.items() {
         let name = port.get("name");
         walk(&name, &[("", Rule::Format(names::dns1123_label))], errors);
         if seen.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         } else {
-            seen.push(name.text());
+            seen.insert(name.text());
         }
         let protocol = port.get("protocol");
         if protocol.is_set() {
@@ -114,13 +115,13 @@ fn hinted(list: &Node<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut Err
     if list.len() > 8 {
         errors.too_many(list, list.len(), 8);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for hint in list.items() {
         let name = hint.get("name");
         if seen.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         } else {
-            seen.push(name.text());
+            seen.insert(name.text());
         }
         errors.each(&name, name.text(), format(name.text()));
     }

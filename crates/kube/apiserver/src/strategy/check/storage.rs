@@ -11,6 +11,7 @@ use mainstay_object::{Object, names};
 use pod::volumes as sources;
 use serde_json::Value;
 use sources::Source;
+use std::collections::HashSet;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: Rule = Rule::OneOf(&["Block", "Filesystem"]);
@@ -396,33 +397,33 @@ fn parameters(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 fn topologies(node: &Node<'_, '_>, errors: &mut Errors) {
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen: HashSet<&Value> = HashSet::new();
     for term in node.items() {
         let expressions = term.get("matchLabelExpressions");
-        let mut keys = Vec::new();
+        let mut keys = HashSet::new();
         for expression in expressions.items() {
             let (key, values) = (expression.get("key"), expression.get("values"));
             if values.len() == 0 {
                 errors.required(&values, "");
             }
-            let mut found = Vec::new();
+            let mut found = HashSet::new();
             for value in values.items() {
                 if found.contains(&value.text()) {
                     errors.duplicate(&value, value.text());
                 }
-                found.push(value.text());
+                found.insert(value.text());
             }
             errors.each(&key, key.text(), names::qualified_name(key.text()));
             if keys.contains(&key.text()) {
                 errors.duplicate(&key, key.text());
             }
-            keys.push(key.text());
+            keys.insert(key.text());
         }
         // A term that says nothing is found twice.
         if expressions.len() == 0 || seen.contains(&expressions.value()) {
             errors.duplicate(&expressions, "");
         }
-        seen.push(expressions.value());
+        seen.insert(expressions.value());
     }
 }
 
@@ -463,14 +464,14 @@ fn driver(spec: &Node<'_, '_>, errors: &mut Errors) {
     const POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
     walk(spec, &[("fsGroupPolicy", Rule::OneOf(&POLICIES))], errors);
     let requests = spec.get("tokenRequests");
-    let mut audiences = Vec::new();
+    let mut audiences = HashSet::new();
     for request in requests.items() {
         let audience = request.text_of("audience");
         if audiences.contains(&audience) {
             errors.duplicate(&request.get("audience"), audience);
             continue;
         }
-        audiences.push(audience);
+        audiences.insert(audience);
         let seconds = request.get("expirationSeconds");
         match seconds.number() {
             Some(..600) => {
@@ -513,7 +514,7 @@ pub(in super::super) const CSI_NODE: &[Check] = &[("spec", Rule::With(csi_node))
 
 fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
     let drivers = spec.get("drivers");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for driver in drivers.items() {
         driver_name(&driver.get("name"), errors);
         let id = driver.get("nodeID");
@@ -527,9 +528,9 @@ fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
         if seen.contains(&driver.text_of("name")) {
             errors.duplicate(&driver.get("name"), driver.text_of("name"));
         }
-        seen.push(driver.text_of("name"));
+        seen.insert(driver.text_of("name"));
         let keys = driver.get("topologyKeys");
-        let mut found = Vec::new();
+        let mut found = HashSet::new();
         for key in keys.items() {
             if key.text().is_empty() {
                 errors.required(&driver, "");
@@ -537,7 +538,7 @@ fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
             if found.contains(&key.text()) {
                 errors.duplicate(&driver, key.text());
             }
-            found.push(key.text());
+            found.insert(key.text());
             errors.each(&driver, key.text(), names::qualified_name(key.text()));
         }
     }

@@ -8,6 +8,7 @@ use super::super::rules::{
 use super::{pod, storage, view};
 use mainstay_object::{Object, names};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 const UNMATCHED: &str = "`selector` does not match template `labels`";
 
@@ -309,14 +310,15 @@ fn with_claims(spec: &Node<'_, '_>) -> Value {
     }
     let own = fields.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut volumes: Vec<Value> = Vec::new();
-    for (at, name) in claims.iter().enumerate() {
-        if !claims[..at].contains(name) {
+    let mut claimed = HashSet::new();
+    for name in &claims {
+        if claimed.insert(*name) {
             volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
         }
     }
     volumes.extend(own.into_iter().filter(|volume| {
         let name = volume.get("name").and_then(Value::as_str).unwrap_or_default();
-        !claims.contains(&name)
+        !claimed.contains(name)
     }));
     fields.insert("volumes".to_owned(), Value::Array(volumes));
     pod
@@ -425,13 +427,13 @@ pub(in super::super) fn disruption_budget_status(object: &Object, _: &Object, er
 /// Conditions in the form that kinds of today share.
 fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
     const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for condition in list.items() {
         let kind = condition.get("type");
         if seen.contains(&kind.text()) {
             errors.duplicate(&kind, kind.text());
         }
-        seen.push(kind.text());
+        seen.insert(kind.text());
         errors.each(&kind, kind.text(), names::qualified_name(kind.text()));
         one_of(&condition.get("status"), &["False", "True", "Unknown"], errors);
         let generation = condition.get("observedGeneration");

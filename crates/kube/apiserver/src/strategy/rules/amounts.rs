@@ -5,6 +5,7 @@ use super::{Errors, NOT_NEGATIVE, Node};
 use mainstay_object::names;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 
 const HUGE: &str = "hugepages-";
 const BILLION: i128 = 1_000_000_000;
@@ -143,7 +144,7 @@ pub(in super::super) enum Asker {
 pub(in super::super) fn requirements(
     node: &Node<'_, '_>,
     asker: Asker,
-    claims: &[&str],
+    claims: &BTreeSet<&str>,
     errors: &mut Errors,
 ) {
     let (limits, requests) = (node.get("limits"), node.get("requests"));
@@ -203,15 +204,18 @@ fn huge_pages(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn claim_names(node: &Node<'_, '_>, known: &[&str], errors: &mut Errors) {
-    let mut seen: Vec<String> = Vec::new();
+fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
+    let mut words: Option<String> = None;
+    let mut seen: HashSet<String> = HashSet::new();
+    // Names of claims of which requests were seen.
+    let mut with_requests: HashSet<&str> = HashSet::new();
     for claim in node.items() {
         let name = claim.text_of("name");
         if name.is_empty() {
             errors.required(&claim, "");
             continue;
         }
-        if seen.iter().any(|one| one == name) {
+        if seen.contains(name) {
             errors.duplicate(&claim, name);
         } else {
             let request = claim.text_of("request");
@@ -222,23 +226,31 @@ fn claim_names(node: &Node<'_, '_>, known: &[&str], errors: &mut Errors) {
             }
             if seen.contains(&key) {
                 errors.duplicate(&claim, &*key);
-            } else if request.is_empty()
-                && seen.iter().any(|one| one.split_once('/').is_some_and(|(it, _)| it == name))
-            {
+            } else if request.is_empty() && with_requests.contains(name) {
                 errors.duplicate(&claim, name);
             }
-            seen.push(key);
+            if !request.is_empty() {
+                // A name with a slash in it, which is none, counts up to there.
+                with_requests.insert(name.split('/').next().unwrap_or_default());
+            } else if let Some((before, _)) = name.split_once('/') {
+                with_requests.insert(before);
+            }
+            seen.insert(key);
         }
         if !known.contains(&name) {
-            let words = if known.is_empty() {
-                "must be one of the names in pod.spec.resourceClaims which is empty".to_owned()
-            } else {
-                let mut sorted = known.to_vec();
-                sorted.sort_unstable();
-                let list = sorted.join(", ");
+            if errors.is_full() {
+                errors.not_found(&claim, name, "");
+                continue;
+            }
+            let words = words.get_or_insert_with(|| {
+                if known.is_empty() {
+                    return "must be one of the names in pod.spec.resourceClaims which is empty"
+                        .to_owned();
+                }
+                let list = known.iter().copied().collect::<Vec<_>>().join(", ");
                 format!("must be one of the names in pod.spec.resourceClaims: {list}")
-            };
-            errors.not_found(&claim, name, &words);
+            });
+            errors.not_found(&claim, name, words);
         }
     }
 }

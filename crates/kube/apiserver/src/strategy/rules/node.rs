@@ -1,6 +1,6 @@
 //! A value and where it stands, and the errors that are found on the way.
 
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath, PrintedKind};
+use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, PrintedKind};
 use serde_json::{Map, Value};
 
 /// One step from a value to a value inside it.
@@ -152,14 +152,19 @@ impl<'p, 'v> Node<'p, 'v> {
     }
 }
 
-/// What is found wrong, in the order in which the original finds it.
+/// What is found wrong, in the order in which the original finds it, bounded in its sum.
 #[derive(Debug, Default)]
-pub(in super::super) struct Errors(Vec<FieldError>);
+pub(in super::super) struct Errors(FieldErrors);
 
 impl Errors {
     /// What was found.
     pub(in super::super) fn into_vec(self) -> Vec<FieldError> {
-        self.0
+        self.0.into_vec()
+    }
+
+    /// Whether further errors are only counted.
+    pub(in super::super) const fn is_full(&self) -> bool {
+        self.0.is_full()
     }
 
     /// How many there are, to see whether a rule added one.
@@ -174,7 +179,7 @@ impl Errors {
 
     /// A value is needed.
     pub(in super::super) fn required(&mut self, at: &Node<'_, '_>, detail: impl Into<String>) {
-        self.push(FieldError::required(&at.path(), detail));
+        self.0.push_with(|| FieldError::required(&at.path(), detail));
     }
 
     /// A value breaks a rule.
@@ -184,12 +189,12 @@ impl Errors {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) {
-        self.push(FieldError::invalid(&at.path(), value, detail));
+        self.0.push_with(|| FieldError::invalid(&at.path(), value, detail));
     }
 
     /// The node's own value breaks a rule.
     pub(in super::super) fn wrong(&mut self, at: &Node<'_, '_>, detail: impl Into<String>) {
-        self.push(FieldError::invalid(&at.path(), at.value.clone(), detail));
+        self.0.push_with(|| FieldError::invalid(&at.path(), at.value.clone(), detail));
     }
 
     /// A value breaks a rule; it is printed in a form of its own, or not at all.
@@ -200,17 +205,17 @@ impl Errors {
         detail: impl Into<String>,
     ) {
         let kind = FieldErrorKind::Printed(PrintedKind::Invalid, value);
-        self.push(FieldError::new(&at.path(), kind, detail));
+        self.0.push_with(|| FieldError::new(&at.path(), kind, detail));
     }
 
     /// A value may not be set here.
     pub(in super::super) fn forbidden(&mut self, at: &Node<'_, '_>, detail: impl Into<String>) {
-        self.push(FieldError::forbidden(&at.path(), detail));
+        self.0.push_with(|| FieldError::forbidden(&at.path(), detail));
     }
 
     /// A value occurs twice.
     pub(in super::super) fn duplicate(&mut self, at: &Node<'_, '_>, value: impl Into<Value>) {
-        self.push(FieldError::duplicate(&at.path(), value));
+        self.0.push_with(|| FieldError::duplicate(&at.path(), value));
     }
 
     /// A value is none of those allowed.
@@ -220,13 +225,14 @@ impl Errors {
         value: impl Into<Value>,
         allowed: &[&str],
     ) {
-        self.push(FieldError::not_supported(&at.path(), value, allowed));
+        self.0.push_with(|| FieldError::not_supported(&at.path(), value, allowed));
     }
 
     /// What a value refers to is not there.
     pub(in super::super) fn not_found(&mut self, at: &Node<'_, '_>, value: &str, detail: &str) {
-        let kind = FieldErrorKind::NotFound(value.into());
-        self.push(FieldError::new(&at.path(), kind, detail));
+        self.0.push_with(|| {
+            FieldError::new(&at.path(), FieldErrorKind::NotFound(value.into()), detail)
+        });
     }
 
     /// A value has more than so many bytes.
@@ -246,7 +252,9 @@ impl Errors {
             return;
         }
         let path = at.path();
-        self.0.extend(problems.into_iter().map(|why| FieldError::invalid(&path, text, why)));
+        for why in problems {
+            self.0.push_with(|| FieldError::invalid(&path, text, why));
+        }
     }
 }
 

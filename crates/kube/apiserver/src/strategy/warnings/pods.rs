@@ -6,7 +6,7 @@ use super::addresses::address;
 use super::{claim_amounts, deprecated_label, fraction, node_term};
 use mainstay_object::gotext::quote;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
@@ -179,25 +179,22 @@ fn neighbours(affinity: &Node<'_, '_>, found: &mut Vec<String>) {
 }
 
 fn repeated(list: &Node<'_, '_>, key: &str, found: &mut Vec<String>) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for item in list.items() {
         let text = item.text_of(key);
-        if seen.contains(&text) {
+        if !seen.insert(text) {
             let path = item.get(key).path();
             found.push(format!("{path}: duplicate {key} {}", quote(text)));
-        } else {
-            seen.push(text);
         }
     }
 }
 
 /// Variables of one name: the later ones hide the first, unless they build on it.
 fn hidden_variables(env: &Node<'_, '_>, found: &mut Vec<String>) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for variable in env.items() {
         let (name, value) = (variable.text_of("name"), variable.text_of("value"));
-        if !seen.contains(&name) {
-            seen.push(name);
+        if seen.insert(name) {
             continue;
         }
         let reference = format!("$({name})");

@@ -7,7 +7,7 @@ use super::super::super::rules::{
 use super::{Whole, environment, security};
 use mainstay_object::names;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// When images are pulled.
 pub(super) const PULL_POLICY: Rule = Rule::Choice(&["Always", "IfNotPresent", "Never"]);
@@ -180,13 +180,13 @@ fn host_ports<'p, 'v: 'p>(
 }
 
 fn resize_policy(list: &Node<'_, '_>, restart: &str, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for policy in list.items() {
         let resource = policy.text_of("resourceName");
         if seen.contains(&resource) {
             errors.duplicate(&policy, resource);
         }
-        seen.push(resource);
+        seen.insert(resource);
         // The original names the list, not the element.
         match resource {
             "cpu" | "memory" => {}

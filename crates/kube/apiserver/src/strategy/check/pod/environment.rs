@@ -4,6 +4,7 @@ use super::super::super::rules::{Check, Errors, Node, Rule, amounts, formats, wa
 use super::Whole;
 use mainstay_object::names;
 use serde_json::Value;
+use std::collections::HashSet;
 
 const VARIABLE_FIELDS: [&str; 9] = [
     "metadata.name",
@@ -185,13 +186,17 @@ fn divisor(node: &Node<'_, '_>, resource: &str, errors: &mut Errors) {
     }
 }
 
+/// The texts that the elements of a list have in a field, empty where there is none.
+fn texts<'v>(list: &Node<'_, 'v>, key: &str) -> HashSet<&'v str> {
+    let text = |one: &'v Value| one.get(key).and_then(Value::as_str).unwrap_or_default();
+    list.list().iter().map(text).collect()
+}
+
 /// Where volumes are mounted, and as which devices they appear.
 pub(super) fn mounts(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
     let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
-    let has = |list: &Node<'_, '_>, key: &str, text: &str| {
-        list.list().iter().any(|one| one.get(key).and_then(Value::as_str).unwrap_or("") == text)
-    };
-    let mut seen: Vec<&str> = Vec::new();
+    let (devices_named, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
+    let mut seen: HashSet<&str> = HashSet::new();
     for mount in list.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
         if name.text().is_empty() {
@@ -206,11 +211,11 @@ pub(super) fn mounts(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut E
         if seen.contains(&path.text()) {
             errors.invalid(&path, path.text(), "must be unique");
         }
-        seen.push(path.text());
-        if has(&devices, "name", name.text()) {
+        seen.insert(path.text());
+        if devices_named.contains(name.text()) {
             errors.invalid(&name, name.text(), "must not already exist in volumeDevices");
         }
-        if has(&devices, "devicePath", path.text()) {
+        if device_paths.contains(path.text()) {
             let words = "must not already exist as a path in volumeDevices";
             errors.invalid(&path, path.text(), words);
         }
@@ -271,10 +276,8 @@ fn volume_devices(
     whole: &Whole<'_>,
     errors: &mut Errors,
 ) {
-    let mounted = |key: &str, text: &str| {
-        mounts.list().iter().any(|one| one.get(key).and_then(Value::as_str).unwrap_or("") == text)
-    };
-    let (mut names, mut paths): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mounted, mount_paths) = (texts(mounts, "name"), texts(mounts, "mountPath"));
+    let (mut names, mut paths): (HashSet<&str>, HashSet<&str>) = Default::default();
     for device in devices.items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
         let volume = whole.volumes.get(name.text());
@@ -305,17 +308,17 @@ fn volume_devices(
         if !path.text().is_empty() && !formats::no_backsteps(path.text()).is_empty() {
             errors.invalid(&path, path.text(), "can not contain backsteps ('..')");
         } else {
-            paths.push(path.text());
+            paths.insert(path.text());
         }
-        if mounted("name", name.text()) {
+        if mounted.contains(name.text()) {
             errors.invalid(&name, name.text(), "must not already exist in volumeMounts");
         }
-        if mounted("mountPath", path.text()) {
+        if mount_paths.contains(path.text()) {
             let words = "must not already exist as a path in volumeMounts";
             errors.invalid(&path, path.text(), words);
         }
         if !name.text().is_empty() {
-            names.push(name.text());
+            names.insert(name.text());
         }
     }
 }

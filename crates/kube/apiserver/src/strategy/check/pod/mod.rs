@@ -17,7 +17,7 @@ use super::super::rules::{
 };
 use mainstay_object::{Object, names};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Annotation of pods that a node makes by itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -36,7 +36,7 @@ struct Whole<'v> {
     /// Volumes that are good, by name.
     volumes: BTreeMap<&'v str, &'v Value>,
     /// Names of claims of resources.
-    claims: Vec<&'v str>,
+    claims: BTreeSet<&'v str>,
     grace: Option<i64>,
     os: Option<&'v str>,
     restart_policy: &'v str,
@@ -129,12 +129,14 @@ fn specific_annotations(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut E
             security::seccomp_annotation(profile, &node.get(key), errors);
         }
     }
+    let known: HashSet<&str> = ALL_CONTAINERS
+        .iter()
+        .flat_map(|list| spec.get(list).list())
+        .filter_map(|container| container.get("name")?.as_str())
+        .collect();
     for (key, at) in node.entries() {
         let Some(name) = key.strip_prefix(APP_ARMOR) else { continue };
-        let known = ALL_CONTAINERS.iter().any(|list| {
-            spec.get(list).list().iter().any(|one| one.get("name") == Some(&name.into()))
-        });
-        if !known {
+        if !known.contains(name) {
             errors.invalid(&at, name, "container not found");
         }
         let profile = at.text();
@@ -285,7 +287,12 @@ fn overhead(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let limits = serde_json::json!({"limits": node.value()});
     let mut found = Errors::default();
-    amounts::requirements(&Node::root(&limits), amounts::Asker::Container, &[], &mut found);
+    amounts::requirements(
+        &Node::root(&limits),
+        amounts::Asker::Container,
+        &BTreeSet::new(),
+        &mut found,
+    );
     let path = node.path();
     for mut error in found.into_vec() {
         error.field = format!("{path}.{}", error.field);

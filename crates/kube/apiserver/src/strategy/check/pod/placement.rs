@@ -8,7 +8,7 @@ use super::super::super::rules::{
 use super::{ALL_CONTAINERS, Whole, address, affinity_selectors};
 use mainstay_object::names;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a taint does.
 pub(in super::super::super) const TAINT_EFFECTS: [&str; 3] =
@@ -139,9 +139,11 @@ fn label_keys(node: &Node<'_, '_>, fields: &[&str], errors: &mut Errors) {
     let keys = node.get("matchLabelKeys");
     let mut selected: BTreeSet<&str> =
         selector.get("matchLabels").map().into_iter().flatten().map(|(key, _)| &**key).collect();
+    let last_of: HashMap<&str, usize> =
+        keys.list().iter().enumerate().filter_map(|(at, key)| Some((key.as_str()?, at))).collect();
     for expression in selector.get("matchExpressions").list() {
         let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
-        if let Some(at) = keys.list().iter().rposition(|one| one == key)
+        if let Some(at) = last_of.get(key).copied()
             && selected.contains(key)
         {
             let words = "exists in both matchLabelKeys and labelSelector";
@@ -149,8 +151,9 @@ fn label_keys(node: &Node<'_, '_>, fields: &[&str], errors: &mut Errors) {
         }
         selected.insert(key);
     }
+    let mismatched: HashSet<&Value> = node.get("mismatchLabelKeys").list().iter().collect();
     for key in keys.items() {
-        if fields.len() > 1 && node.get("mismatchLabelKeys").list().contains(key.value()) {
+        if fields.len() > 1 && mismatched.contains(key.value()) {
             errors.wrong(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }
@@ -159,7 +162,16 @@ fn label_keys(node: &Node<'_, '_>, fields: &[&str], errors: &mut Errors) {
 /// How pods are spread over nodes, zones, regions.
 pub(super) fn spread(list: &Node<'_, '_>, errors: &mut Errors) {
     const POLICY: Rule = Rule::OneOf(&["Honor", "Ignore"]);
-    for (at, constraint) in list.items().enumerate() {
+    let pair = |one: &'_ Value| {
+        let text = |key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        (text("topologyKey"), text("whenUnsatisfiable"))
+    };
+    // A constraint that one further down repeats.
+    let mut later: HashMap<(String, String), usize> = HashMap::new();
+    for one in list.list() {
+        *later.entry(pair(one)).or_default() += 1;
+    }
+    for constraint in list.items() {
         let key = constraint.text_of("topologyKey");
         let action = constraint.get("whenUnsatisfiable");
         walk(
@@ -171,9 +183,9 @@ pub(super) fn spread(list: &Node<'_, '_>, errors: &mut Errors) {
             errors,
         );
         one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], errors);
-        let again = list.list()[at + 1..].iter().any(|one| {
-            let text = |key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default();
-            text("topologyKey") == key && text("whenUnsatisfiable") == action.text()
+        let again = later.get_mut(&pair(constraint.value())).is_some_and(|left| {
+            *left -= 1;
+            *left > 0
         });
         if again {
             let place = constraint.get("{topologyKey, whenUnsatisfiable}");
@@ -292,7 +304,7 @@ pub(super) fn dns_config(spec: &Node<'_, '_>, errors: &mut Errors) {
 pub(super) fn gates(spec: &Node<'_, '_>, errors: &mut Errors) {
     const CONDITION: &[Check] = &[("conditionType", Rule::Always(names::qualified_name))];
     walk(spec, &[("readinessGates", Rule::Each(CONDITION))], errors);
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let gates = spec.get("schedulingGates");
     for gate in gates.items() {
         let name = gate.text_of("name");
@@ -300,7 +312,7 @@ pub(super) fn gates(spec: &Node<'_, '_>, errors: &mut Errors) {
         if seen.contains(&name) {
             errors.duplicate(&gate, name);
         }
-        seen.push(name);
+        seen.insert(name);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::super::rules::{Check, Errors, Node, Rule, formats, forms, one_of, walk};
 use super::ALL_CONTAINERS;
 use serde_json::Value;
+use std::collections::HashSet;
 
 const USER: Rule = Rule::Within(0, 2_147_483_647, formats::ID_RANGE);
 const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
@@ -65,7 +66,7 @@ pub(super) fn pod_context(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut
 }
 
 fn sysctls(list: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for sysctl in list.items() {
         let name = sysctl.get("name");
         if name.text().is_empty() {
@@ -83,7 +84,7 @@ fn sysctls(list: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut Errors) {
         {
             errors.wrong(&name, "may not be specified when 'hostIPC' is true");
         }
-        seen.push(name.text());
+        seen.insert(name.text());
     }
 }
 

@@ -4,6 +4,7 @@ use super::super::super::rules::{Errors, Node, Rule, immutable, same, walk};
 use super::{MIRROR, metadata_and_spec, placement};
 use mainstay_object::{Object, names};
 use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 
 /// Fields of a pod's spec that an update may change.
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -124,7 +125,7 @@ fn added_tolerations(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors
         }
         value
     };
-    let found: Vec<Value> = new.list().iter().map(bare).collect();
+    let found: HashSet<Value> = new.list().iter().map(bare).collect();
     for toleration in old.list() {
         if !found.contains(&bare(toleration)) {
             let words = "existing toleration can not be modified except its tolerationSeconds";
@@ -135,9 +136,11 @@ fn added_tolerations(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors
 }
 
 fn removed_gates(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
+    let before: HashSet<&str> =
+        old.list().iter().filter_map(|one| one.get("name")?.as_str()).collect();
     for gate in new.items() {
         let name = gate.text_of("name");
-        if old.list().iter().all(|one| one.get("name").and_then(Value::as_str) != Some(name)) {
+        if !before.contains(name) {
             let words = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.forbidden(&gate.get("name"), words);
         }
@@ -262,10 +265,11 @@ pub(in super::super::super) fn pod_status_update(
                 errors.invalid(&first.get("ip"), first.text_of("ip"), "must be equal to `hostIP`");
             }
         }
+        let known: HashSet<&str> =
+            before.get(list).list().iter().filter_map(|one| one.get("ip")?.as_str()).collect();
         for address in addresses.items() {
             let ip = address.text_of("ip");
-            let known = before.get(list).list().iter().any(|it| it.get("ip") == Some(&ip.into()));
-            if !known {
+            if !known.contains(ip) {
                 errors.each(&address, ip, super::formats::address(ip));
             }
         }
@@ -286,6 +290,15 @@ fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// The first element of each name, which may be none.
+fn first_by_name(list: &[Value]) -> HashMap<Option<&Value>, &Value> {
+    let mut found = HashMap::with_capacity(list.len());
+    for one in list {
+        found.entry(one.get("name")).or_insert(one);
+    }
+    found
+}
+
 /// A container that has ended stays so, unless it is one that is started again.
 fn transitions(
     new: &Node<'_, '_>,
@@ -295,23 +308,20 @@ fn transitions(
     errors: &mut Errors,
 ) {
     let policy = spec.get("restartPolicy").and_then(Value::as_str).unwrap_or_default();
+    let now = first_by_name(new.list());
+    let containers = spec.get(kind).and_then(Value::as_array);
+    let containers = first_by_name(containers.map_or(&[], Vec::as_slice));
     for (at, before) in old.list().iter().enumerate() {
         let Some(ended) = before.get("state").and_then(|it| it.get("terminated")) else { continue };
         let name = before.get("name");
-        let now = new.list().iter().find(|one| one.get("name") == name);
-        let runs = now.is_some_and(|now| {
+        let runs = now.get(&name).is_some_and(|now| {
             now.get("state").and_then(|it| it.get("terminated")).is_none_or(Value::is_null)
         });
         if !runs {
             continue;
         }
         let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
-        let container = spec
-            .get(kind)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .find(|one| one.get("name") == name);
+        let container = containers.get(&name);
         if kind.is_empty() || !container.is_some_and(|it| starts_again(it, policy, code)) {
             errors.forbidden(
                 &new.index(at).get("state"),

@@ -5,7 +5,7 @@ use super::super::storage;
 use super::{ALL_CONTAINERS, environment};
 use mainstay_object::names;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 const MODE: Rule =
     Rule::Within(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive");
@@ -145,7 +145,7 @@ pub(super) fn volumes<'v>(
     errors: &mut Errors,
 ) -> BTreeMap<&'v str, &'v Value> {
     let mut good: BTreeMap<&'v str, &'v Value> = BTreeMap::new();
-    let made: Vec<String> = node
+    let made: HashSet<String> = node
         .list()
         .iter()
         .filter(|volume| !pod.is_empty() && volume.get("ephemeral").is_some_and(|it| !it.is_null()))
@@ -164,7 +164,7 @@ pub(super) fn volumes<'v>(
         }
         let claim = volume.get("persistentVolumeClaim");
         let claim = claim.get("claimName");
-        if made.iter().any(|one| one == claim.text()) {
+        if made.contains(claim.text()) {
             let words = "must not reference a PVC that gets created for an ephemeral volume";
             errors.wrong(&claim, words);
         }
@@ -402,7 +402,7 @@ fn downward_file(node: &Node<'_, '_>, file: &Value, errors: &mut Errors) {
 }
 
 fn projected<'v>(node: &Node<'_, 'v>, errors: &mut Errors) {
-    let mut seen: Vec<&'v str> = Vec::new();
+    let mut seen: HashSet<&'v str> = HashSet::new();
     let sources = node.get("sources");
     for source in sources.items() {
         let mut found = 0;
@@ -417,7 +417,7 @@ fn projected<'v>(node: &Node<'_, 'v>, errors: &mut Errors) {
             for item in items.items() {
                 walk(&item, KEYS_TO_PATHS, errors);
                 let path = item.text_of("path");
-                if !path.is_empty() && !once(path, &mut seen) {
+                if !path.is_empty() && !seen.insert(path) {
                     errors.invalid(node, from.text_of("name"), "conflicting duplicate paths");
                 }
             }
@@ -429,7 +429,7 @@ fn projected<'v>(node: &Node<'_, 'v>, errors: &mut Errors) {
             for item in items.items() {
                 downward_file(&from, item.value(), errors);
                 let path = item.text_of("path");
-                if !path.is_empty() && !once(path, &mut seen) {
+                if !path.is_empty() && !seen.insert(path) {
                     errors.invalid(node, path, "conflicting duplicate paths");
                 }
             }
@@ -443,14 +443,6 @@ fn projected<'v>(node: &Node<'_, 'v>, errors: &mut Errors) {
             errors.forbidden(&source, "may not specify more than 1 volume type per source");
         }
     }
-}
-
-fn once<'v>(path: &'v str, seen: &mut Vec<&'v str>) -> bool {
-    let new = !seen.contains(&path);
-    if new {
-        seen.push(path);
-    }
-    new
 }
 
 fn token(node: &Node<'_, '_>, token: &Node<'_, '_>, errors: &mut Errors) {
@@ -495,7 +487,13 @@ fn claim_template(node: &Node<'_, '_>, errors: &mut Errors) {
 
 /// Files that variables are read from are in volumes of the pod that have no other source.
 pub(super) fn file_references(spec: &Node<'_, '_>, errors: &mut Errors) {
-    let volumes = spec.get("volumes");
+    // The first of a name counts.
+    let mut volumes: HashMap<&Value, &Value> = HashMap::new();
+    for volume in spec.get("volumes").list() {
+        if let Some(name) = volume.get("name") {
+            volumes.entry(name).or_insert(volume);
+        }
+    }
     for list in ALL_CONTAINERS {
         let containers = spec.get(list);
         for container in containers.items() {
@@ -507,8 +505,7 @@ pub(super) fn file_references(spec: &Node<'_, '_>, errors: &mut Errors) {
                     continue;
                 }
                 let at = file.get("volumeName");
-                let found = volumes.list().iter().find(|one| one.get("name") == Some(at.value()));
-                match found {
+                match volumes.get(at.value()) {
                     None => errors.not_found(&at, at.text(), ""),
                     Some(volume) if volume.get("emptyDir").is_none_or(Value::is_null) => {
                         errors.wrong(&at, "referenced volume must be of type emptyDir");

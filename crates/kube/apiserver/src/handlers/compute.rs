@@ -1,0 +1,142 @@
+//! Compute pool: requests whose work takes long leave the threads that serve connections.
+//!
+//! A task whose poll decodes, merges or validates a megabyte keeps its thread for as long, and with
+//! it every connection of that thread. Requests with large bodies or large objects therefore run as
+//! [`Computing`]: each poll first waits for one of few permits, then hands the other tasks of its
+//! thread to another one. What the request awaits (the store, webhooks) it awaits without a permit.
+//!
+//! There are fewer permits than processors, so that however many such requests there are, small
+//! requests find a processor. Small requests never come here: they cost less than the change of
+//! threads.
+//!
+//! What this does not do: end work that takes too long. Work is bounded where it is done, in steps
+//! that are counted: JSON patches, schemas, expressions, aliases, and the size of an object.
+
+use super::aside::aside;
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::available_parallelism;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::PollSemaphore;
+
+/// Bodies and stored objects from this size on are large.
+pub(crate) const LARGE: usize = 16 * 1024;
+
+thread_local! {
+    /// The permit of the poll that runs on this thread.
+    static PERMIT: RefCell<Option<OwnedSemaphorePermit>> = const { RefCell::new(None) };
+}
+
+/// The permits of a server.
+#[derive(Debug)]
+pub(crate) struct ComputePool {
+    permits: Arc<Semaphore>,
+}
+
+impl Default for ComputePool {
+    /// One permit less than there are processors, and at least one.
+    fn default() -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self::new(processors.saturating_sub(1).max(1))
+    }
+}
+
+impl ComputePool {
+    fn new(permits: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(permits)) }
+    }
+
+    /// The same work, done in the pool.
+    pub(crate) fn run<F: Future>(&self, work: F) -> Computing<F> {
+        Computing { work: Box::pin(work), permits: PollSemaphore::new(self.permits.clone()) }
+    }
+}
+
+/// Work that is done in a [`ComputePool`].
+pub(crate) struct Computing<F> {
+    work: Pin<Box<F>>,
+    permits: PollSemaphore,
+}
+
+impl<F: Future> Future for Computing<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        // None if the semaphore is closed, which nobody does.
+        let Poll::Ready(permit) = this.permits.poll_acquire(context) else { return Poll::Pending };
+        aside(|| {
+            let before = PERMIT.replace(permit);
+            let _restored = Restored(before);
+            this.work.as_mut().poll(context)
+        })
+    }
+}
+
+/// Gives a thread back the permit that it had, also when a poll panics.
+struct Restored(Option<OwnedSemaphorePermit>);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        PERMIT.set(self.0.take());
+    }
+}
+
+/// Gives up the permit of the poll that runs on this thread, if it has one: it is about to wait for
+/// what may need a permit itself.
+pub(super) fn release() {
+    drop(PERMIT.take());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn small_work_goes_on_while_large_work_keeps_its_thread() {
+        let pool = ComputePool::new(1);
+        let (send, receive) = mpsc::channel();
+        let large = tokio::spawn(pool.run(async move { receive.recv() }));
+        // The only worker thread is needed for this task while the large one waits for it.
+        let small = tokio::spawn(async move { send.send(7).is_ok() });
+        assert!(small.await.unwrap());
+        assert_eq!(large.await.unwrap(), Ok(7));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_more_large_work_runs_than_there_are_permits() {
+        static NOW: AtomicUsize = AtomicUsize::new(0);
+        static MOST: AtomicUsize = AtomicUsize::new(0);
+        let pool = ComputePool::new(2);
+        let work = || async {
+            for _ in 0..10 {
+                let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
+                MOST.fetch_max(now, Ordering::SeqCst);
+                std::thread::yield_now();
+                NOW.fetch_sub(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        };
+        let all: Vec<_> = (0..20).map(|_| tokio::spawn(pool.run(work()))).collect();
+        for one in all {
+            one.await.unwrap();
+        }
+        assert!(MOST.load(Ordering::SeqCst) <= 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_that_awaits_other_large_work_holds_no_permit() {
+        let pool = Arc::new(ComputePool::new(1));
+        let inner = pool.clone();
+        let outer = pool.run(async move {
+            let awaited = tokio::spawn(inner.run(async { 1 })).await.unwrap();
+            release();
+            awaited + inner.run(async { 2 }).await
+        });
+        assert_eq!(tokio::spawn(outer).await.unwrap(), 3);
+    }
+}
