@@ -188,3 +188,27 @@ fn copies_of_an_object_into_itself_end_in_a_refusal() {
     assert_eq!(error.to_status().code, 422);
     assert!(depth(&value) <= MAX_DEPTH);
 }
+
+#[test]
+fn operations_that_move_too_many_elements_are_refused() {
+    let mut document = json!({"l": vec![0; 100_000]});
+    let insert = json!({"op": "add", "path": "/l/0", "value": 1});
+    let error = json_patch(&mut document, &json!(vec![insert; 10_000])).unwrap_err();
+    assert!(matches!(error, PatchError::TooMuchWork { .. }), "{error}");
+    assert_eq!(error.to_status().code, 413);
+    // A value that goes deeper is looked at as a whole.
+    let mut document = json!({"a": vec![0; 100_000], "b": {}});
+    let there = json!({"op": "move", "from": "/a", "path": "/b/a"});
+    let back = json!({"op": "move", "from": "/b/a", "path": "/a"});
+    let turns: Vec<Value> = (0..5000).flat_map(|_| [there.clone(), back.clone()]).collect();
+    let error = json_patch(&mut document, &json!(turns)).unwrap_err();
+    assert!(matches!(error, PatchError::TooMuchWork { .. }), "{error}");
+}
+
+#[test]
+fn as_many_operations_as_are_allowed_fit_a_list_of_as_many_elements() {
+    let mut document = json!({"l": []});
+    let insert = json!({"op": "add", "path": "/l/0", "value": 1});
+    json_patch(&mut document, &json!(vec![insert; MAX_OPERATIONS])).unwrap();
+    assert_eq!(document["l"].as_array().map(Vec::len), Some(MAX_OPERATIONS));
+}

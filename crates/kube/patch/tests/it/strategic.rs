@@ -137,3 +137,30 @@ proptest! {
         prop_assert_eq!(list(&merged), wanted);
     }
 }
+
+/// What looks at each pair of elements would keep this running for hours.
+#[test]
+fn lists_of_many_elements_merge_by_their_keys() {
+    const COUNT: usize = 30_000;
+    let list = |from: usize, value: &str| -> Vec<Value> {
+        (from..from + COUNT).map(|at| json!({"name": format!("v{at}"), "x": value})).collect()
+    };
+    let spec = |list: Vec<Value>| json!({"spec": {"template": {"spec": {"volumes": list}}}});
+    let before = spec(list(0, "old"));
+    let merged = strategic_merge(&before, &spec(list(COUNT / 2, "new")), deployment()).unwrap();
+    let volumes = merged["spec"]["template"]["spec"]["volumes"].as_array().unwrap().clone();
+    assert_eq!(volumes.len(), COUNT * 3 / 2);
+    let of = |value: &str| volumes.iter().filter(|volume| volume["x"] == value).count();
+    assert_eq!((of("old"), of("new")), (COUNT / 2, COUNT));
+    let deleted: Vec<Value> =
+        (0..COUNT).map(|at| json!({"name": format!("v{at}"), "$patch": "delete"})).collect();
+    let merged = strategic_merge(&before, &spec(deleted), deployment()).unwrap();
+    assert_eq!(merged["spec"]["template"]["spec"]["volumes"], json!([]));
+    let texts: Vec<Value> = (0..COUNT).map(|at| format!("f{at}").into()).collect();
+    let before = json!({"metadata": {"finalizers": texts}});
+    let merged = strategic_merge(&before, &before, deployment()).unwrap();
+    assert_eq!(merged, before);
+    let gone = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": texts}});
+    let merged = strategic_merge(&before, &gone, deployment()).unwrap();
+    assert_eq!(merged["metadata"]["finalizers"], json!([]));
+}

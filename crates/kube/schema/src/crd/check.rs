@@ -8,7 +8,7 @@ use super::schemas::Schemas;
 use super::{present, shown};
 use crate::{paths, webhook};
 use mainstay_object::gotext::is_printable;
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, names};
+use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, Object, names};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ const MOST_SELECTABLE: u64 = 8;
 
 /// All broken rules of spec and status; against what is stored on update.
 pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> Vec<FieldError> {
-    let mut check = Check { found: Vec::new(), schemas, old };
+    let mut check = Check { found: FieldErrors::default(), schemas, old };
     let spec = FieldPath::new("spec");
     let versions = object.array(&["spec", "versions"]);
     let hub = Hub::of(versions);
@@ -48,15 +48,15 @@ pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> V
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
         );
     }
-    check.found
+    check.found.into_vec()
 }
 
 /// The broken rules of a status alone.
 pub(super) fn status(object: &Object) -> Vec<FieldError> {
     let schemas = Schemas::default();
-    let mut check = Check { found: Vec::new(), schemas: &schemas, old: None };
+    let mut check = Check { found: FieldErrors::default(), schemas: &schemas, old: None };
     check.status(object);
-    check.found
+    check.found.into_vec()
 }
 
 /// The rule for names, which the original asks for together with the metadata.
@@ -68,7 +68,7 @@ pub(super) fn name_problem(object: &Object, name: &str) -> Option<String> {
 }
 
 struct Check<'a> {
-    found: Vec<FieldError>,
+    found: FieldErrors,
     schemas: &'a Schemas,
     old: Option<&'a Object>,
 }
@@ -83,11 +83,11 @@ fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
 
 impl Check<'_> {
     fn required(&mut self, path: &FieldPath, detail: impl Into<String>) {
-        self.found.push(FieldError::required(path, detail));
+        self.found.push_with(|| FieldError::required(path, detail));
     }
 
     fn invalid(&mut self, path: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) {
-        self.found.push(FieldError::invalid(path, value, detail));
+        self.found.push_with(|| FieldError::invalid(path, value, detail));
     }
 
     fn one_of(&mut self, value: &str, allowed: &[&str], path: &FieldPath) {

@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// How much work the checks of one value may be: schemas that are tried, alternatives that are
 /// compared, bytes of errors that are written. Schema and value come from users, and multiply. A
 /// value as large as a store takes, whose schema has no alternatives, is a small part of it.
-const MAX_WORK: usize = 32_000_000;
+const MAX_WORK: usize = 16_000_000;
 /// Bytes of an error's texts that count as one piece of work.
 const BYTES: usize = 4;
 

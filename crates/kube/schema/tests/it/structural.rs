@@ -216,3 +216,57 @@ proptest::proptest! {
         proptest::prop_assert_eq!(once, object);
     }
 }
+
+#[test]
+fn schema_and_value_that_multiply_are_refused() {
+    let names: Vec<String> = (0..30_000).map(|at| format!("n{at}")).collect();
+    let listed = json!({"type": "object", "properties": {
+        "l": {"type": "array", "items": {"type": "string", "enum": names}},
+    }});
+    let alternatives: Vec<Value> = (0..10_000).map(|at| json!({"minimum": 10 + at})).collect();
+    let tried = json!({"type": "object", "properties": {
+        "l": {"type": "array", "items": {"type": "integer", "anyOf": alternatives}},
+    }});
+    let required: Vec<String> = (0..30_000).map(|at| format!("r{at}")).collect();
+    let needed = json!({"type": "object", "properties": {
+        "l": {"type": "array", "items": {"type": "object", "required": required}},
+    }});
+    for (schema, element) in [(listed, json!("x")), (tried, json!(1)), (needed, json!({}))] {
+        let schema = Schema::parse(&schema).unwrap();
+        let value = json!({"l": vec![element; 100_000]});
+        let errors = schema.validate(&value, &FieldPath::root());
+        let [error] = &errors[..] else { panic!("{} errors", errors.len()) };
+        let text = error.to_string();
+        assert!(text.contains("takes more than 16000000 steps; make the value smaller"), "{text}");
+    }
+}
+
+#[test]
+fn errors_below_long_names_are_bounded_in_their_sum() {
+    let map = json!({"type": "object", "additionalProperties": {
+        "type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }});
+    let schema = Schema::parse(&json!({"type": "object", "properties": {"m": map}})).unwrap();
+    let name = "n".repeat(100_000);
+    let value = json!({"m": {name: vec![json!({"a": "x", "b": 1}); 20_000]}});
+    let mut pruned = value.clone();
+    let unknown: usize = schema.prune(&mut pruned).iter().map(String::len).sum();
+    assert!(unknown < 1 << 20, "{unknown}");
+    let errors = schema.validate(&pruned, &FieldPath::root());
+    let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
+    assert!(!errors.is_empty() && bytes < 4 << 20, "{} errors, {bytes} bytes", errors.len());
+}
+
+#[test]
+fn defaults_of_many_elements_stop_where_no_store_takes_them() {
+    let default = "x".repeat(10_000);
+    let schema = json!({"type": "object", "properties": {"l": {"type": "array", "items": {
+        "type": "object", "properties": {"a": {"type": "string", "default": default}},
+    }}}});
+    let schema = Schema::parse(&schema).unwrap();
+    let mut value = json!({"l": vec![json!({}); 100_000]});
+    schema.default(&mut value);
+    let filled = value["l"].as_array().unwrap().iter().filter(|one| one["a"].is_string()).count();
+    let limit = mainstay_object::size::growth();
+    assert!(filled * 10_000 >= limit && filled * 10_000 < limit + 20_000, "{filled}");
+}

@@ -21,6 +21,7 @@ use mainstay_object::{FieldError, Object, Reason, Status};
 use mainstay_schema::crd::{self, Definition};
 use mainstay_store::{Change, CommitError, Expect, Key, Stored};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,15 +147,11 @@ pub(super) fn validate(
 
 /// What to warn the writer of a definition of: formats that mean nothing, if they are new.
 pub(super) fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
-    let before = old.map(crd::unknown_formats).unwrap_or_default();
-    let mut warnings: Vec<String> = Vec::new();
-    for format in crd::unknown_formats(object) {
-        let warning = format!("unrecognized format {format:?}");
-        if !before.contains(&format) && !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
-    warnings
+    let mut known: HashSet<String> =
+        old.map(crd::unknown_formats).unwrap_or_default().into_iter().collect();
+    let mut formats = crd::unknown_formats(object);
+    formats.retain(|format| known.insert(format.clone()));
+    formats.iter().map(|format| format!("unrecognized format {format:?}")).collect()
 }
 
 /// Serves the kinds of a definition that is about to be written. The caller holds the lock on

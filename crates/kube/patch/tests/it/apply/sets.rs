@@ -231,3 +231,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn steps_of_one_element_become_one_however_they_are_written() {
+    let one = set(
+        &json!({"k:{\"a\":1}": {"f:x": {}}, "k:{\"a\": 1}": {"f:y": {}}, "k:{ \"a\":1}": {"f:x": {"f:z": {}}}}),
+    );
+    let other = set(&json!({"k:{\"a\":1}": {"f:x": {".": {}, "f:z": {}}, "f:y": {}}}));
+    assert_eq!(one, other);
+    let sets: Vec<Set> =
+        (0..20_000).map(|at| set(&json!({"f:spec": {format!("f:{at}"): {}}}))).collect();
+    let united = Set::union_of(sets.clone());
+    assert_eq!(united.len(), 20_000);
+    assert!(sets.iter().all(|one| one.is_subset(&united)));
+    let gone = sets.iter().take(100).fold(united, |left, one| left.difference(one));
+    assert_eq!(gone.len(), 19_900);
+}

@@ -1,0 +1,173 @@
+//! Every list of every built-in kind, with as many elements as a request has room for: all equal, and
+//! all different. What looks at each pair of them would keep this running for hours.
+
+use crate::harness::{Api, MAPS, config_map, map as map_path};
+use http::Method;
+use mainstay_object::Scope;
+use mainstay_schema::builtin::{self, Definition, Type, definition_of};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// Elements that are all different: with the texts of [`element`] most of a megabyte.
+const DIFFERENT: usize = 16_000;
+/// Elements that are all equal.
+const EQUAL: usize = 4_000;
+/// How deep fields are followed.
+const DEPTH: usize = 7;
+/// Bytes that no answer needs.
+const LONGEST_ANSWER: usize = 8 << 20;
+
+/// The way to a list: the fields to it, and whether elements of lists and maps are on it.
+type Way<'a> = &'a dyn Fn(Value) -> Value;
+
+/// Visits every list below a definition once, wherever it stands.
+fn visit(
+    definition: &'static Definition,
+    depth: usize,
+    known: &mut BTreeSet<(String, String)>,
+    way: Way<'_>,
+    found: &mut dyn FnMut(&Type, Way<'_>),
+) {
+    for field in definition.fields() {
+        let name = field.name.to_string();
+        if !known.insert((definition.name().to_owned(), name.clone())) {
+            continue;
+        }
+        let here = |value: Value| way(json!({ name.clone(): value }));
+        let (inner, listed) = match &field.ty {
+            Type::List(element) => {
+                found(element, &here);
+                (element.definition(), "list")
+            }
+            Type::Map(element) => (element.definition(), "map"),
+            ty => (ty.definition(), ""),
+        };
+        let (Some(inner), true) = (inner, depth > 0) else { continue };
+        let below = |value: Value| match listed {
+            "list" => here(json!([value])),
+            "map" => here(json!({"k": value})),
+            _ => here(value),
+        };
+        visit(inner, depth - 1, known, &below, found);
+    }
+}
+
+/// An element; `at` is in all that may tell elements apart.
+fn element(ty: &Type, at: usize) -> Value {
+    match ty {
+        Type::String => format!("a{at}").into(),
+        Type::Int32 | Type::Int64 => at.into(),
+        Type::Object(_) => {
+            let mut fields = Map::new();
+            for field in ty.definition().map_or(&[][..], Definition::fields).iter().take(8) {
+                match &field.ty {
+                    Type::String => fields.insert(field.name.to_string(), format!("a{at}").into()),
+                    Type::Int32 | Type::Int64 => fields.insert(field.name.to_string(), at.into()),
+                    _ => None,
+                };
+            }
+            Value::Object(fields)
+        }
+        _ => Value::Null,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_list_is_looked_through_once() {
+    let api = Api::new().await;
+    let mut known = BTreeSet::new();
+    let mut bodies: Vec<(String, String)> = Vec::new();
+    for kind in builtin::kinds() {
+        let Some(definition) = definition_of(&kind.gvk()) else { continue };
+        if !kind.has_verb("create") || !kind.has_verb("list") {
+            continue;
+        }
+        let group =
+            if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
+        let place = match kind.scope {
+            Scope::Namespaced => "/namespaces/default",
+            Scope::Cluster => "",
+        };
+        let path = format!("{group}/{}{place}/{}?dryRun=All", kind.version, kind.plural);
+        visit(definition, DEPTH, &mut known, &|value| value, &mut |ty, way| {
+            for (count, step) in [(DIFFERENT, 1), (EQUAL, 0)] {
+                let list: Vec<Value> = (0..count).map(|at| element(ty, 1 + at * step)).collect();
+                let mut body = way(Value::Array(list));
+                if body["metadata"]["name"].is_null() {
+                    body["metadata"]["name"] = "a".into();
+                }
+                bodies.push((path.clone(), body.to_string()));
+            }
+        });
+    }
+    assert!(bodies.len() > 400, "{}", bodies.len());
+    let api = Arc::new(api);
+    let bodies = Arc::new(Mutex::new(bodies));
+    let takers = std::iter::repeat_with(|| {
+        let (api, bodies) = (api.clone(), bodies.clone());
+        tokio::spawn(async move {
+            loop {
+                let next = bodies.lock().unwrap().pop();
+                let Some((path, body)) = next else { return };
+                let answer = api.call(Method::POST, &path, &[], body).await;
+                let refused = matches!(answer.code, 400 | 403 | 404 | 405 | 413 | 422);
+                assert!(refused || answer.code == 201, "{path} {}", answer.code);
+                let bytes = answer.bytes.len();
+                assert!(bytes < LONGEST_ANSWER, "{path}: {bytes} bytes");
+            }
+        })
+    });
+    for taker in takers.take(4).collect::<Vec<_>>() {
+        taker.await.unwrap();
+    }
+}
+
+/// What one request may say of the owners and finalizers of an object, and of who manages it.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_lists_of_metadata_are_looked_through_once() {
+    const COUNT: usize = 11_000;
+    let api = Api::new().await;
+    let owner = |at: usize| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": format!("o{at}"), "uid": format!("u{at}")})
+    };
+    let owners: Vec<Value> = (0..COUNT).map(owner).collect();
+    let mut map = config_map("a");
+    map["metadata"]["ownerReferences"] = owners.clone().into();
+    api.post(&format!("{MAPS}?dryRun=All"), &map).await.ok();
+    // Each is there twice: the second ones go, and are named in the order in which they come.
+    let half = &owners[..COUNT / 2];
+    map["metadata"]["ownerReferences"] = [half, half].concat().into();
+    let made = api.post(MAPS, &map).await;
+    assert_eq!(made.ok()["metadata"]["ownerReferences"], json!(half));
+    let patch = json!({"metadata": {"ownerReferences": owners}});
+    for kind in ["merge", "strategic-merge"] {
+        let patched = api.patch(&map_path("a"), kind, &patch).await;
+        assert_eq!(patched.ok()["metadata"]["ownerReferences"].as_array().unwrap().len(), COUNT);
+    }
+    // More than one controller is said once, not once for each of them.
+    let mut all = owners.clone();
+    all.iter_mut().for_each(|owner| owner["controller"] = true.into());
+    let refused = api.patch(&map_path("a"), "merge", &json!({"metadata": {"ownerReferences": all}})).await;
+    assert_eq!(refused.code, 422);
+    assert!(refused.bytes.len() < LONGEST_ANSWER, "{} bytes", refused.bytes.len());
+    // New finalizers of what is being deleted.
+    let finalizers = |name: &str| -> Vec<Value> {
+        (0..COUNT).map(|at| format!("example.com/{name}{at}").into()).collect()
+    };
+    let mut map = config_map("b");
+    map["metadata"]["finalizers"] = finalizers("f").into();
+    api.post(MAPS, &map).await.ok();
+    api.delete(&map_path("b"), &Value::Null).await.ok();
+    let patch = json!({"metadata": {"finalizers": finalizers("g")}});
+    let refused = api.patch(&map_path("b"), "merge", &patch).await;
+    assert_eq!(refused.code, 422);
+    // Managers, each with a field of its own.
+    let entry = |at: usize| {
+        json!({"manager": format!("m{at}"), "operation": "Update", "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {format!("f:k{at}"): {}}}})
+    };
+    let mut map = config_map("c");
+    map["metadata"]["managedFields"] = (0..COUNT / 2).map(entry).collect::<Vec<_>>().into();
+    api.post(&format!("{MAPS}?dryRun=All"), &map).await.ok();
+}
