@@ -41,7 +41,7 @@ const LABELLED: [Resource; 11] = [
     Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
 ];
 
-/// The namespace of the system, where operators that serve APIs have a RoleBinding.
+/// The namespace of the system, where operators that serve APIs have a `RoleBinding`.
 const SYSTEM: &str = "kube-system";
 
 /// Kinds of objects that name the version that they belong to as their owner, and whether they carry the

@@ -56,7 +56,7 @@ pub(crate) struct Reference {
     /// As the annotation with the properties.
     #[serde(default)]
     pub(crate) properties: String,
-    /// The SHA-256 of the objects. Users of the catalog's namespace write ConfigMaps there: what is
+    /// The SHA-256 of the objects. Users of the catalog's namespace write `ConfigMaps` there: what is
     /// installed is what was resolved, and approved. References of the original have none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     sha256: String,
@@ -88,7 +88,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The objects of a bundle in a form that two ConfigMaps of the same bundle have in common.
+/// The objects of a bundle in a form that two `ConfigMaps` of the same bundle have in common.
 fn parts(objects: &[Object]) -> BTreeSet<String> {
     objects.iter().map(|it| bare(it).to_string()).collect()
 }

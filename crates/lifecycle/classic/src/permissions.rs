@@ -80,23 +80,23 @@ pub(crate) fn generated(csv: &Object) -> Vec<Generated> {
 /// A namespaced permission of a ClusterServiceVersion, with all that follows from it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NamespacedPermission {
-    /// The name of its Role and RoleBinding.
+    /// The name of its Role and `RoleBinding`.
     pub(crate) name: String,
     /// The ServiceAccount that has it.
     pub(crate) account: String,
     /// Its rules.
     pub(crate) rules: Value,
-    /// The subjects of its RoleBinding.
+    /// The subjects of its `RoleBinding`.
     pub(crate) subjects: Value,
     /// The labels of its Role.
     pub(crate) role_labels: Map<String, Value>,
-    /// The labels of its RoleBinding.
+    /// The labels of its `RoleBinding`.
     pub(crate) binding_labels: Map<String, Value>,
 }
 
 /// The namespaced permissions of a ClusterServiceVersion, each name once.
 ///
-/// All of it is computed from the ClusterServiceVersion: what Roles and RoleBindings of its namespace
+/// All of it is computed from the ClusterServiceVersion: what Roles and `RoleBindings` of its namespace
 /// say may have been written by any admin of the namespace.
 pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
     let mut all: Vec<NamespacedPermission> = Vec::new();
@@ -126,7 +126,7 @@ pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
     all
 }
 
-/// The names of the ClusterRoles that the cluster permissions of a ClusterServiceVersion amount to.
+/// The names of the `ClusterRoles` that the cluster permissions of a ClusterServiceVersion amount to.
 pub(crate) fn cluster_role_names(csv: &Object) -> impl Iterator<Item = String> {
     let permissions = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
     permissions.iter().map(|it| hash::cluster_role_name(csv.name(), csv.namespace(), it))

@@ -5,18 +5,18 @@
 //!   (all that is written)           names, rules, subjects              └─► Role + RoleBinding in each target
 //! ```
 //!
-//! * An OperatorGroup that targets all namespaces has each permission *lifted* to a ClusterRole of the
+//! * An OperatorGroup that targets all namespaces has each permission *lifted* to a `ClusterRole` of the
 //!   same name, which may read namespaces besides.
 //! * Any other OperatorGroup has each permission *copied* into its target namespaces.
 //!
 //! **Nothing is read back from objects that users write.** An admin of the ClusterServiceVersion's
-//! namespace may write Roles and RoleBindings with any labels, names and owner references there. So what
-//! is lifted or copied is computed from the ClusterServiceVersion alone. Roles and RoleBindings of the
+//! namespace may write Roles and `RoleBindings` with any labels, names and owner references there. So what
+//! is lifted or copied is computed from the ClusterServiceVersion alone. Roles and `RoleBindings` of the
 //! namespace only answer yes or no: a permission counts as granted while a Role that labels give to the
-//! ClusterServiceVersion covers it, and a RoleBinding with these labels binds that Role to the
+//! ClusterServiceVersion covers it, and a `RoleBinding` with these labels binds that Role to the
 //! permission's ServiceAccount. Who forges them gets what the ClusterServiceVersion says, and no more.
 //!
-//! **Nobody's rules are bound but our own.** What stands under the name of a ClusterRole, Role or binding
+//! **Nobody's rules are bound but our own.** What stands under the name of a `ClusterRole`, Role or binding
 //! and is not the ClusterServiceVersion's stays as it is, nothing is bound to it, and an Event says so.
 //! What is the ClusterServiceVersion's, by labels or its copy's uid, is made right. A binding is written
 //! after the rules that it binds were found right.
@@ -444,7 +444,7 @@ impl TargetRbac<'_> {
         bindings
     }
 
-    /// The Roles and RoleBindings that labels give to the ClusterServiceVersion, as the API has them.
+    /// The Roles and `RoleBindings` that labels give to the ClusterServiceVersion, as the API has them.
     async fn live(&self) -> Result<(Vec<(Arc<str>, Arc<Role>)>, Vec<Arc<Binding>>), Error> {
         let cluster = &self.context.cluster;
         let own = Some(self.csv.namespace());
@@ -472,7 +472,7 @@ impl Place<'_> {
     }
 }
 
-/// What a lifted ClusterRole may besides.
+/// What a lifted `ClusterRole` may besides.
 fn see_namespaces() -> Value {
     json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
 }
@@ -512,7 +512,7 @@ fn corrected(live: &Object, wanted: &Object) -> Object {
     new
 }
 
-/// Roles and RoleBindings in other namespaces that were copied for a ClusterServiceVersion.
+/// Roles and `RoleBindings` in other namespaces that were copied for a ClusterServiceVersion.
 pub(super) fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
     let is_copy = |key: &NamespacedName, labels: &BTreeMap<String, String>| {
         labels.get(names::COPIED_FROM).map(String::as_str) == Some(from)

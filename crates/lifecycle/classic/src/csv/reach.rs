@@ -1,11 +1,11 @@
-//! ClusterRoles for the users of what a ClusterServiceVersion provides, and the finalizer of the
+//! `ClusterRoles` for the users of what a ClusterServiceVersion provides, and the finalizer of the
 //! ClusterServiceVersion.
 //!
-//! For each CustomResourceDefinition that it owns there are ClusterRoles `…-admin`, `…-edit`, `…-view`
+//! For each `CustomResourceDefinition` that it owns there are `ClusterRoles` `…-admin`, `…-edit`, `…-view`
 //! and `…-crdview` that aggregate into Kubernetes' own and into those of its OperatorGroup.
 //!
 //! The finalizer removes what owner references cannot reach, by labels: cluster-scoped objects, which
-//! no user of a namespace writes, and the Roles and RoleBindings that [`super::rbac`] placed in other
+//! no user of a namespace writes, and the Roles and `RoleBindings` that [`super::rbac`] placed in other
 //! namespaces.
 
 use super::observe::is_owner;

@@ -1,4 +1,4 @@
-//! A user with only the ClusterRole `admin` in one namespace gains nothing through the controllers.
+//! A user with only the `ClusterRole` `admin` in one namespace gains nothing through the controllers.
 //!
 //! Every write of the user goes through the API with RBAC, as the user. `docs/security-controllers.md`
 //! lists the inputs of the controllers and names these tests.
@@ -30,7 +30,7 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-/// The user `mallory`, who has the ClusterRole `admin` in a namespace and nothing else.
+/// The user `mallory`, who has the `ClusterRole` `admin` in a namespace and nothing else.
 async fn tenant(world: &World, place: &str) -> Cluster {
     for role in mainstay_api::cluster_roles() {
         world.cluster.apply(role).await;
