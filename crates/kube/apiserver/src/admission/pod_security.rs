@@ -7,7 +7,7 @@ use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
 use mainstay_object::{Object, Status};
 use mainstay_security::{HOST_PORTS, Level, PREFIX, Policy, Standard, joined, reasons, violations};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) struct PodSecurity;
 
@@ -236,10 +236,14 @@ fn is_significant(new: &Object, old: &Object) -> bool {
         let (new, old) = (new.array(&["spec", list]), old.array(&["spec", list]));
         new.len() != old.len() || new.iter().zip(old).any(|(new, old)| image(new) != image(old))
     });
-    let added = old.array(&["spec", "ephemeralContainers"]);
+    // The first of a name counts.
+    let mut added: HashMap<Option<&Value>, &Value> = HashMap::new();
+    for container in old.array(&["spec", "ephemeralContainers"]) {
+        added.entry(container.get("name")).or_insert(container);
+    }
     differ
         || new.array(&["spec", "ephemeralContainers"]).iter().any(|one| {
-            let before = added.iter().find(|before| before.get("name") == one.get("name"));
+            let before = added.get(&one.get("name"));
             before.is_none_or(|before| image(before) != image(one))
         })
 }

@@ -10,6 +10,7 @@ use crate::strategy::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_nodes
 use mainstay_object::fnv::random_suffix;
 use mainstay_object::{Object, gotext};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// What volumes with a token are called, before a random suffix.
 const TOKEN_VOLUME: &str = "kube-api-access-";
@@ -253,9 +254,10 @@ fn secrets(pod: &Object, account: &Object) -> Result<(), String> {
     }
     let lists = [("init container", "initContainers"), ("container", "containers")];
     secrets_of_containers(pod, account, &lists)?;
-    let pulls = account.array(&["imagePullSecrets"]);
+    let pulls: HashSet<Option<&Value>> =
+        account.array(&["imagePullSecrets"]).iter().map(|pull| pull.get("name")).collect();
     for (at, secret) in pod.array(&["spec", "imagePullSecrets"]).iter().enumerate() {
-        if !pulls.iter().any(|one| one.get("name") == secret.get("name")) {
+        if !pulls.contains(&secret.get("name")) {
             let secret = secret.get("name").and_then(Value::as_str).unwrap_or_default();
             return Err(format!(
                 "imagePullSecrets[{at}].name=\"{secret}\" is not allowed because service account {name} does not reference that imagePullSecret"

@@ -6,7 +6,7 @@
 //! missing is part of its message.
 
 use super::rules::{PolicyRule, covers_path, quoted};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The most parts that are looked at. Real roles have a few thousand; a body of a few megabytes
 /// could have more than anybody has time and memory for.
@@ -45,7 +45,7 @@ fn covers_whole(own: &PolicyRule, rule: &PolicyRule) -> bool {
     let names = own.resource_names.is_empty()
         || (!rule.resource_names.is_empty()
             && rule.non_resource_urls.is_empty()
-            && rule.resource_names.iter().all(|name| own.resource_names.contains(name)));
+            && are_within(&rule.resource_names, &own.resource_names));
     let all = |list: &[String], own: fn(&PolicyRule, &str) -> bool, by| {
         list.iter().all(|one| own(by, one))
     };
@@ -54,6 +54,16 @@ fn covers_whole(own: &PolicyRule, rule: &PolicyRule) -> bool {
         && all(&rule.api_groups, has_group, own)
         && all(&rule.resources, has_resource, own)
         && all(&rule.non_resource_urls, has_path, own)
+}
+
+/// Whether all names of a list are in another one.
+fn are_within(names: &[String], others: &[String]) -> bool {
+    const FEW: usize = 16;
+    if names.len() <= FEW {
+        return names.iter().all(|name| others.contains(name));
+    }
+    let others: HashSet<&String> = others.iter().collect();
+    names.iter().all(|name| others.contains(name))
 }
 
 fn part_by_part(owner: &[&PolicyRule], rule: &PolicyRule, missing: &mut Vec<PolicyRule>) {
@@ -78,8 +88,12 @@ fn part_by_part(owner: &[&PolicyRule], rule: &PolicyRule, missing: &mut Vec<Poli
                 if rule.resource_names.is_empty() {
                     missing.push(part(Vec::new()));
                 }
-                let named =
-                    |name: &&String| !owner.iter().any(|own| own.resource_names.contains(name));
+                let held: HashSet<&String> = if rule.resource_names.is_empty() {
+                    HashSet::new()
+                } else {
+                    owner.iter().flat_map(|own| &own.resource_names).collect()
+                };
+                let named = |name: &&String| !held.contains(*name);
                 missing.extend(
                     rule.resource_names.iter().filter(named).map(|one| part(vec![one.clone()])),
                 );

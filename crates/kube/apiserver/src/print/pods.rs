@@ -6,6 +6,7 @@ use super::row::{NONE, Row, at, number, text};
 use jiff::Timestamp;
 use mainstay_object::Object;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// Whether a pod has run to its end.
 pub(super) fn conditions(pod: &Object) -> Option<Value> {
@@ -120,12 +121,14 @@ impl Summary {
     /// of sidecars, and whether one is not done.
     fn initialize(&mut self, row: &Row<'_>) -> (Restarts, Restarts, bool) {
         let specs = row.items(&["spec", "initContainers"]);
+        let sidecars: HashSet<&str> =
+            specs.iter().filter(|spec| is_sidecar(spec)).map(|spec| text(spec, "name")).collect();
         let (mut all, mut of_sidecars) = (Restarts::default(), Restarts::default());
         for (index, container) in row.items(&["status", "initContainerStatuses"]).iter().enumerate()
         {
             all.add(container);
             let name = text(container, "name");
-            let sidecar = specs.iter().any(|spec| text(spec, "name") == name && is_sidecar(spec));
+            let sidecar = sidecars.contains(name);
             if sidecar {
                 of_sidecars.add(container);
             }

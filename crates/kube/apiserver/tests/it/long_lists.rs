@@ -128,9 +128,7 @@ async fn every_list_is_looked_through_once() {
 async fn long_lists_of_metadata_are_looked_through_once() {
     const COUNT: usize = 11_000;
     let api = Api::new().await;
-    let owner = |at: usize| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": format!("o{at}"), "uid": format!("u{at}")})
-    };
+    let owner = |at: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": format!("o{at}"), "uid": format!("u{at}")});
     let owners: Vec<Value> = (0..COUNT).map(owner).collect();
     let mut map = config_map("a");
     map["metadata"]["ownerReferences"] = owners.clone().into();
@@ -147,8 +145,11 @@ async fn long_lists_of_metadata_are_looked_through_once() {
     }
     // More than one controller is said once, not once for each of them.
     let mut all = owners.clone();
-    all.iter_mut().for_each(|owner| owner["controller"] = true.into());
-    let refused = api.patch(&map_path("a"), "merge", &json!({"metadata": {"ownerReferences": all}})).await;
+    for owner in &mut all {
+        owner["controller"] = true.into();
+    }
+    let refused =
+        api.patch(&map_path("a"), "merge", &json!({"metadata": {"ownerReferences": all}})).await;
     assert_eq!(refused.code, 422);
     assert!(refused.bytes.len() < LONGEST_ANSWER, "{} bytes", refused.bytes.len());
     // New finalizers of what is being deleted.

@@ -244,6 +244,6 @@ fn steps_of_one_element_become_one_however_they_are_written() {
     let united = Set::union_of(sets.clone());
     assert_eq!(united.len(), 20_000);
     assert!(sets.iter().all(|one| one.is_subset(&united)));
-    let gone = sets.iter().take(100).fold(united, |left, one| left.difference(one));
+    let gone = sets.iter().take(100).fold(united, Set::difference);
     assert_eq!(gone.len(), 19_900);
 }

@@ -276,6 +276,9 @@ fn volume_devices(
     whole: &Whole<'_>,
     errors: &mut Errors,
 ) {
+    if devices.len() == 0 {
+        return;
+    }
     let (mounted, mount_paths) = (texts(mounts, "name"), texts(mounts, "mountPath"));
     let (mut names, mut paths): (HashSet<&str>, HashSet<&str>) = Default::default();
     for device in devices.items() {
