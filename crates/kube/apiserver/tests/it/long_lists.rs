@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Elements that are all different: with the texts of [`element`] most of a megabyte.
-const DIFFERENT: usize = 16_000;
+/// Elements that are all different: with the texts of [`element`] some hundred kilobytes.
+const DIFFERENT: usize = 8_000;
 /// Elements that are all equal.
-const EQUAL: usize = 4_000;
+const EQUAL: usize = 2_000;
 /// How deep fields are followed.
 const DEPTH: usize = 7;
 /// Bytes that no answer needs.
