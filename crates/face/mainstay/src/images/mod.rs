@@ -192,8 +192,15 @@ impl Opened {
         for line in put {
             say(&format!("image       {line}"));
         }
-        let _login = login;
-        Ok(Images { store, settings, addresses, private, task, _login, _temporary: temporary })
+        Ok(Images {
+            store,
+            settings,
+            addresses,
+            private,
+            task,
+            _login: login,
+            _temporary: temporary,
+        })
     }
 }
 
