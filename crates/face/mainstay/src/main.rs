@@ -87,12 +87,13 @@ where
     F: Future<Output = Result<(), Failure>>,
 {
     let started = Started::default();
-    let outcome = supervise::run(started.clone(), supervise::GRACE, move |overdue| {
+    let starting = started.clone();
+    let outcome = supervise::run(&started, supervise::GRACE, move |asked| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let result = match &runtime {
             Ok(runtime) => {
-                runtime.spawn(supervise::watch(overdue));
-                runtime.block_on(work(started))
+                runtime.spawn(supervise::watch(asked));
+                runtime.block_on(work(starting))
             }
             Err(error) => Err(Cause::new("the asynchronous runtime cannot start")
                 .because(Cause::new(error.to_string()))

@@ -46,7 +46,7 @@ pub(crate) enum News {
 /// Does the work on a thread of its own, which is left behind if it has not started and does not end
 /// within `grace` after the end was asked for.
 pub(crate) fn run(
-    started: Started,
+    started: &Started,
     grace: Duration,
     work: impl FnOnce(Sender<News>) -> Result<(), Failure> + Send + 'static,
 ) -> Result<(), Failure> {
@@ -59,7 +59,7 @@ pub(crate) fn run(
         let _ = tell.send(News::Ended(result));
     });
     match spawned {
-        Ok(thread) => wait(&started, grace, &news).unwrap_or_else(|| {
+        Ok(thread) => wait(started, grace, &news).unwrap_or_else(|| {
             // Only a panic ends it without a word; it was reported where it happened.
             let _ = thread.join();
             Err(Cause::new("the program ended unexpectedly").into())
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn start_that_hangs_is_left_behind_when_it_is_asked_to_end() {
         let (work, release) = hanging(true);
-        assert_eq!(run(Started::default(), Duration::ZERO, work), Ok(()));
+        assert_eq!(run(&Started::default(), Duration::ZERO, work), Ok(()));
         drop(release);
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let started = Started::default();
         started.done();
         let (work, release) = hanging(true);
-        let running = std::thread::spawn(move || run(started, Duration::ZERO, work));
+        let running = std::thread::spawn(move || run(&started, Duration::ZERO, work));
         release.send(()).unwrap();
         assert_eq!(running.join().unwrap(), Ok(()));
     }
@@ -145,14 +145,14 @@ mod tests {
     #[test]
     fn start_that_is_not_asked_to_end_takes_its_time() {
         let (work, release) = hanging(false);
-        let running = std::thread::spawn(|| run(Started::default(), Duration::ZERO, work));
+        let running = std::thread::spawn(|| run(&Started::default(), Duration::ZERO, work));
         release.send(()).unwrap();
         assert_eq!(running.join().unwrap(), Ok(()));
     }
 
     #[test]
     fn work_that_panics_is_a_failure() {
-        let failed = run(Started::default(), Duration::ZERO, |_| panic!("it broke"));
+        let failed = run(&Started::default(), Duration::ZERO, |_| panic!("it broke"));
         assert!(failed.unwrap_err().cause.to_string().contains("unexpectedly"));
     }
 }

@@ -117,7 +117,7 @@ fn ask(address: &str, method: &str, path: &str, headers: &str) -> (u16, String) 
 /// What can be got at below a folder by anybody but its owner.
 fn open_to_others(folder: &Path) -> Vec<PathBuf> {
     let mode = |path: &Path| path.symlink_metadata().expect("there").permissions().mode();
-    if mode(folder) & 0o077 == 0 {
+    if mode(folder).trailing_zeros() >= 6 {
         return Vec::new();
     }
     let mut found = vec![folder.to_owned()];
@@ -141,12 +141,9 @@ fn only_who_has_the_password_pushes_and_no_page_of_another_site() {
     let (address, login) = (registry(&up.said).to_owned(), login(&up.said));
     assert_eq!(login, folder.path().join("kubeconfig.registry/config.json"));
     assert_eq!(login.metadata().expect("there").permissions().mode() & 0o777, 0o600);
-    assert_eq!(
-        open_to_others(&login.parent().expect("a folder").to_owned()),
-        Vec::<PathBuf>::new()
-    );
+    assert_eq!(open_to_others(login.parent().expect("a folder")), Vec::<PathBuf>::new());
     let others = open_to_others(&data);
-    assert_eq!(others, [data.clone()], "what is in it is closed");
+    assert_eq!(others, std::slice::from_ref(&data), "what is in it is closed");
 
     let begin = "/v2/pushed/sample/blobs/uploads/";
     let length = "Content-Length: 0\r\n";
