@@ -4,7 +4,7 @@
 use super::Remote;
 use crate::Identity;
 use crate::http::Body;
-use crate::reach::dial::{Origin, dial, failure};
+use crate::reach::dial::{dial, failure};
 use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
@@ -207,7 +207,7 @@ pub(super) async fn send(
     request.headers_mut().insert(HOST, text);
     let config = settings(server, remote)?;
     let connected = async {
-        let stream = dial(&host, port, Origin::User).await.map_err(|error| {
+        let stream = dial(&host, port, server.reach.endpoints()).await.map_err(|error| {
             let why = failure(&error).unwrap_or_else(|| format!("connect: {error}"));
             format!("dial tcp {authority}: {why}")
         })?;

@@ -196,16 +196,28 @@ pub(crate) struct Reach {
     natives: Natives,
     /// Whether simulated pods answer nobody, whatever their annotations say.
     silent: AtomicBool,
+    /// Whether endpoints may be on this machine.
+    at_home: AtomicBool,
 }
 
 impl Reach {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { pool: Pool::new(clock), natives: Natives::default(), silent: AtomicBool::default() }
+        Self {
+            pool: Pool::new(clock),
+            natives: Natives::default(),
+            silent: AtomicBool::default(),
+            at_home: AtomicBool::default(),
+        }
     }
 
     /// Has simulated pods answer nobody from now on.
     pub(crate) fn silence(&self) {
         self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whose word an endpoint of a Service is.
+    pub(crate) fn endpoints(&self) -> Origin {
+        if self.at_home.load(Ordering::Relaxed) { Origin::Administrator } else { Origin::User }
     }
 
     /// Whether a simulated pod answers at all.
@@ -304,7 +316,8 @@ impl Reach {
         };
         match target {
             Target::Host(host, port) => {
-                self.pool.send(config, (&host, port, Origin::User), request, limit).await
+                let origin = self.endpoints();
+                self.pool.send(config, (&host, port, origin), request, limit).await
             }
             Target::Pod(pod) if self.answers(&pod) => Ok(native::simulated(&request)),
             Target::Pod(pod) => Err(native::refused(&pod)),
@@ -358,6 +371,12 @@ fn request_of(config: &ClientConfig, call: Call) -> Result<Request<Bytes>, Strin
 }
 
 impl ApiServer {
+    /// Has endpoints of Services lead to this machine's own addresses from now on, which they do not unless
+    /// the process itself says so: whoever may write endpoints reaches its loopback ports then.
+    pub fn let_endpoints_lead_here(&self) {
+        self.reach.at_home.store(true, Ordering::Relaxed);
+    }
+
     /// Puts a handler of this process behind a Service: webhooks and conversions whose
     /// `clientConfig` names it are asked of the handler, without a socket.
     pub fn put_native_backend(

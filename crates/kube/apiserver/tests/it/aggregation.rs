@@ -240,6 +240,7 @@ async fn a_server_on_the_host_is_asked_in_the_clients_name() {
 
     let api = Api::new().await;
     api.server.show_to_backends(pki.front_proxy(&clock).unwrap());
+    api.server.let_endpoints_lead_here();
     let named = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "things"},
         "spec": {"ports": [{"port": 443}]},
