@@ -225,12 +225,12 @@ fn judge_pod(
 /// Whether an update of a pod may change what it asks of its node: only its images can change, and
 /// containers be added. Here an annotation may ask for ports of the machine, which the original does not know.
 fn is_significant(new: &Object, old: &Object) -> bool {
+    fn image(container: &Value) -> &str {
+        container.get("image").and_then(Value::as_str).unwrap_or_default()
+    }
     let lent = new.annotation(HOST_PORTS);
     if lent.is_some() && lent != old.annotation(HOST_PORTS) {
         return true;
-    }
-    fn image(container: &Value) -> &str {
-        container.get("image").and_then(Value::as_str).unwrap_or_default()
     }
     let differ = ["containers", "initContainers"].iter().any(|list| {
         let (new, old) = (new.array(&["spec", list]), old.array(&["spec", list]));
