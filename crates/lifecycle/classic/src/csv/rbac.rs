@@ -85,14 +85,15 @@ impl TargetRbac<'_> {
         let granted = self.granted(&wanted);
         let mut missing = Vec::new();
         let placed = self.place_all(&granted, &mut missing).await;
-        self.remove_stale(&wanted, &granted).await?;
+        self.remove_stale(&wanted, &granted, true).await?;
         placed.map(|()| missing)
     }
 
-    /// Removes what the ClusterServiceVersion has outside its namespace and must not have any more.
+    /// Removes what the ClusterServiceVersion has outside its namespace for permissions that it lost. It
+    /// does not run, so what its OperatorGroup targets is none of its business yet.
     pub(crate) async fn prune(&self) -> Result<(), Error> {
         let wanted = permissions::namespaced(self.csv);
-        self.remove_stale(&wanted, &self.granted(&wanted)).await
+        self.remove_stale(&wanted, &self.granted(&wanted), false).await
     }
 
     fn targets_all(&self) -> bool {
@@ -369,6 +370,7 @@ impl TargetRbac<'_> {
         &self,
         wanted: &[NamespacedPermission],
         granted: &[&NamespacedPermission],
+        by_target: bool,
     ) -> Result<(), Error> {
         let (own, name) = (self.csv.namespace(), self.csv.name());
         let caches = &self.context.caches;
@@ -380,14 +382,15 @@ impl TargetRbac<'_> {
         };
         let all: Vec<&NamespacedPermission> = wanted.iter().collect();
         for (resource, key) in copies(caches, own, name) {
-            if !namespaces.iter().any(|it| **it == *key.namespace) || !is(&all, &key) {
+            let targeted = !by_target || namespaces.iter().any(|it| **it == *key.namespace);
+            if !targeted || !is(&all, &key) {
                 stale.push((resource, key));
             } else if !is(granted, &key) {
                 doubtful.push((resource, key));
             }
         }
         for (resource, key) in self.lifted(wanted) {
-            if !self.targets_all() || !is(&all, &key) {
+            if (by_target && !self.targets_all()) || !is(&all, &key) {
                 stale.push((resource, key));
             } else if !is(granted, &key) {
                 doubtful.push((resource, key));
