@@ -243,10 +243,10 @@ fn names_its_secrets(account: &Object) -> bool {
 }
 
 fn secrets(pod: &Object, account: &Object) -> Result<(), String> {
-    let name = account.name();
+    let (name, mounted) = (account.name(), mountable(account));
     for volume in pod.array(&["spec", "volumes"]) {
         let secret = volume.pointer("/secret/secretName").and_then(Value::as_str);
-        if let Some(secret) = secret.filter(|secret| !mounts(account, secret)) {
+        if let Some(secret) = secret.filter(|secret| !mounted.contains(secret)) {
             return Err(format!(
                 "volume with secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
             ));
@@ -267,9 +267,10 @@ fn secrets(pod: &Object, account: &Object) -> Result<(), String> {
     Ok(())
 }
 
-fn mounts(account: &Object, secret: &str) -> bool {
-    let name = |one: &Value| one.get("name").and_then(Value::as_str) == Some(secret);
-    account.array(&["secrets"]).iter().any(name)
+/// The names of the Secrets that a ServiceAccount refers to.
+fn mountable(account: &Object) -> HashSet<&str> {
+    let secrets = account.array(&["secrets"]).iter();
+    secrets.filter_map(|secret| secret.get("name").and_then(Value::as_str)).collect()
 }
 
 /// What containers take of secrets into their environment. A list has the word for its containers.
@@ -278,7 +279,7 @@ fn secrets_of_containers(
     account: &Object,
     lists: &[(&str, &str)],
 ) -> Result<(), String> {
-    let of_account = account.name();
+    let (of_account, mounted) = (account.name(), mountable(account));
     for (word, list) in lists {
         for container in pod.array(&["spec", list]) {
             let text = |value: &Value, path: &str| {
@@ -290,7 +291,7 @@ fn secrets_of_containers(
             for variable in every("env") {
                 if variable.pointer("/valueFrom/secretKeyRef").is_some() {
                     let secret = text(variable, "/valueFrom/secretKeyRef/name");
-                    if !mounts(account, &secret) {
+                    if !mounted.contains(secret.as_str()) {
                         return Err(format!(
                             "{word} {name} with envVar {} referencing secret.secretName=\"{secret}\" is not allowed because service account {of_account} does not reference that secret",
                             text(variable, "/name")
@@ -300,7 +301,7 @@ fn secrets_of_containers(
             }
             for source in every("envFrom") {
                 let secret = text(source, "/secretRef/name");
-                if source.get("secretRef").is_some() && !mounts(account, &secret) {
+                if source.get("secretRef").is_some() && !mounted.contains(secret.as_str()) {
                     return Err(format!(
                         "{word} {name} with envFrom referencing secret.secretName=\"{secret}\" is not allowed because service account {of_account} does not reference that secret"
                     ));
@@ -483,11 +484,10 @@ fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), String> {
     }
     fill(spec, "tolerations", json!([]));
     if let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
-        for toleration in more {
-            if !tolerations.contains(toleration) {
-                tolerations.push(toleration.clone());
-            }
-        }
+        let mut seen: HashSet<&Value> = tolerations.iter().collect();
+        let new = more.iter().filter(|toleration| seen.insert(toleration));
+        let new: Vec<Value> = new.cloned().collect();
+        tolerations.extend(new);
     }
     Ok(())
 }

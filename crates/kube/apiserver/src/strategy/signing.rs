@@ -3,6 +3,7 @@
 use super::Context;
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// The conditions that only approval changes.
 const ANSWERS: [&str; 2] = ["Approved", "Denied"];
@@ -54,8 +55,9 @@ pub(super) fn update(
         }
     }
     let now = context.clock.now_rfc3339();
+    let since = transitions(before);
     for condition in &mut conditions {
-        stamp(condition, before, &now);
+        stamp(condition, &since, &now);
     }
     object.set(&["status", "conditions"], conditions.into());
     Ok(())
@@ -77,8 +79,20 @@ fn keep(conditions: &mut [Value], before: &[Value], kind: &str) {
     }
 }
 
+/// Since when conditions have been so, by type and status; the first of several counts.
+fn transitions(conditions: &[Value]) -> HashMap<(&str, &str), &str> {
+    let mut since = HashMap::new();
+    for condition in conditions {
+        let time = text(condition, "lastTransitionTime");
+        if !time.is_empty() {
+            since.entry((text(condition, "type"), text(condition, "status"))).or_insert(time);
+        }
+    }
+    since
+}
+
 /// Says when a condition was written, and since when it is so.
-fn stamp(condition: &mut Value, before: &[Value], now: &str) {
+fn stamp(condition: &mut Value, before: &HashMap<(&str, &str), &str>, now: &str) {
     if !condition.is_object() {
         return;
     }
@@ -86,11 +100,8 @@ fn stamp(condition: &mut Value, before: &[Value], now: &str) {
         condition["lastUpdateTime"] = now.into();
     }
     if text(condition, "lastTransitionTime").is_empty() {
-        let same = before.iter().find(|old| {
-            ["type", "status"].iter().all(|field| text(old, field) == text(condition, field))
-                && !text(old, "lastTransitionTime").is_empty()
-        });
-        let since = same.map_or(now, |old| text(old, "lastTransitionTime"));
+        let same = (text(condition, "type"), text(condition, "status"));
+        let since = before.get(&same).copied().unwrap_or(now);
         condition["lastTransitionTime"] = since.into();
     }
 }
@@ -103,13 +114,14 @@ mod tests {
     fn times_are_filled_in_and_kept_while_nothing_changes() {
         let old = json!([{"type": "Approved", "status": "True", "lastTransitionTime": "then"}]);
         let mut same = json!({"type": "Approved", "status": "True", "lastUpdateTime": null});
-        stamp(&mut same, old.as_array().unwrap(), "now");
+        let since = transitions(old.as_array().unwrap());
+        stamp(&mut same, &since, "now");
         assert_eq!(
             (text(&same, "lastUpdateTime"), text(&same, "lastTransitionTime")),
             ("now", "then")
         );
         let mut new = json!({"type": "Failed", "status": "True", "lastUpdateTime": "x"});
-        stamp(&mut new, old.as_array().unwrap(), "now");
+        stamp(&mut new, &since, "now");
         assert_eq!((text(&new, "lastUpdateTime"), text(&new, "lastTransitionTime")), ("x", "now"));
     }
 

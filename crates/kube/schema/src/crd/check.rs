@@ -10,7 +10,7 @@ use crate::{paths, webhook};
 use mainstay_object::gotext::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, Object, names};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] =
@@ -19,7 +19,8 @@ const MOST_SELECTABLE: u64 = 8;
 
 /// All broken rules of spec and status; against what is stored on update.
 pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> Vec<FieldError> {
-    let mut check = Check { found: FieldErrors::default(), schemas, old };
+    let old_versions = versions_by_name(old);
+    let mut check = Check { found: FieldErrors::default(), schemas, old, old_versions };
     let spec = FieldPath::new("spec");
     let versions = object.array(&["spec", "versions"]);
     let hub = Hub::of(versions);
@@ -54,7 +55,12 @@ pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> V
 /// The broken rules of a status alone.
 pub(super) fn status(object: &Object) -> Vec<FieldError> {
     let schemas = Schemas::default();
-    let mut check = Check { found: FieldErrors::default(), schemas: &schemas, old: None };
+    let mut check = Check {
+        found: FieldErrors::default(),
+        schemas: &schemas,
+        old: None,
+        old_versions: HashMap::new(),
+    };
     check.status(object);
     check.found.into_vec()
 }
@@ -71,6 +77,15 @@ struct Check<'a> {
     found: FieldErrors,
     schemas: &'a Schemas,
     old: Option<&'a Object>,
+    /// The versions of the stored definition; the first of several of one name counts.
+    old_versions: HashMap<&'a str, &'a Value>,
+}
+
+/// The versions of a definition by their names.
+fn versions_by_name(definition: Option<&Object>) -> HashMap<&str, &Value> {
+    let versions = definition.map_or(&[][..], |object| object.array(&["spec", "versions"]));
+    // Backwards, so that the first of several of one name stays.
+    versions.iter().rev().map(|version| (str_of(version, "name"), version)).collect()
 }
 
 fn str_of<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -222,8 +237,7 @@ impl Check<'_> {
 
     /// Whether the stored definition has the very same schema for the version.
     fn is_unchanged(&self, version: &Value) -> bool {
-        let versions = self.old.map_or(&[][..], |old| old.array(&["spec", "versions"]));
-        let old = versions.iter().find(|old| str_of(old, "name") == str_of(version, "name"));
+        let old = self.old_versions.get(str_of(version, "name"));
         old.is_some_and(|old| old.get("schema") == version.get("schema"))
     }
 
@@ -357,10 +371,11 @@ impl Check<'_> {
 
     /// Whether the stored definition has the very same fields to select by, and too many of them.
     fn had_as_many(&self, fields: &Value, version: Option<&str>) -> bool {
-        let versions = self.old.map_or(&[][..], |old| old.array(&["spec", "versions"]));
-        let mut same =
-            versions.iter().filter(|old| version.is_none_or(|name| str_of(old, "name") == name));
-        same.any(|old| old.get("selectableFields") == Some(fields))
+        let same = |old: &Value| old.get("selectableFields") == Some(fields);
+        match version {
+            Some(name) => self.old_versions.get(name).is_some_and(|old| same(old)),
+            None => self.old_versions.values().any(|old| same(old)),
+        }
     }
 
     fn names(&mut self, source: Option<&Value>, required: bool, path: &FieldPath) {
