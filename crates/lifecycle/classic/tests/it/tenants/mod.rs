@@ -8,9 +8,7 @@ mod granted;
 use crate::world::{CATALOGS, World, condition, csv, namespace};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use mainstay_api::resources::{
-    CLUSTER_SERVICE_VERSION as CSV, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
-};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_classic::CatalogMode;
 
 use mainstay_client::{Cluster, Error, ListParams, Patch, Selection};
@@ -347,11 +345,9 @@ async fn labels_make_no_deployment_the_operators() {
             "metadata": {"name": "other", "namespace": "a", "annotations": {
                 "olm.providedAPIs": "Anvil.v1.forge.example.com",
             }},
-            "spec": {"targetNamespaces": ["team"]},
+            "spec": {"targetNamespaces": ["team"], "staticProvidedAPIs": true},
         })))
         .await;
-    let body = Patch::Merge(json!({"metadata": {"annotations": {"olm.providedAPIs": ""}}}));
-    world.cluster.cluster().patch(&OPERATOR_GROUP, Some("team"), "og", &body).await.unwrap();
     world.version(NAME, "Failed", "InterOperatorGroupOwnerConflict").await;
     world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
     world.cluster.cluster().get(&known::DEPLOYMENT, Some("team"), "theirs").await.unwrap();
