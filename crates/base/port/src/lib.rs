@@ -53,11 +53,16 @@ pub async fn connections<F>(
         }
         let place = room.admit(peer.ip());
         let evicted = place.evicted();
-        let (connection, abort) = (serve(stream, peer, place.seat()), abort.clone());
+        // On the heap once: a future that is handed on by value lies in each future on its way.
+        let mut connection = Box::pin(serve(stream, peer, place.seat()));
+        let abort = abort.clone();
         tasks.spawn(async move {
             let _place = place;
-            let connection = evicted.run_until_cancelled_owned(connection);
-            abort.run_until_cancelled(connection).await;
+            tokio::select! {
+                () = connection.as_mut() => {}
+                () = evicted.cancelled() => {}
+                () = abort.cancelled() => {}
+            }
         });
     }
     drop(listener);

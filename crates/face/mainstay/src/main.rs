@@ -36,6 +36,10 @@ use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
 use supervise::Started;
 
+/// Gives back what requests have used; how soon is in `.cargo/config.toml`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     if let Some(exit) = opm::started() {
         return exit;

@@ -202,6 +202,7 @@ where
         let (counter, seat) = (asked.clone(), peer.seat.clone());
         let own = seat.clone();
         let strangers = stranger(asked.clone(), move || own.is_proven(), limits.stranger);
+        let strangers: BoxFuture<'static, ()> = Box::pin(strangers);
         let service = service_fn(move |request: Request<Incoming>| {
             let (mut request, read) = Received::watch(request);
             request.extensions_mut().insert(peer.clone());
@@ -233,7 +234,7 @@ where
                     () = asked.idle(limits.idle) => {}
                 }
             };
-            Box::pin(until(strangers, drive(connection, end, http2::Connection::graceful_shutdown)))
+            Box::pin(drive(connection, strangers, end, http2::Connection::graceful_shutdown))
         } else {
             let io = TokioIo::new(Patient::new(stream, limits.unread));
             let mut builder = http1::Builder::new();
@@ -244,8 +245,8 @@ where
                 .max_buf_size(limits.heads);
             let connection = Box::pin(builder.serve_connection(io, service).with_upgrades());
             let end = async move { shutdown.cancelled().await };
-            let end = drive(connection, end, http1::UpgradeableConnection::graceful_shutdown);
-            Box::pin(until(strangers, end))
+            let ask = http1::UpgradeableConnection::graceful_shutdown;
+            Box::pin(drive(connection, strangers, end, ask))
         }
     }
 }
@@ -305,28 +306,22 @@ async fn stranger(asked: Asked, is_proven: impl Fn() -> bool, long: Duration) {
     }
 }
 
-/// Serves a connection until it ends, or is cut.
-async fn until(
-    cut: impl Future<Output = ()>,
-    connection: impl Future<Output = hyper::Result<()>>,
-) -> hyper::Result<()> {
-    tokio::select! {
-        result = connection => result,
-        () = cut => Ok(()),
-    }
-}
-
-/// Serves a connection to its end; it is asked by `end` to end after `over`.
+/// Serves a connection to its end, or until it is `cut`; it is asked by `end` to end after `over`.
 async fn drive<C: Future<Output = hyper::Result<()>>>(
     mut connection: Pin<Box<C>>,
+    mut cut: BoxFuture<'static, ()>,
     over: impl Future<Output = ()>,
     end: impl FnOnce(Pin<&mut C>),
 ) -> hyper::Result<()> {
     tokio::select! {
         result = connection.as_mut() => return result,
+        () = cut.as_mut() => return Ok(()),
         () = over => end(connection.as_mut()),
     }
-    connection.await
+    tokio::select! {
+        result = connection.as_mut() => result,
+        () = cut.as_mut() => Ok(()),
+    }
 }
 
 /// The handshake; what comes without TLS and looks like HTTP gets an answer it can read.
