@@ -42,5 +42,6 @@ kind: Subscription
 metadata: {name: lighthouse, namespace: operators}
 spec: {name: lighthouse-operator, channel: stable, source: mine, sourceNamespace: olm}
 YAML
+kubectl -n operators wait --for=create csv/lighthouse-operator.v1.0.0 --timeout=60s
 kubectl -n operators wait --for=jsonpath='{.status.phase}'=Failed csv/lighthouse-operator.v1.0.0 --timeout=60s
 why_not "the version supports OwnNamespace, SingleNamespace" subscription/lighthouse operators

@@ -114,12 +114,15 @@ async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_
         ("localhost/anvil-bundle:v1.0.0", Some("2m"), Some(120), "Always"),
         (&*digest, Some("0"), None, "IfNotPresent"),
     ] {
-        let world = world().await;
+        let mut world = world().await;
+        // Nobody reads the catalog while it changes, so no Subscription sees what it was before.
+        world.pause().await;
         world.publish_edited(&["1.0.0"], |_, bundle| {
             bundle["image"] = image.into();
             let properties = bundle["properties"].as_array_mut().unwrap();
             properties.retain(|it| it["type"] != "olm.bundle.object");
         });
+        world.resume().await;
         schedulable(&world, false).await;
         world.group("og").await;
         let annotation = json!({"metadata": {"annotations": {
