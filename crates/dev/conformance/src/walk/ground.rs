@@ -102,7 +102,7 @@ impl Ground {
         };
         let classic = Classic::start(&cluster, options);
         classic.synced().await;
-        let way = Way::Here(cluster.clone());
+        let way = Way::Here(Box::new(cluster.clone()));
         Ok(Self { cluster, way, own: Some(Own { test, classic, _folder: folder }) })
     }
 

@@ -56,7 +56,7 @@ impl Told {
 /// Who uninstalls.
 pub(super) enum Way {
     /// The command's own code, in this process.
-    Here(Cluster),
+    Here(Box<Cluster>),
     /// The command.
     Command { program: PathBuf, kubeconfig: PathBuf },
 }
@@ -80,7 +80,7 @@ impl Way {
             Self::Here(cluster) => {
                 let cluster = cluster.clone();
                 let handle = Handle::current();
-                tokio::task::spawn_blocking(move || here(cluster, handle, &words)).await??
+                tokio::task::spawn_blocking(move || here(*cluster, handle, &words)).await??
             }
             Self::Command { program, kubeconfig } => command(program, kubeconfig, &words).await?,
         };
