@@ -2,9 +2,10 @@
 //!
 //! The tests put a disk behind it that is full, or lies.
 
-use std::fs::{self, File, OpenOptions};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Mode of folders: for their owner only.
@@ -59,23 +60,27 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A real folder.
-pub(crate) struct Folder(PathBuf);
+/// A real folder, held by a handle: its files are made, renamed and removed in the folder that was
+/// opened, also when its name leads to another one by now.
+pub(crate) struct Folder {
+    path: PathBuf,
+    handle: File,
+}
 
 impl Folder {
-    pub(crate) fn new(path: &Path) -> Self {
-        Self(path.to_owned())
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), handle: File::open(path)? })
     }
 }
 
 impl Disk for Folder {
     fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             // Nothing of ours has a name that is not text, or is a folder that is read.
             if let Ok(name) = entry.file_name().into_string()
@@ -89,17 +94,18 @@ impl Disk for Folder {
     }
 
     fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(create).truncate(false).mode(OWNER_FILE);
-        Ok(Box::new(file.open(self.path(name))?))
+        let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        flags.set(OFlags::CREATE, create);
+        let mode = Mode::from_raw_mode(OWNER_FILE);
+        Ok(Box::new(File::from(openat(&self.handle, name, flags, mode)?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.path(from), self.path(to))
+        Ok(renameat(&self.handle, from, &self.handle, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.path(name))
+        Ok(unlinkat(&self.handle, name, AtFlags::empty())?)
     }
 
     fn keep(&self, name: &str, folder: &str) -> io::Result<()> {
@@ -113,7 +119,7 @@ impl Disk for Folder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()
+        self.handle.sync_all()
     }
 }
 

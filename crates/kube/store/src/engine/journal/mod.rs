@@ -89,7 +89,12 @@ impl Journal {
             source,
         })?;
         let lock = Lock::take(folder)?;
-        Ok(Self::on(Arc::new(Folder::new(folder)), Some(lock), snapshot_after))
+        let disk = Folder::open(folder).map_err(|source| OpenError::Io {
+            attempt: "open",
+            path: folder.to_owned(),
+            source,
+        })?;
+        Ok(Self::on(Arc::new(disk), Some(lock), snapshot_after))
     }
 
     /// The engine of any disk; the caller sees to it that nobody else uses it.

@@ -57,7 +57,12 @@ pub struct Lost {
 /// Repairs a folder that nobody has open.
 pub(crate) fn repair(folder: &Path) -> Result<Repair, OpenError> {
     let _lock = Lock::take(folder)?;
-    repair_on(&Folder::new(folder))
+    let disk = Folder::open(folder).map_err(|source| OpenError::Io {
+        attempt: "open",
+        path: folder.to_owned(),
+        source,
+    })?;
+    repair_on(&disk)
 }
 
 pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
