@@ -35,6 +35,7 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber, date_time_ymd,
 };
 use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serving::Serving;
 use sha2::{Digest as _, Sha256};
@@ -517,10 +518,10 @@ impl Leaf<'_> {
 }
 
 /// The first certificate of a PEM text.
+/// Reads a certificate as clients do that get it in a kubeconfig: with both of its markers.
 fn decode(pem: &str) -> Result<CertificateDer<'static>, String> {
-    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes())
-        .map_err(|_| "it holds no PEM certificate".to_owned())?;
-    Ok(CertificateDer::from(pem.contents))
+    CertificateDer::from_pem_slice(pem.as_bytes())
+        .map_err(|_| "it holds no PEM certificate".to_owned())
 }
 
 fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {

@@ -150,3 +150,17 @@ async fn a_token_key_that_is_renamed_is_still_accepted_and_a_new_one_signs() {
     let error = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap_err().to_string();
     assert!(error.contains("sa-x.key is damaged"), "{error}");
 }
+
+#[tokio::test]
+async fn an_authority_whose_end_marker_is_damaged_is_refused_before_clients_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    let file = folder.path().join("ca.crt");
+    let whole = fs::read_to_string(&file).unwrap();
+    let end = whole.rfind("-----END").unwrap();
+    for damaged in [&whole[..end], &whole[..end + 12], &whole.replace("-----END", "-----\0ND")] {
+        fs::write(&file, damaged).unwrap();
+        let error = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap_err().to_string();
+        assert!(error.contains("ca.crt is damaged"), "{error}");
+    }
+}
