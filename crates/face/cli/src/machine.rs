@@ -164,7 +164,16 @@ pub fn policy_places(lookup: Lookup<'_>) -> Vec<PathBuf> {
 /// Which file cannot be read, and why.
 pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, String> {
     for place in policy_places(lookup) {
-        let Some(bytes) = content(&place)? else { continue };
+        let Some(bytes) = content(&place)? else {
+            // A policy that somebody names is not done without.
+            if lookup("CONTAINERS_POLICY_JSON").is_some_and(|named| !named.is_empty()) {
+                let place = place.display();
+                return Err(format!(
+                    "CONTAINERS_POLICY_JSON names \"{place}\", which is not there"
+                ));
+            }
+            continue;
+        };
         let key = |path: &str| fs::read(path);
         return Policy::read(&bytes, key)
             .map(Some)
@@ -191,7 +200,8 @@ mod tests {
     fn a_variable_names_the_only_policy() {
         let set = |name: &str| (name == "CONTAINERS_POLICY_JSON").then(|| "/nowhere/p".to_owned());
         assert_eq!(policy_places(&set), [PathBuf::from("/nowhere/p")]);
-        assert_eq!(policy(&set), Ok(None));
+        let missing = policy(&set).unwrap_err();
+        assert_eq!(missing, "CONTAINERS_POLICY_JSON names \"/nowhere/p\", which is not there");
         let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
         assert_eq!(policy_places(&home)[0], Path::new("/h/.config/containers/policy.json"));
         let config = |name: &str| (name == "XDG_CONFIG_HOME").then(|| "/c".to_owned());

@@ -16,10 +16,14 @@ use std::path::{Path, PathBuf};
 
 /// The name of the account; what counts is the password.
 const NAME: &str = "mainstay";
+/// How long the file may be, in bytes.
+const LONGEST: u64 = 64 << 10;
 
 /// The file; removed with this.
 pub(super) struct Login {
     file: PathBuf,
+    /// What it holds.
+    text: String,
 }
 
 impl Login {
@@ -33,17 +37,15 @@ impl Login {
                 .remedy("name another place with --kubeconfig PATH")
         };
         let account = Account::random(NAME).map_err(|error| refused(&error))?;
-        // Clients look for what they are told to push to.
-        let mut registries = vec![address.to_string(), format!("localhost:{}", address.port())];
-        registries.dedup();
+        // Not by the name `localhost`: it may lead to the other loopback address, where somebody else can
+        // listen and ask for the password.
+        let registries = [address.to_string()];
         let folder = file.parent().unwrap_or(Path::new("."));
+        let text = account.credentials_file(&registries);
         mainstay_files::claim_inner(folder)
-            .and_then(|()| {
-                let text = account.credentials_file(&registries);
-                mainstay_files::replace(&file, text.as_bytes(), Durability::Process)
-            })
+            .and_then(|()| mainstay_files::replace(&file, text.as_bytes(), Durability::Process))
             .map_err(|error| refused(&error))?;
-        Ok((account, Self { file: file.clone() }))
+        Ok((account, Self { file: file.clone(), text }))
     }
 
     /// Where it is.
@@ -54,8 +56,11 @@ impl Login {
 
 impl Drop for Login {
     fn drop(&mut self) {
-        // The next start writes it anew; what somebody else put into the folder stays.
-        let _ = std::fs::remove_file(&self.file);
+        // Another cluster with this kubeconfig may have written its own meanwhile; and what somebody else
+        // put into the folder stays.
+        if mainstay_files::read_text(&self.file, LONGEST).is_ok_and(|now| now == self.text) {
+            let _ = std::fs::remove_file(&self.file);
+        }
         if let Some(folder) = self.file.parent() {
             let _ = std::fs::remove_dir(folder);
         }
@@ -80,7 +85,7 @@ mod tests {
         let first = std::fs::read_to_string(login.file()).unwrap();
         let keyring = Keyring::from_files(&[login.file().to_owned()]).unwrap();
         for (repository, known) in
-            [("127.0.0.1:5000/a", true), ("localhost:5000/b/c", true), ("localhost:5001/a", false)]
+            [("127.0.0.1:5000/a", true), ("localhost:5000/b/c", false), ("localhost:5001/a", false)]
         {
             assert_eq!(keyring.login(repository).await.unwrap().is_some(), known, "{repository}");
         }

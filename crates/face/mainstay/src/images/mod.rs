@@ -131,10 +131,13 @@ fn before(file: &Path) -> Option<SocketAddr> {
 }
 
 async fn listen(before: Option<SocketAddr>) -> Result<TcpListener, Cause> {
-    if let Some(address) = before
-        && let Ok(listener) = TcpListener::bind(address).await
-    {
-        return Ok(listener);
+    if let Some(address) = before {
+        // References name this address: whoever has it now would serve what they mean.
+        return TcpListener::bind(address).await.map_err(|error| {
+            Cause::new(format!("images cannot be served at {address}, where they were served before"))
+                .because(io(&error))
+                .remedy("end the program that has it, or choose another address with --registry ADDR:PORT; references that name the old one are no longer this cluster's")
+        });
     }
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await

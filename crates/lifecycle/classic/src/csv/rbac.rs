@@ -115,6 +115,7 @@ impl TargetRbac<'_> {
             return self.place_in(&place, granted, missing).await;
         }
         let own = self.csv.namespace();
+        let mut failed = None;
         for namespace in self.group.status.namespaces.iter().filter(|it| **it != own) {
             // A target may be listed before it exists; its creation brings us back.
             let key = NamespacedName::cluster(namespace.as_str());
@@ -123,17 +124,28 @@ impl TargetRbac<'_> {
                 continue;
             }
             // What a ClusterServiceVersion has in a namespace belongs to its copy there.
-            let copy = copies::controller::ensure(self.context, self.csv, namespace).await?;
-            let Some(owner) = copy else { continue };
+            // What fails in one namespace, perhaps because a user there wants it to, keeps the others from
+            // nothing.
+            let copy = copies::controller::ensure(self.context, self.csv, namespace).await;
+            let owner = match copy {
+                Ok(Some(owner)) => owner,
+                Ok(None) => continue,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
             let place = Place {
                 namespace: Some(namespace),
                 owner: Some(&owner),
                 role: known::ROLE,
                 binding: known::ROLE_BINDING,
             };
-            self.place_in(&place, granted, missing).await?;
+            if let Err(error) = self.place_in(&place, granted, missing).await {
+                failed.get_or_insert(error);
+            }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     async fn place_in(
@@ -302,6 +314,10 @@ impl TargetRbac<'_> {
         let owners = live.owner_references();
         if !self.is_marked(place, &labels, owners.iter().map(|it| it.uid.as_str())) {
             return Ok(Placed::Foreign);
+        }
+        // Its end brings us back.
+        if live.is_terminating() {
+            return Ok(Placed::Absent);
         }
         let new = corrected(&live, wanted);
         if new == live {

@@ -78,11 +78,14 @@ pub(crate) async fn clean_up(
     for (resource, key) in &left {
         remove(context, resource, key).await?;
     }
+    // Copies in namespaces are asked to go and not waited for: a user of any namespace can label a Role
+    // as one and hold it back with a finalizer. Real ones are collected with the copied version.
+    let waits = left.iter().any(|(_, key)| key.namespace().is_none());
     let served = !serving::remove::clean_up(context, csv).await?;
-    if left.is_empty() && !served {
+    if !waits && !served {
         remove_bundled(context, namespace, name).await?;
     }
-    Ok(left.is_empty() && !served)
+    Ok(!waits && !served)
 }
 
 /// Removes the cluster-scoped objects of other kinds that came with a version. They have no cache, as
