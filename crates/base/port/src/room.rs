@@ -165,9 +165,11 @@ impl Shared {
         }
     }
 
-    /// Ends a stranger because the process has no file descriptors left.
+    /// Ends a stranger because the process has no file descriptors left; the client that has been idle
+    /// for the longest time if there is no stranger.
     pub(crate) fn relieve(&self) -> bool {
-        self.state.lock().evict_stranger(None)
+        let mut state = self.state.lock();
+        state.evict_stranger(None) || state.evict_idle()
     }
 
     /// Gives a newcomer its place, and ends who has to go for it.
@@ -397,6 +399,7 @@ mod tests {
         drop(requests);
         assert!(room.room().now_or_never().is_some());
         assert_eq!(gone(&places), [0]);
-        assert!(!room.relieve(), "there are no strangers");
+        assert!(room.relieve(), "where there are no strangers, the next idle client goes");
+        assert_eq!(gone(&places), [0, 1]);
     }
 }

@@ -517,8 +517,7 @@ impl Leaf<'_> {
     }
 }
 
-/// The first certificate of a PEM text.
-/// Reads a certificate as clients do that get it in a kubeconfig: with both of its markers.
+/// Reads the first certificate of a PEM text, as clients do that get it in a kubeconfig: with both of its markers.
 fn decode(pem: &str) -> Result<CertificateDer<'static>, String> {
     CertificateDer::from_pem_slice(pem.as_bytes())
         .map_err(|_| "it holds no PEM certificate".to_owned())
