@@ -33,14 +33,25 @@ use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::config::{Demo, Run, Up};
 use mainstay_cli::exit::{Exit, Failure};
 use mainstay_cli::report::{self, Report};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::process::ExitCode;
 use supervise::Started;
+
+/// Lets the process open as many files as it may: the usual limit of a shell or a service, 1,024, is less
+/// than what the ports take, and whoever fills them would keep the journal from its next file.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, the ports give up connections for descriptors.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
 
 /// Gives back what requests have used; how soon is in `.cargo/config.toml`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    raise_file_limit();
     if let Some(exit) = opm::started() {
         return exit;
     }
