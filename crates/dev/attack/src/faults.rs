@@ -28,7 +28,7 @@ type Acknowledged = BTreeMap<String, Option<String>>;
 
 /// Writes with their outcome.
 #[derive(Default)]
-struct Ledger {
+struct WriteLog {
     sure: Acknowledged,
     /// Names whose last write was under way when the server died.
     open: BTreeMap<String, Option<String>>,
@@ -44,12 +44,12 @@ async fn kills(program: &Path, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
     let arguments = ["--data-dir", data.as_str()];
-    let ledger = Arc::new(Mutex::new(Ledger::default()));
+    let log = Arc::new(Mutex::new(WriteLog::default()));
     let row = report.row("faults", "kills while clients write", 45);
     let mut acknowledged = 0;
     for round in 0..KILLS {
         let server = Arc::new(Server::start(program, folder.path(), &arguments).await?);
-        check(&server, &ledger, |finding| row.finding(format!("after {round} kills: {finding}")))
+        check(&server, &log, |finding| row.finding(format!("after {round} kills: {finding}")))
             .await?;
         let done = Arc::new(AtomicU64::new(0));
         let clients: Vec<_> = (0..CLIENTS)
@@ -58,13 +58,18 @@ async fn kills(program: &Path, report: &mut Report) -> anyhow::Result<()> {
                     Arc::clone(&server),
                     round,
                     at,
-                    Arc::clone(&ledger),
+                    Arc::clone(&log),
                     Arc::clone(&done),
                 ))
             })
             .collect();
         let until = WRITES + u64::from(random()?) % 64;
         while done.load(Ordering::Relaxed) < until {
+            // A client ends early only at a status that no write should have.
+            if clients.iter().all(tokio::task::JoinHandle::is_finished) {
+                row.finding(format!("after {round} kills: every client met an unexpected status"));
+                break;
+            }
             sleep(Duration::from_millis(1)).await;
         }
         let pid =
@@ -95,7 +100,7 @@ async fn kills(program: &Path, report: &mut Report) -> anyhow::Result<()> {
         row.tried();
     }
     let server = Server::start(program, folder.path(), &arguments).await?;
-    check(&server, &ledger, |finding| row.finding(finding)).await?;
+    check(&server, &log, |finding| row.finding(finding)).await?;
     row.done();
     server.stop().await
 }
@@ -111,15 +116,14 @@ async fn write(
     server: Arc<Server>,
     round: u64,
     at: usize,
-    ledger: Arc<Mutex<Ledger>>,
+    log: Arc<Mutex<WriteLog>>,
     done: Arc<AtomicU64>,
 ) {
     let Ok(mut connection) = server.connect(&server.admin()).await else { return };
     for step in 0_u64.. {
         let name = format!("k{at}-{}", step % 12);
         let value = format!("{round}-{step}");
-        let known =
-            ledger.lock().is_ok_and(|ledger| matches!(ledger.sure.get(&name), Some(Some(_))));
+        let known = log.lock().is_ok_and(|log| matches!(log.sure.get(&name), Some(Some(_))));
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}});
         let one = format!("{MAPS}/{name}");
         let (method, path, wanted) = match (known, step % 3) {
@@ -127,24 +131,24 @@ async fn write(
             (true, 2) => ("DELETE", one.as_str(), None),
             (true, _) => ("PUT", one.as_str(), Some(value)),
         };
-        if let Ok(mut ledger) = ledger.lock() {
-            ledger.open.insert(name.clone(), wanted.clone());
+        if let Ok(mut log) = log.lock() {
+            log.open.insert(name.clone(), wanted.clone());
         }
         let body = if method == "DELETE" { String::new() } else { object.to_string() };
         let headers = [("content-type", "application/json")];
         let Ok(response) = connection.request(method, path, &headers, body.as_bytes()).await else {
             return;
         };
-        let Ok(mut ledger) = ledger.lock() else { return };
-        ledger.open.remove(&name);
+        let Ok(mut log) = log.lock() else { return };
+        log.open.remove(&name);
         match response.status {
             200 | 201 => {
-                ledger.sure.insert(name, wanted);
+                log.sure.insert(name, wanted);
                 done.fetch_add(1, Ordering::Relaxed);
             }
             // An outcome that was not known at the last kill: the state of the server holds.
-            404 => drop(ledger.sure.insert(name, None)),
-            409 => drop(ledger.sure.insert(name, Some(String::new()))),
+            404 => drop(log.sure.insert(name, None)),
+            409 => drop(log.sure.insert(name, Some(String::new()))),
             _ => return,
         }
     }
@@ -153,15 +157,15 @@ async fn write(
 /// Holds what the server has against what was acknowledged.
 async fn check(
     server: &Server,
-    ledger: &Mutex<Ledger>,
+    log: &Mutex<WriteLog>,
     mut found: impl FnMut(String),
 ) -> anyhow::Result<()> {
     let list = server.must("GET", MAPS, None).await?;
     let has: BTreeMap<&str, &str> = values(&list);
-    let mut ledger = ledger.lock().map_err(|_| anyhow::anyhow!("a client has panicked"))?;
-    for (name, value) in &ledger.sure {
+    let mut log = log.lock().map_err(|_| anyhow::anyhow!("a client has panicked"))?;
+    for (name, value) in &log.sure {
         let now = has.get(name.as_str()).copied();
-        let open = ledger.open.get(name);
+        let open = log.open.get(name);
         let is_open = open.is_some_and(|wanted| wanted.as_deref() == now);
         // An empty value is one that a conflict said to be there, whatever it is.
         let fine = match value.as_deref() {
@@ -173,13 +177,13 @@ async fn check(
         }
     }
     // From here on what is there counts.
-    let now: Acknowledged = ledger
+    let now: Acknowledged = log
         .sure
         .keys()
-        .chain(ledger.open.keys())
+        .chain(log.open.keys())
         .map(|name| (name.clone(), has.get(name.as_str()).map(|value| (*value).to_owned())))
         .collect();
-    *ledger = Ledger { sure: now, open: BTreeMap::new() };
+    *log = WriteLog { sure: now, open: BTreeMap::new() };
     Ok(())
 }
 
