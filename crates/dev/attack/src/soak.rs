@@ -131,21 +131,17 @@ async fn client(
                     .request(method, &path, &[("content-type", media)], body.as_bytes())
                     .await;
                 requests.fetch_add(1, Ordering::Relaxed);
-                match response {
-                    Ok(response) => {
-                        failures.fetch_add(u64::from(response.status >= 500), Ordering::Relaxed);
-                        if response
-                            .header("connection")
-                            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
-                        {
-                            connection = server.connect(&identity).await?;
-                        }
-                    }
+                let closed = if let Ok(response) = response {
+                    failures.fetch_add(u64::from(response.status >= 500), Ordering::Relaxed);
+                    let close = |value: &str| value.eq_ignore_ascii_case("close");
+                    response.header("connection").is_some_and(close)
+                } else {
                     // The server closes no connection in use without saying so.
-                    Err(_) => {
-                        failures.fetch_add(1, Ordering::Relaxed);
-                        connection = server.connect(&identity).await?;
-                    }
+                    failures.fetch_add(1, Ordering::Relaxed);
+                    true
+                };
+                if closed {
+                    connection = server.connect(&identity).await?;
                 }
             }
         }
