@@ -8,7 +8,7 @@ mod room;
 
 pub use guard::Guard;
 pub use received::{ReadToEnd, Received};
-pub use room::{Request, Room, Seat};
+pub use room::{Client, Request, Room, Seat};
 
 use room::Shared;
 use std::{future::Future, net::SocketAddr, time::Duration};
@@ -19,8 +19,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Hands every connection to `serve`, on a task of its own, with its [`Seat`] in the room. A newcomer is
-/// accepted at once; who goes for it is what [`Room`] says, and only where all connections belong to proven
-/// clients that work it waits. Once `stop` is cancelled nobody is accepted any more, and what `serve` has
+/// accepted at once; who goes for it is what [`Room`] says, and only where all connections belong to
+/// administrators that work it waits. Once `stop` is cancelled nobody is accepted any more, and what `serve` has
 /// not ended after `grace` is dropped; then this returns.
 pub async fn connections<F>(
     listener: TcpListener,
@@ -96,7 +96,7 @@ mod tests {
                     let mut byte = [0];
                     while let Ok(1) = stream.read(&mut byte).await {
                         if byte == *b"!" {
-                            seat.prove();
+                            seat.prove(Client::Administrator);
                             let _ = begins.send(());
                         }
                     }

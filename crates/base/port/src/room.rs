@@ -15,17 +15,27 @@
 //! * Come from one address: a network of peers (an address of IPv4, a `/64` of IPv6) has half of the strangers'
 //!   share. Peers on this machine all have one address, so that rule does not hold for them.
 //! * Come from very many addresses: the oldest still goes first, and a newcomer is the youngest.
-//! * Come with good credentials: connections that work stay. The longest idle one goes when the room is full.
-//! * Take all file descriptors: the oldest stranger ends then, too.
+//! * Send long heads and never end them: when strangers have sent more than 32 MiB of requests that are not
+//!   complete, the oldest one with more than its share of that ends.
+//! * Come with good credentials: when the room is full, the connection that has been idle for the longest
+//!   time goes. When all of them work, the client with the most connections loses its oldest one
+//!   ([`Client::User`]), so that it keeps nobody out but itself. Those of administrators go only when idle.
+//! * Take all file descriptors: the same order decides who ends then. A room is never larger than half of
+//!   the files that the process may open.
 
 use mainstay_formats::destination::{is_loopback, neighbourhood};
 use parking_lot::Mutex;
+use rustix::process::{Resource, getrlimit};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+/// How many bytes of requests that are not complete strangers may have sent together.
+const UNREAD: usize = 32 << 20;
 
 /// How many connections a port has at one time, and of whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +53,35 @@ pub struct Room {
 impl Room {
     /// For a port whose clients say who they are: half of the room is theirs alone.
     pub fn guarded(most: usize) -> Self {
+        let most = within_open_files(most);
         let strangers = (most / 2).max(1);
-        Self { most: most.max(1), strangers, peer: (strangers / 2).max(1), active_last: false }
+        Self { most, strangers, peer: (strangers / 2).max(1), active_last: false }
     }
 
     /// For a port at which nobody says who it is: the connection that asked for nothing for the longest
     /// time goes for a newcomer.
     pub fn open(most: usize) -> Self {
-        let most = most.max(1);
+        let most = within_open_files(most);
         Self { most, strangers: most, peer: (most / 2).max(1), active_last: true }
     }
+}
+
+/// As many of so many connections as half of the files allow that the process may open; at least one.
+fn within_open_files(most: usize) -> usize {
+    let files = getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    most.min(files / 2).max(1)
+}
+
+/// Who a proven connection belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client<'a> {
+    /// Keeps its connections as long as they work.
+    Administrator,
+    /// One of the users, who share the room: whoever has the most connections loses one when all of
+    /// them work and there is no room for a newcomer.
+    User(&'a str),
 }
 
 /// The place of one connection at a port. Clones are of the same connection.
@@ -66,8 +95,12 @@ struct Inner {
     /// Its age among the others of its class; changed under the lock only.
     order: AtomicU64,
     proven: AtomicBool,
+    /// Whose it is, once that is proven; none for an administrator.
+    user: OnceLock<Arc<str>>,
     /// Requests under way.
     busy: AtomicUsize,
+    /// Bytes that came since the last request, while it is a stranger.
+    unread: AtomicUsize,
     /// Cancelled when the connection has to go.
     evicted: CancellationToken,
 }
@@ -76,6 +109,8 @@ struct Inner {
 pub(crate) struct Shared {
     room: Room,
     state: Mutex<State>,
+    /// Bytes of requests of strangers that are not complete.
+    unread: AtomicUsize,
     /// Somebody left.
     left: Notify,
 }
@@ -87,6 +122,8 @@ struct State {
     proven: BTreeMap<u64, Arc<Inner>>,
     /// The strangers of each network of peers.
     peers: HashMap<IpAddr, BTreeSet<u64>>,
+    /// The proven connections of each user, without those of administrators.
+    users: HashMap<Arc<str>, BTreeSet<u64>>,
 }
 
 impl State {
@@ -102,10 +139,27 @@ impl State {
         self.peers.entry(inner.peer).or_default().insert(order);
     }
 
+    fn add_proven(&mut self, inner: &Arc<Inner>) {
+        let order = self.order();
+        inner.order.store(order, Ordering::Relaxed);
+        self.proven.insert(order, Arc::clone(inner));
+        if let Some(user) = inner.user.get() {
+            self.users.entry(Arc::clone(user)).or_default().insert(order);
+        }
+    }
+
     /// Takes a connection out of its class; false if it was in none, as one that was evicted.
     fn take(&mut self, inner: &Inner) -> bool {
         let order = inner.order.load(Ordering::Relaxed);
         if self.proven.remove(&order).is_some() {
+            if let Some(user) = inner.user.get()
+                && let Some(own) = self.users.get_mut(user)
+            {
+                own.remove(&order);
+                if own.is_empty() {
+                    self.users.remove(user);
+                }
+            }
             return true;
         }
         if let Some(own) = self.peers.get_mut(&inner.peer) {
@@ -119,7 +173,17 @@ impl State {
 
     fn evict(&mut self, inner: &Inner) {
         self.take(inner);
+        inner.forget_unread();
         inner.evicted.cancel();
+    }
+
+    /// Ends the oldest stranger that has sent more of a request than a share of all that may be unread.
+    fn evict_unread(&mut self, share: usize) {
+        let long = |inner: &&Arc<Inner>| inner.unread.load(Ordering::Relaxed) > share;
+        if let Some(inner) = self.strangers.values().find(long).cloned() {
+            tracing::debug!(peer = %inner.peer, "the head of a stranger's request is too long for the room");
+            self.evict(&inner);
+        }
     }
 
     /// Ends the oldest stranger, of a network of peers or of all.
@@ -139,6 +203,19 @@ impl State {
         oldest.inspect(|inner| self.evict(inner)).is_some()
     }
 
+    /// Ends the oldest connection of the user who has the most.
+    fn evict_largest_user(&mut self) -> bool {
+        let age = |own: &BTreeSet<u64>| own.first().copied();
+        let largest = self.users.values().max_by_key(|own| (own.len(), Reverse(age(own))));
+        let oldest = largest.and_then(age).and_then(|order| self.proven.get(&order)).cloned();
+        oldest.inspect(|inner| self.evict(inner)).is_some()
+    }
+
+    /// Ends a connection of a proven client: an idle one, or else one of the largest user.
+    fn evict_proven(&mut self) -> bool {
+        self.evict_idle() || self.evict_largest_user()
+    }
+
     fn is_full(&self, room: Room) -> bool {
         self.strangers.len() + self.proven.len() >= room.most
     }
@@ -146,10 +223,16 @@ impl State {
 
 impl Shared {
     pub(crate) fn new(room: Room) -> Arc<Self> {
-        Arc::new(Self { room, state: Mutex::default(), left: Notify::new() })
+        Arc::new(Self {
+            room,
+            state: Mutex::default(),
+            unread: AtomicUsize::new(0),
+            left: Notify::new(),
+        })
     }
 
-    /// Returns when somebody who is there already has room, if need be that of an idle client.
+    /// Returns when there is room for a newcomer, or somebody has to go for it. It waits only while all
+    /// connections belong to administrators who work.
     pub(crate) async fn room(&self) {
         loop {
             let left = self.left.notified();
@@ -157,7 +240,8 @@ impl Shared {
             left.as_mut().enable();
             {
                 let mut state = self.state.lock();
-                if !state.is_full(self.room) || !state.strangers.is_empty() || state.evict_idle() {
+                if !state.is_full(self.room) || !state.strangers.is_empty() || state.evict_proven()
+                {
                     return;
                 }
             }
@@ -165,11 +249,11 @@ impl Shared {
         }
     }
 
-    /// Ends a stranger because the process has no file descriptors left; the client that has been idle
-    /// for the longest time if there is no stranger.
+    /// Ends a stranger because the process has no file descriptors left; a proven client's connection if
+    /// there is no stranger.
     pub(crate) fn relieve(&self) -> bool {
         let mut state = self.state.lock();
-        state.evict_stranger(None) || state.evict_idle()
+        state.evict_stranger(None) || state.evict_proven()
     }
 
     /// Gives a newcomer its place, and ends who has to go for it.
@@ -180,7 +264,9 @@ impl Shared {
             peer: network,
             order: AtomicU64::default(),
             proven: AtomicBool::default(),
+            user: OnceLock::new(),
             busy: AtomicUsize::default(),
+            unread: AtomicUsize::default(),
             evicted: CancellationToken::new(),
         });
         let mut state = self.state.lock();
@@ -218,13 +304,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         let shared = &self.0.shared;
         shared.state.lock().take(&self.0);
+        self.0.forget_unread();
         shared.left.notify_one();
     }
 }
 
 impl Seat {
     /// The client has proved who it is: its connection no longer goes for strangers.
-    pub fn prove(&self) {
+    /// It belongs to the client that proved itself first.
+    pub fn prove(&self, client: Client<'_>) {
         let Some(inner) = &self.0 else { return };
         if inner.proven.load(Ordering::Relaxed) {
             return;
@@ -233,9 +321,27 @@ impl Seat {
         if inner.proven.swap(true, Ordering::Relaxed) || !state.take(inner) {
             return;
         }
-        let order = state.order();
-        inner.order.store(order, Ordering::Relaxed);
-        state.proven.insert(order, Arc::clone(inner));
+        if let Client::User(user) = client {
+            let known = state.users.get_key_value(user).map(|(user, _)| Arc::clone(user));
+            inner.user.get_or_init(|| known.unwrap_or_else(|| user.into()));
+        }
+        state.add_proven(inner);
+        inner.forget_unread();
+    }
+
+    /// Notes that so many bytes came. What strangers send counts until a request of theirs is complete.
+    pub fn received(&self, bytes: usize) {
+        let Some(inner) = &self.0 else { return };
+        if bytes == 0 || inner.proven.load(Ordering::Relaxed) {
+            return;
+        }
+        let (shared, room) = (&inner.shared, inner.shared.room);
+        // First the sum: it is never less than its parts.
+        let sum = shared.unread.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        inner.unread.fetch_add(bytes, Ordering::Relaxed);
+        if sum > UNREAD {
+            shared.state.lock().evict_unread(UNREAD / room.strangers);
+        }
     }
 
     /// Whether the client has proved who it is.
@@ -247,6 +353,7 @@ impl Seat {
     pub fn begin(&self) -> Request {
         if let Some(inner) = &self.0 {
             inner.busy.fetch_add(1, Ordering::Relaxed);
+            inner.forget_unread();
             // A connection that works does not go; its age counts from the end of its work.
             if !inner.proven.load(Ordering::Relaxed) {
                 inner.touch();
@@ -257,6 +364,11 @@ impl Seat {
 }
 
 impl Inner {
+    fn forget_unread(&self) {
+        let bytes = self.unread.swap(0, Ordering::Relaxed);
+        self.shared.unread.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// The connection is used: it is the youngest of its class now, where that counts.
     fn touch(self: &Arc<Self>) {
         let proven = self.proven.load(Ordering::Relaxed);
@@ -268,9 +380,7 @@ impl Inner {
             return;
         }
         if self.proven.load(Ordering::Relaxed) {
-            let order = state.order();
-            self.order.store(order, Ordering::Relaxed);
-            state.proven.insert(order, Arc::clone(self));
+            state.add_proven(self);
         } else {
             state.add_stranger(self);
         }
@@ -310,7 +420,7 @@ mod tests {
     fn the_oldest_stranger_goes_for_a_newcomer_and_who_has_proved_itself_stays() {
         let room = Shared::new(Room::guarded(8));
         let first = room.admit(HERE);
-        first.seat().prove();
+        first.seat().prove(Client::Administrator);
         let places: Vec<Place> = (0..6).map(|_| room.admit(HERE)).collect();
         // Asking for what anybody may ask makes nobody younger.
         drop(places[2].seat().begin());
@@ -318,7 +428,7 @@ mod tests {
         assert_eq!(gone(&places), [0, 1, 2]);
         assert!(!first.evicted().is_cancelled() && !more.evicted().is_cancelled());
         // A place that was given away is not proved back, and leaving it takes nothing from anybody.
-        places[0].seat().prove();
+        places[0].seat().prove(Client::Administrator);
         drop(places);
         assert_eq!(room.state.lock().strangers.len(), 1);
         assert_eq!(room.state.lock().proven.len(), 1);
@@ -335,7 +445,7 @@ mod tests {
         let proven: Vec<Place> = (0..6)
             .map(|_| {
                 let place = room.admit(HERE);
-                place.seat().prove();
+                place.seat().prove(Client::Administrator);
                 place
             })
             .collect();
@@ -390,7 +500,7 @@ mod tests {
         let (places, requests): (Vec<Place>, Vec<Request>) = (0..3)
             .map(|_| {
                 let place = room.admit(HERE);
-                place.seat().prove();
+                place.seat().prove(Client::Administrator);
                 let request = place.seat().begin();
                 (place, request)
             })
@@ -401,5 +511,60 @@ mod tests {
         assert_eq!(gone(&places), [0]);
         assert!(room.relieve(), "where there are no strangers, the next idle client goes");
         assert_eq!(gone(&places), [0, 1]);
+    }
+
+    #[test]
+    fn a_user_whose_connections_all_work_keeps_nobody_else_out() {
+        let room = Shared::new(Room::guarded(6));
+        let mut requests = Vec::new();
+        let mut busy = |client: Client<'_>| {
+            assert!(room.room().now_or_never().is_some(), "{client:?} is let in");
+            let place = room.admit(HERE);
+            place.seat().prove(client);
+            requests.push(place.seat().begin());
+            place
+        };
+        let administrator = busy(Client::Administrator);
+        let other = busy(Client::User("system:serviceaccount:a"));
+        let greedy: Vec<Place> = (0..8).map(|_| busy(Client::User("greedy"))).collect();
+        assert_eq!(gone(&greedy), [0, 1, 2, 3], "its own connections end for its own");
+        let newcomers = [busy(Client::User("b")), busy(Client::Administrator)];
+        assert_eq!(gone(&greedy), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(gone(&[administrator, other]), [0; 0]);
+        assert_eq!(gone(&newcomers), [0; 0]);
+        assert!(room.relieve(), "also when no file descriptors are left");
+        drop((greedy, newcomers, requests));
+        let state = room.state.lock();
+        assert!(state.proven.is_empty() && state.users.is_empty());
+    }
+
+    #[test]
+    fn long_heads_of_strangers_end_their_own_connections() {
+        let room = Shared::new(Room::guarded(2048));
+        let quiet = room.admit(HERE);
+        quiet.seat().received(1000);
+        let known = room.admit(HERE);
+        known.seat().prove(Client::User("known"));
+        known.seat().received(2 * UNREAD);
+        let places: Vec<Place> = (0..200).map(|_| room.admit(HERE)).collect();
+        for place in &places {
+            place.seat().received(256 << 10);
+        }
+        let most = (UNREAD - 1000) / (256 << 10);
+        assert_eq!(gone(&places), (0..200 - most).collect::<Vec<_>>(), "the oldest of them");
+        assert_eq!(gone(&[quiet, known]), [0; 0]);
+        // A head that is complete counts no more, nor does a connection that has ended.
+        drop(places[199].seat().begin());
+        drop(places);
+        assert_eq!(room.unread.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_room_is_no_larger_than_half_of_the_files_allow() {
+        let files =
+            getrlimit(Resource::Nofile).current.map(|files| usize::try_from(files).unwrap());
+        let Room { most, .. } = Room::open(usize::MAX);
+        assert_eq!(Some(most), files.map(|files| files / 2).or(Some(usize::MAX)));
+        assert_eq!(Room::guarded(0).most, 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Who asks.
 
+use mainstay_port::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -84,6 +85,17 @@ impl Identity {
         &self.0.user
     }
 
+    /// Whose connections count as one client's at a port. The service accounts of a namespace are one:
+    /// whoever may make one of them may make thousands.
+    pub fn client(&self) -> Client<'_> {
+        if self.is_in(MASTERS) {
+            return Client::Administrator;
+        }
+        let namespace =
+            self.0.groups.iter().find(|group| group.starts_with("system:serviceaccounts:"));
+        Client::User(namespace.unwrap_or(&self.0.user))
+    }
+
     /// Uid of the user; empty if there is none.
     pub fn uid(&self) -> &str {
         &self.0.uid
@@ -102,5 +114,21 @@ impl Identity {
     /// Whether the user belongs to a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.0.groups.iter().any(|one| one == group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_accounts_of_a_namespace_are_one_client() {
+        let account = |name: &str| {
+            let groups = ["system:serviceaccounts", "system:serviceaccounts:shop"];
+            Identity::new(format!("system:serviceaccount:shop:{name}"), groups.map(str::to_owned))
+        };
+        assert_eq!(account("a").client(), account("b").client());
+        assert_eq!(Identity::new("jane", []).client(), Client::User("jane"));
+        assert_eq!(Identity::admin().client(), Client::Administrator);
     }
 }

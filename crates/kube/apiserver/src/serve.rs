@@ -63,7 +63,7 @@ pub struct Limits {
     pub handshake: Duration,
     /// For the head of a request, and for an idle HTTP/1.1 connection to send its next one.
     pub head: Duration,
-    /// Bytes of the head of a request.
+    /// Bytes of the head of a request. Those of strangers together are bounded by [`Room`].
     pub heads: usize,
     /// Headers of an HTTP/1.1 request.
     pub headers: usize,
@@ -200,7 +200,7 @@ where
         let ended = shutdown.clone();
         let asked = Asked::default();
         let (counter, seat) = (asked.clone(), peer.seat.clone());
-        let own = seat.clone();
+        let (own, receiver) = (seat.clone(), seat.clone());
         let strangers = stranger(asked.clone(), move || own.is_proven(), limits.stranger);
         let strangers: BoxFuture<'static, ()> = Box::pin(strangers);
         let service = service_fn(move |request: Request<Incoming>| {
@@ -219,7 +219,7 @@ where
         // The handshake has settled the version, so the first bytes need not be guessed at. The
         // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
         if http2 {
-            let io = TokioIo::new(Gathered::new(Patient::new(stream, limits.unread)));
+            let io = TokioIo::new(Gathered::new(Patient::new(stream, receiver, limits.unread)));
             let mut builder = http2::Builder::new(Streams(limits.unread));
             builder
                 .timer(TokioTimer::new())
@@ -236,7 +236,7 @@ where
             };
             Box::pin(drive(connection, strangers, end, http2::Connection::graceful_shutdown))
         } else {
-            let io = TokioIo::new(Patient::new(stream, limits.unread));
+            let io = TokioIo::new(Patient::new(stream, receiver, limits.unread));
             let mut builder = http1::Builder::new();
             builder
                 .timer(TokioTimer::new())

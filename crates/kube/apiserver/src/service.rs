@@ -1,8 +1,10 @@
-//! The API without a socket.
+//! The API as a service of HTTP requests: without a socket, and behind a port.
 
-use crate::Identity;
-use crate::http::Body;
+use crate::http::answer::warn;
+use crate::http::{Body, form};
+use crate::limits::From;
 use crate::server::ApiServer;
+use crate::{Identity, serve};
 use bytes::Buf;
 use futures::future::BoxFuture;
 use http::Response;
@@ -39,5 +41,59 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let Self { server, identity } = self.clone();
         Box::pin(async move { Ok(server.answer(&identity, request).await) })
+    }
+}
+
+/// The API as whoever connects uses it: each request is answered for the identity that its
+/// connection or token proves. What [`serve::serve`] puts behind a port.
+#[derive(Clone, Debug)]
+pub struct PortService {
+    server: Arc<ApiServer>,
+}
+
+impl PortService {
+    pub(crate) const fn new(server: Arc<ApiServer>) -> Self {
+        Self { server }
+    }
+}
+
+impl<B> tower::Service<http::Request<B>> for PortService
+where
+    B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            if let Some(refusal) = form::refusal(&parts) {
+                return Ok(refusal);
+            }
+            let peer = parts.extensions.get::<serve::Peer>();
+            let certificate = peer.and_then(|peer| peer.certificate.as_deref());
+            let (identity, warnings) = match server.identify(certificate, &parts).await {
+                Ok((identity, warnings)) => {
+                    // Before anything else: there is room for those who say who they are.
+                    if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
+                        peer.seat.prove(identity.client());
+                    }
+                    (Ok(identity), warnings)
+                }
+                Err(status) => (Err(status), Vec::new()),
+            };
+            let request = http::Request::from_parts(parts, body);
+            let identity = identity.as_ref().map_err(Clone::clone);
+            let mut response = server.attend(identity, From::Port, request).await;
+            let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
+            warn(response.headers_mut(), &warnings);
+            Ok(response)
+        })
     }
 }

@@ -7,6 +7,7 @@
 
 use http_body::Frame;
 use hyper::rt::Executor;
+use mainstay_port::Seat;
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
@@ -16,18 +17,20 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream that fails when the other end takes nothing for a while.
+/// A stream that fails when the other end takes nothing for a while, and says to the port how much came
+/// of a request that is not complete.
 #[derive(Debug)]
 pub(super) struct Patient<S> {
     stream: S,
+    seat: Seat,
     patience: Duration,
     /// There while the other end takes nothing.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    pub(super) const fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, waiting: None }
+    pub(super) const fn new(stream: S, seat: Seat, patience: Duration) -> Self {
+        Self { stream, seat, patience, waiting: None }
     }
 
     fn bounded<T>(
@@ -88,7 +91,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.seat.received(buffer.filled().len() - before);
+        outcome
     }
 }
 
@@ -181,7 +187,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_cut_and_who_takes_a_little_is_not() {
         let (near, mut far) = tokio::io::duplex(10);
-        let mut patient = Patient::new(near, WHILE);
+        let mut patient = Patient::new(near, Seat::default(), WHILE);
         let write = async { patient.write_all(&[0; 40]).await };
         let read = async {
             for _ in 0..3 {

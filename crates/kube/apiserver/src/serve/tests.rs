@@ -5,6 +5,7 @@ use http_body_util::{BodyExt as _, Either, Full, StreamBody};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainstay_clock::Clock;
+use mainstay_port::Client;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -44,15 +45,17 @@ async fn start(limits: Limits) -> Running {
         async move {
             let peer = request.extensions().get::<Peer>().unwrap().clone();
             let body = if request.uri().path() == "/watch" {
-                peer.seat.prove();
+                peer.seat.prove(Client::Administrator);
                 let lines =
                     futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("1\n")))]);
                 Either::Left(StreamBody::new(lines.chain(futures::stream::pending())))
             } else {
                 let proof =
                     authn.identify(peer.certificate.as_deref(), request.headers(), &Nothing);
-                if proof.as_ref().is_ok_and(|proof| !proof.identity.is_anonymous()) {
-                    peer.seat.prove();
+                if let Ok(proof) = &proof
+                    && !proof.identity.is_anonymous()
+                {
+                    peer.seat.prove(proof.identity.client());
                 }
                 let user = proof
                     .map_or_else(|status| status.message, |proof| proof.identity.user().to_owned());

@@ -190,7 +190,7 @@ impl Server {
             let peer = parts.extensions.get::<Peer>();
             let identity = work.identity(peer, &parts.headers, self.clock).await?;
             if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
-                peer.seat.prove();
+                peer.seat.prove(identity.client());
             }
             let info = RequestInfo::read(&parts.method, path, parts.uri.query())
                 .ok_or_else(Status::no_such_path)?;
