@@ -77,7 +77,8 @@ impl Store {
         let probe = engine.probe();
         let shared = Arc::new(Shared::new(index, options));
         let (queue, receiver) = mpsc::channel();
-        let writer = Writer { shared: Arc::clone(&shared), engine, queue: receiver, pool };
+        let writer =
+            Writer { shared: Arc::clone(&shared), engine, queue: receiver, pool, attempted: None };
         let runtime = Handle::try_current().ok();
         let thread = Builder::new()
             .name("store".to_owned())
@@ -172,13 +173,21 @@ impl Store {
         outcome.await.unwrap_or(Err(CommitError::Closed))
     }
 
-    /// Whether changes are saved: the last one was, and the storage is there and takes writes. May
-    /// block as a question to the file system does.
-    pub fn health(&self) -> Result<(), EngineError> {
-        if let Some(error) = self.trouble() {
-            return Err(error);
+    /// Whether changes are saved: the last one was, or after one that was not, writes succeed again; and
+    /// the storage is there. Waits as long as the file system lets it; whoever calls this again and
+    /// again awaits one answer before the next question.
+    pub async fn health(&self) -> Result<(), EngineError> {
+        if self.trouble().is_some() {
+            let (answer, outcome) = oneshot::channel();
+            if self.send(Message::Attempt(answer)).is_some()
+                && let Ok(outcome) = outcome.await
+            {
+                outcome?;
+            }
         }
-        self.inner.probe.as_ref().map_or(Ok(()), |probe| probe())
+        let Some(probe) = self.inner.probe.clone() else { return Ok(()) };
+        let asked = tokio::task::spawn_blocking(move || probe()).await;
+        asked.unwrap_or_else(|error| Err(EngineError::Other(error.to_string().into())))
     }
 
     /// Why the last change was not saved; none if it was.

@@ -20,9 +20,14 @@ use tokio::sync::oneshot;
 /// How often old events and views are looked for when nothing else happens.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// How long an attempt to write tells how things are.
+const ATTEMPT: Duration = Duration::from_secs(1);
+
 /// Something for the writer to do.
 pub(crate) enum Message {
     Commit(Request),
+    /// Say whether changes are saved, and after one that was not, find out.
+    Attempt(oneshot::Sender<Result<(), EngineError>>),
     /// Stop after everything that was asked before.
     Close(oneshot::Sender<Result<(), EngineError>>),
 }
@@ -46,6 +51,8 @@ pub(crate) struct Writer {
     pub(crate) queue: Receiver<Message>,
     /// Long values that objects share.
     pub(crate) pool: Pool,
+    /// When an attempt to write was made last.
+    pub(crate) attempted: Option<Duration>,
 }
 
 /// What a batch has decided and not yet published.
@@ -164,7 +171,7 @@ impl Writer {
     /// Commits one message and what has gathered behind it; gives back a request to close.
     fn batch(&mut self, first: Message) -> Option<oneshot::Sender<Result<(), EngineError>>> {
         let limits = self.shared.options.batch;
-        let mut answers = Vec::new();
+        let (mut answers, mut attempts) = (Vec::new(), Vec::new());
         let mut next = Some(first);
         let mut closing = None;
         let index = self.shared.index.read();
@@ -172,6 +179,10 @@ impl Writer {
         while let Some(message) = next.take() {
             let request = match message {
                 Message::Commit(request) => request,
+                Message::Attempt(answer) => {
+                    attempts.push(answer);
+                    break;
+                }
                 Message::Close(answer) => {
                     closing = Some(answer);
                     break;
@@ -189,7 +200,28 @@ impl Writer {
         }
         drop(index);
         self.finish(&staged.events, answers);
+        for answer in attempts {
+            // Whoever asked may have stopped waiting.
+            let _ = answer.send(self.attempt());
+        }
         closing
+    }
+
+    /// Whether changes are saved; after one that was not, by a write that changes nothing.
+    fn attempt(&mut self) -> Result<(), EngineError> {
+        let known = self.shared.trouble.lock().clone();
+        let Some(known) = known else { return Ok(()) };
+        let now = self.shared.options.clock.elapsed();
+        if self.attempted.is_some_and(|before| now.saturating_sub(before) < ATTEMPT) {
+            return Err(known);
+        }
+        self.attempted = Some(now);
+        let outcome = self.engine.attempt();
+        if outcome.is_ok() {
+            tracing::info!("changes are saved again");
+        }
+        *self.shared.trouble.lock() = outcome.clone().err();
+        outcome
     }
 
     /// Makes a batch durable and visible, then answers.

@@ -34,6 +34,11 @@ pub trait Engine: Send {
         let _ = view;
     }
 
+    /// Attempts a write that changes nothing: whether writes succeed again after one that failed.
+    fn attempt(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// How to ask whether the storage is there and takes writes, without writing. Called once, after
     /// [`Engine::load`]; none where that cannot be lost.
     fn probe(&self) -> Option<Probe> {

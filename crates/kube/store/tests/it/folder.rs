@@ -97,14 +97,14 @@ async fn a_folder_that_is_removed_takes_no_more_writes_and_says_so() {
     let folder = parent.path().join("store");
     let store = on_disk(&folder);
     put(&store, ("a", "x"), "1", Expect::Any).await.unwrap();
-    store.health().unwrap();
+    store.health().await.unwrap();
     fs::remove_dir_all(&folder).unwrap();
     // Before anything is written.
-    let health = store.health().unwrap_err().to_string();
+    let health = store.health().await.unwrap_err().to_string();
     assert!(health.contains("no changes can be saved") && health.contains("removed"), "{health}");
     let refused = put(&store, ("a", "x"), "2", Expect::Any).await.unwrap_err().to_string();
     assert!(refused.contains("was removed while it was written"), "{refused}");
-    assert!(store.health().is_err());
+    assert!(store.health().await.is_err());
     // Another folder of that name is not taken for the old one.
     fs::create_dir(&folder).unwrap();
     assert!(put(&store, ("a", "y"), "1", Expect::Any).await.is_err());
@@ -123,7 +123,7 @@ async fn a_folder_that_was_moved_away_gets_no_new_journal_in_its_place() {
     for round in 0..5 {
         put(&store, ("a", "x"), &format!("more {round}"), Expect::Any).await.unwrap();
     }
-    assert!(store.health().unwrap_err().to_string().contains("removed"));
+    assert!(store.health().await.unwrap_err().to_string().contains("removed"));
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     store.close().await.unwrap();
     let (store, _) = Store::open(&moved, Options::default()).unwrap();

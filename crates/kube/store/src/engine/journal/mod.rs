@@ -77,6 +77,9 @@ struct Job {
     cancel: Arc<AtomicBool>,
 }
 
+/// Bytes of a write that only finds out whether writes succeed.
+const ATTEMPT: [u8; 4096] = [0; 4096];
+
 /// A batch's buffer above this is given back after use.
 const KEPT_BUFFER: usize = 1 << 20;
 
@@ -193,6 +196,10 @@ impl Engine for Journal {
         }
     }
 
+    fn attempt(&mut self) -> Result<(), EngineError> {
+        self.live.as_mut().map_or(Ok(()), |live| live.attempt(&*self.disk))
+    }
+
     fn probe(&self) -> Option<Probe> {
         let held = self.lock.as_ref().as_ref()?.held().clone();
         Some(Arc::new(move || {
@@ -219,29 +226,11 @@ impl Engine for Journal {
 
 impl Live {
     fn append(&mut self, disk: &dyn Disk, events: &[Arc<Event>]) -> Result<(), EngineError> {
-        if let Some(reason) = &self.stopped {
-            return Err(EngineError::Stopped { reason: Arc::clone(reason) });
-        }
-        let refused = |live: &Self, attempt, source| EngineError::Refused {
-            attempt,
-            path: disk.path(&names::journal(live.base)),
-            source: Arc::new(source),
-        };
+        self.check_not_stopped()?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let framed = frame(&mut buffer, self.revision + 1, events);
-        framed.map_err(|source| refused(self, "write", source))?;
-        let written = self.file.write_at(&buffer, self.length).map_err(|error| ("write", error));
-        let written = written.and_then(|()| self.file.sync().map_err(|error| ("sync", error)));
-        if let Err((attempt, source)) = written {
-            return Err(self.take_back(refused(self, attempt, source)));
-        }
-        // A file without a name takes writes like any other, and goes with the process. One question
-        // to the kernel for each batch, asked after the sync: what is acknowledged had its name then.
-        match self.file.is_removed() {
-            Ok(false) => {}
-            Ok(true) => return Err(self.removed(disk)),
-            Err(source) => return Err(self.take_back(refused(self, "look for", source))),
-        }
+        framed.map_err(|source| self.refused(disk, "write", source))?;
+        self.write_durably(disk, &buffer)?;
         self.length += buffer.len() as u64;
         self.grown += buffer.len() as u64;
         self.revision += events.len() as u64;
@@ -253,6 +242,42 @@ impl Live {
             tracing::warn!("cannot write {}: {error}", disk.path(names::ACKNOWLEDGED).display());
         }
         Ok(())
+    }
+
+    /// Writes behind the last batch what no reading takes for one, and cuts it off again.
+    fn attempt(&mut self, disk: &dyn Disk) -> Result<(), EngineError> {
+        self.check_not_stopped()?;
+        self.write_durably(disk, &ATTEMPT)?;
+        match cut(&mut *self.file, self.length) {
+            Ok(()) => Ok(()),
+            Err(source) => Err(self.take_back(self.refused(disk, "truncate", source))),
+        }
+    }
+
+    fn check_not_stopped(&self) -> Result<(), EngineError> {
+        let stopped = |reason| Err(EngineError::Stopped { reason: Arc::clone(reason) });
+        self.stopped.as_ref().map_or(Ok(()), stopped)
+    }
+
+    fn refused(&self, disk: &dyn Disk, attempt: &'static str, source: io::Error) -> EngineError {
+        let path = disk.path(&names::journal(self.base));
+        EngineError::Refused { attempt, path, source: Arc::new(source) }
+    }
+
+    /// Makes bytes durable behind the last batch, or leaves nothing of them.
+    fn write_durably(&mut self, disk: &dyn Disk, bytes: &[u8]) -> Result<(), EngineError> {
+        let written = self.file.write_at(bytes, self.length).map_err(|error| ("write", error));
+        let written = written.and_then(|()| self.file.sync().map_err(|error| ("sync", error)));
+        if let Err((attempt, source)) = written {
+            return Err(self.take_back(self.refused(disk, attempt, source)));
+        }
+        // A file without a name takes writes like any other, and goes with the process. One question
+        // to the kernel for each batch, asked after the sync: what is acknowledged had its name then.
+        match self.file.is_removed() {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(self.removed(disk)),
+            Err(source) => Err(self.take_back(self.refused(disk, "look for", source))),
+        }
     }
 
     /// Cuts a failed batch off again; if that fails too, nothing more may be written, because the

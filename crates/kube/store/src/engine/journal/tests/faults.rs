@@ -132,22 +132,32 @@ async fn another_version_of_the_format_is_refused_by_number() {
 async fn a_write_into_a_removed_journal_is_refused_and_so_is_every_later_one() {
     let (disk, before) = written().await;
     let store = open(&disk).unwrap().0;
-    assert!(store.health().is_ok());
+    assert!(store.health().await.is_ok());
     crate::engine::journal::disk::Disk::remove(&disk, &journal()).unwrap();
     let refused = engine_error(put(&store, "d", "no").await).to_string();
     assert!(refused.contains("/data/journal-0000000000000001 was removed"), "{refused}");
     assert_eq!(engine_error(put(&store, "e", "no").await).to_string(), refused);
-    assert_eq!(store.health().unwrap_err().to_string(), refused);
+    assert_eq!(store.health().await.unwrap_err().to_string(), refused);
     assert_eq!(live(&store), before, "reading goes on");
 }
 
 #[tokio::test]
-async fn health_is_that_of_the_last_write() {
-    let (disk, _) = written().await;
+async fn health_is_that_of_the_last_write_or_of_an_attempt_after_it() {
+    let (disk, before) = written().await;
     let store = open(&disk).unwrap().0;
+    tokio::time::pause();
+    // The change, and the first attempt.
     disk.fail(Step::Write, "journal", ErrorKind::ReadOnlyFilesystem, 0);
     let refused = engine_error(put(&store, "d", "no").await).to_string();
-    assert_eq!(store.health().unwrap_err().to_string(), refused);
+    disk.fail(Step::Write, "journal", ErrorKind::ReadOnlyFilesystem, 0);
+    assert_eq!(store.health().await.unwrap_err().to_string(), refused);
+    assert_eq!(store.health().await.unwrap_err().to_string(), refused, "one attempt in a second");
+    let bytes = disk.bytes(&journal());
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    assert!(store.health().await.is_ok(), "the disk takes writes again, and nobody had to write");
+    assert_eq!(disk.bytes(&journal()), bytes, "nothing is left of the attempts");
     put(&store, "d", "yes").await.unwrap();
-    assert!(store.health().is_ok());
+    assert!(store.health().await.is_ok());
+    store.close().await.unwrap();
+    assert_eq!(live(&open(&disk).unwrap().0).len(), before.len() + 1);
 }
