@@ -30,7 +30,8 @@ pub struct Shown {
     verdict: OnceLock<Result<Option<Named>, String>>,
 }
 
-/// Whom a certificate names, and from when to when (seconds since the epoch).
+/// Whom a certificate names, and from when to when (seconds since the epoch) all certificates count that
+/// were shown with it.
 #[derive(Clone, Debug)]
 struct Named {
     identity: Identity,
@@ -115,10 +116,15 @@ impl ClientAuthority {
             },
         };
         let Some(named) = verdict.as_ref()? else { return Ok(None) };
-        if now < named.since || now > named.until {
-            return Err(UNTIMELY.to_owned());
+        if now >= named.since && now <= named.until {
+            return Ok(Some(named.identity.clone()));
         }
-        Ok(Some(named.identity.clone()))
+        // Not all of them need count: it may be one that the proof does not need.
+        match self.verdict(&shown.chain, now) {
+            Ok(named) => Ok(named.map(|named| named.identity)),
+            Err(Bad::Untimely) => Err(UNTIMELY.to_owned()),
+            Err(Bad::Always(why)) => Err(why),
+        }
     }
 
     fn verdict(&self, chain: &[CertificateDer<'static>], now: i64) -> Result<Option<Named>, Bad> {
@@ -127,7 +133,16 @@ impl ClientAuthority {
         self.verifier
             .verify_client_cert(first, others, UnixTime::since_unix_epoch(seconds))
             .map_err(|error| Bad::of(&error))?;
-        named(first).map_err(Bad::Always)
+        let mut named = named(first).map_err(Bad::Always)?;
+        if let Some(named) = &mut named {
+            for other in others {
+                // One that cannot be read proves nothing, and has no time.
+                let Ok((_, other)) = X509Certificate::from_der(other) else { continue };
+                named.since = named.since.max(other.validity().not_before.timestamp());
+                named.until = named.until.min(other.validity().not_after.timestamp());
+            }
+        }
+        Ok(named)
     }
 }
 

@@ -90,6 +90,35 @@ fn a_certificate_counts_from_its_beginning_to_its_end_also_on_an_open_connection
 }
 
 #[test]
+fn an_intermediate_certificate_counts_to_its_end_also_on_an_open_connection() {
+    let authority = authority();
+    let key = KeyPair::generate().unwrap();
+    let mut between = CertificateParams::default();
+    between.distinguished_name.push(DnType::CommonName, "between");
+    between.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    between.not_before = date_time_ymd(2026, 1, 1);
+    between.not_after = date_time_ymd(2026, 7, 1);
+    let issuer = Issuer::from_params(&authority.params, &authority.key);
+    let signed = between.signed_by(&key, &issuer).unwrap();
+    let lower = Authority { key, params: between, judge: authority.judge };
+    let jane = lower.sign(&[(DnType::CommonName, "jane")], |_| {});
+    let chain = [jane.chain()[0].clone(), signed.der().clone()];
+    let shown = Shown::new(Some(&chain)).unwrap();
+    assert!(lower.judge(&shown, NOW).unwrap().is_some());
+    let ended = "2026-07-01T00:00:01Z";
+    assert_eq!(lower.judge(&shown, ended), Err(UNTIMELY.to_owned()));
+    assert!(lower.judge(&shown, NOW).is_ok(), "the clock was wrong");
+    // One that was shown and is not needed takes nothing away.
+    let authority = self::authority();
+    let direct = authority.sign(&[(DnType::CommonName, "jane")], |_| {});
+    let both = [direct.chain()[0].clone(), signed.der().clone()];
+    let shown = Shown::new(Some(&both)).unwrap();
+    for time in [NOW, ended] {
+        assert!(authority.judge(&shown, time).is_ok(), "{time}");
+    }
+}
+
+#[test]
 fn forged_and_foreign_certificates_prove_nothing() {
     let (ours, other) = (authority(), authority());
     let jane = [(DnType::CommonName, "jane")];
