@@ -8,17 +8,17 @@ use crate::discovery::{self, Asked};
 use crate::handlers::aside::aside;
 use crate::handlers::compute::{ComputePool, LARGE};
 use crate::handlers::{self, Request};
-use crate::http::answer::{Answer, JSON, Wishes, warn};
+use crate::http::answer::{Answer, JSON, Wishes};
 use crate::http::gather::gather;
 use crate::http::path::{self, Target};
 use crate::http::query::Query;
-use crate::http::{Body, form, negotiate};
+use crate::http::{Body, negotiate};
 use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
 use crate::policy::Policies;
 use crate::registry::Registry;
-use crate::service::ApiService;
+use crate::service::{ApiService, PortService};
 use crate::strategy::Objects;
 use crate::strategy::ledger::Ledger;
 use crate::version::VersionInfo;
@@ -35,10 +35,8 @@ use mainstay_clock::Clock;
 use mainstay_exposition::Page;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_store::Store;
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -101,6 +99,8 @@ pub struct ApiServer {
     pub(crate) authorizer: Authorizer,
     pub(crate) registry: Registry,
     pub(crate) readiness: Readiness,
+    /// Asks whether changes are saved.
+    pub(crate) storage_check: handlers::health::StorageCheck,
     pub(crate) version: VersionInfo,
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
@@ -158,6 +158,7 @@ impl ApiServer {
             authenticator,
             registry: Registry::new(),
             readiness: Readiness::default(),
+            storage_check: handlers::health::StorageCheck::default(),
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
@@ -244,7 +245,7 @@ impl ApiServer {
 
     /// The service as whoever connects uses it.
     pub fn port_service(self: &Arc<Self>) -> PortService {
-        PortService { server: self.clone() }
+        PortService::new(self.clone())
     }
 
     /// Serves a TLS port until `shutdown` is cancelled and its connections have ended, and keeps the
@@ -281,7 +282,7 @@ impl ApiServer {
     }
 
     /// Who sends a request over the port, and what to warn of.
-    async fn identify(
+    pub(crate) async fn identify(
         self: &Arc<Self>,
         certificate: Option<&Shown>,
         parts: &request::Parts,
@@ -414,7 +415,7 @@ impl ApiServer {
         let large = body.len() >= LARGE || self.is_large(parts);
         let (server, identity, parts) = (self.clone(), identity.clone(), parts.clone());
         let task = async move { server.route(&identity, &parts, query, body).await };
-        let task = if large { tokio::spawn(self.compute.run(task)) } else { tokio::spawn(task) };
+        let task = tokio::spawn(self.compute.run(task, large));
         Box::pin(async move {
             match task.await {
                 Ok(answer) => answer,
@@ -531,7 +532,9 @@ impl ApiServer {
                 Ok(discovery::index(&kinds, &aggregation::index(&self.aggregation)))
             }
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
-            Target::Health(path) => Ok(handlers::health(self, &path, &query).await),
+            Target::Health(path) => {
+                Ok(handlers::health::answer(self, identity, &path, &query).await)
+            }
             Target::Metrics => Ok(metrics::answer(self)),
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }
@@ -570,54 +573,6 @@ fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
         None => user_agent.is_some_and(|agent| {
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
         }),
-    }
-}
-
-/// The API as whoever connects uses it: each request is answered for the identity that its
-/// connection or token proves. What [`crate::serve::serve`] puts behind a port.
-#[derive(Clone, Debug)]
-pub struct PortService {
-    server: Arc<ApiServer>,
-}
-
-impl<B> tower::Service<http::Request<B>> for PortService
-where
-    B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let server = self.server.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            if let Some(refusal) = form::refusal(&parts) {
-                return Ok(refusal);
-            }
-            let peer = parts.extensions.get::<serve::Peer>();
-            let certificate = peer.and_then(|peer| peer.certificate.as_deref());
-            let (identity, warnings) = match server.identify(certificate, &parts).await {
-                Ok((identity, warnings)) => {
-                    // Before anything else: there is room for those who say who they are.
-                    if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
-                        peer.seat.prove();
-                    }
-                    (Ok(identity), warnings)
-                }
-                Err(status) => (Err(status), Vec::new()),
-            };
-            let request = http::Request::from_parts(parts, body);
-            let identity = identity.as_ref().map_err(Clone::clone);
-            let mut response = server.attend(identity, From::Port, request).await;
-            let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
-            warn(response.headers_mut(), &warnings);
-            Ok(response)
-        })
     }
 }
 

@@ -71,7 +71,8 @@ fn judge_binding(attributes: &Attributes<'_>, binding: &Object) -> Result<(), St
     let Some(lent) = binding.annotation(HOST_PORTS) else { return Ok(()) };
     let store = &attributes.server.store;
     let Some(pod) = store.find("pods", attributes.namespace, attributes.name) else {
-        return Ok(());
+        // Not one that comes before the binding does.
+        return Err(Status::not_found("", "pods", attributes.name));
     };
     let old = pod.object();
     let mut pod = old.clone();

@@ -7,7 +7,7 @@ use super::change::{self, Made, Version};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
-use super::{Request, create, decode};
+use super::{Request, compute, create, decode};
 use crate::http::answer::Answer;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
@@ -76,6 +76,7 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer,
     }
     let entries = object.remove(&ENTRIES);
     create::receive(request, &mut object)?;
+    compute::join(&object).await;
     if let Some(entries) = entries {
         object.set(&ENTRIES, entries);
     }

@@ -44,6 +44,11 @@ pub(crate) fn waited<T: Send>(
 ///
 /// Depth: the JSON reader refuses more than 128 levels.
 pub(super) fn is_large(value: &Value) -> bool {
+    are_large(std::iter::once(value))
+}
+
+/// Whether rules may take long to look at some values.
+pub(super) fn are_large<'a>(mut values: impl Iterator<Item = &'a Value>) -> bool {
     fn take(value: &Value, left: &mut usize) -> bool {
         let weight = match value {
             Value::String(text) => 1 + text.len() / 64,
@@ -57,7 +62,8 @@ pub(super) fn is_large(value: &Value) -> bool {
             _ => true,
         }
     }
-    !take(value, &mut { LARGE })
+    let mut left = LARGE;
+    !values.all(|value| take(value, &mut left))
 }
 
 #[cfg(test)]

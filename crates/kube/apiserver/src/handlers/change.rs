@@ -5,7 +5,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, create, decode, definitions, meta, scale};
+use super::{Request, compute, create, decode, definitions, meta, scale};
 use crate::admission::{self, Operation};
 use crate::conversion;
 use crate::convert;
@@ -158,6 +158,7 @@ pub(super) async fn apply(
         let entries = object.remove(&ENTRIES);
         convert::to_storage(row, &mut object);
         write::default(row, &mut object);
+        compute::join(&object).await;
         let renewed = says_empty(row, &object);
         convert::complete(row, &mut object);
         if !tracked {

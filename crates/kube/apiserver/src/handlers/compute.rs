@@ -5,6 +5,8 @@
 //! [`Computing`]: each poll first waits for one of few permits, then hands the other tasks of its
 //! thread to another one. What the request awaits (the store, webhooks) it awaits without a permit.
 //!
+//! Some requests turn out to be large only when defaults were filled in: they [`join`] the pool then.
+//!
 //! There are fewer permits than processors, so that however many such requests there are, small
 //! requests find a processor. Small requests never come here: they cost less than the change of
 //! threads.
@@ -12,8 +14,9 @@
 //! What this does not do: end work that takes too long. Work is bounded where it is done, in steps
 //! that are counted: JSON patches, schemas, expressions, aliases, and the size of an object.
 
-use super::aside::aside;
-use std::cell::RefCell;
+use super::aside::{are_large, aside};
+use mainstay_object::Object;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,6 +30,8 @@ pub(crate) const LARGE: usize = 16 * 1024;
 thread_local! {
     /// The permit of the poll that runs on this thread.
     static PERMIT: RefCell<Option<OwnedSemaphorePermit>> = const { RefCell::new(None) };
+    /// Whether the work that is polled on this thread asked to go on in the pool.
+    static JOINS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The permits of a server.
@@ -48,9 +53,18 @@ impl ComputePool {
         Self { permits: Arc::new(Semaphore::new(permits)) }
     }
 
-    /// The same work, done in the pool.
-    pub(crate) fn run<F: Future>(&self, work: F) -> Computing<F> {
-        Computing { work: Box::pin(work), permits: PollSemaphore::new(self.permits.clone()) }
+    /// The same work, done in the pool if it is large, or from when it [joins](join).
+    pub(crate) fn run<F: Future>(&self, work: F, large: bool) -> Computing<F> {
+        let permits = PollSemaphore::new(self.permits.clone());
+        Computing { work: Box::pin(work), permits, large }
+    }
+}
+
+/// Has the request that is worked on go on in the pool if an object of it is large by now.
+pub(super) async fn join(object: &Object) {
+    if are_large(object.fields().values()) {
+        JOINS.set(true);
+        tokio::task::yield_now().await;
     }
 }
 
@@ -58,6 +72,7 @@ impl ComputePool {
 pub(crate) struct Computing<F> {
     work: Pin<Box<F>>,
     permits: PollSemaphore,
+    large: bool,
 }
 
 impl<F: Future> Future for Computing<F> {
@@ -65,6 +80,11 @@ impl<F: Future> Future for Computing<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
+        if !this.large {
+            let outcome = this.work.as_mut().poll(context);
+            this.large = JOINS.take();
+            return outcome;
+        }
         // None if the semaphore is closed, which nobody does.
         let Poll::Ready(permit) = this.permits.poll_acquire(context) else { return Poll::Pending };
         aside(|| {
@@ -100,7 +120,7 @@ mod tests {
     async fn small_work_goes_on_while_large_work_keeps_its_thread() {
         let pool = ComputePool::new(1);
         let (send, receive) = mpsc::channel();
-        let large = tokio::spawn(pool.run(async move { receive.recv() }));
+        let large = tokio::spawn(pool.run(async move { receive.recv() }, true));
         // The only worker thread is needed for this task while the large one waits for it.
         let small = tokio::spawn(async move { send.send(7).is_ok() });
         assert!(small.await.unwrap());
@@ -121,7 +141,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        let all: Vec<_> = (0..20).map(|_| tokio::spawn(pool.run(work()))).collect();
+        let all: Vec<_> = (0..20).map(|_| tokio::spawn(pool.run(work(), true))).collect();
         for one in all {
             one.await.unwrap();
         }
@@ -132,11 +152,36 @@ mod tests {
     async fn work_that_awaits_other_large_work_holds_no_permit() {
         let pool = Arc::new(ComputePool::new(1));
         let inner = pool.clone();
-        let outer = pool.run(async move {
-            let awaited = tokio::spawn(inner.run(async { 1 })).await.unwrap();
-            release();
-            awaited + inner.run(async { 2 }).await
-        });
+        let outer = pool.run(
+            async move {
+                let awaited = tokio::spawn(inner.run(async { 1 }, true)).await.unwrap();
+                release();
+                awaited + inner.run(async { 2 }, true).await
+            },
+            true,
+        );
         assert_eq!(tokio::spawn(outer).await.unwrap(), 3);
+    }
+
+    fn object(items: usize) -> Object {
+        serde_json::from_value(serde_json::json!({"items": vec![0; items]})).unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_that_turns_out_to_be_large_goes_on_in_the_pool() {
+        let pool = ComputePool::new(1);
+        let (send, receive) = mpsc::channel();
+        let grown = tokio::spawn(pool.run(
+            async move {
+                join(&object(10_000)).await;
+                receive.recv()
+            },
+            false,
+        ));
+        let small = tokio::spawn(async move { send.send(7).is_ok() });
+        assert!(small.await.unwrap());
+        assert_eq!(grown.await.unwrap(), Ok(7));
+        let small = pool.run(async { join(&object(10)).await }, false);
+        assert!(futures::FutureExt::now_or_never(small).is_some());
     }
 }

@@ -5,7 +5,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, decode, definitions, events, meta, present};
+use super::{Request, compute, decode, definitions, events, meta, present};
 use crate::admission::{self, Asked, Operation};
 use crate::convert;
 use crate::http::answer::Answer;
@@ -34,6 +34,7 @@ pub(super) async fn create(
     meta::drop_repeated_owners(request, &mut object, false);
     let sent = object.remove(&ENTRIES);
     receive(request, &mut object)?;
+    compute::join(&object).await;
     Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref());
     store(request, object, warnings, options).await
 }

@@ -14,6 +14,7 @@ pub(crate) mod definitions;
 mod delete;
 pub(crate) mod events;
 mod evict;
+pub(crate) mod health;
 mod list_options;
 mod meta;
 mod options;
@@ -50,15 +51,14 @@ use crate::server::{ApiServer, text};
 use crate::strategy::Context;
 use crate::strategy::ledger::Claim;
 use bytes::Bytes;
-use http::header::{ACCEPT, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, StatusCode, Uri};
+use http::header::{ACCEPT, HeaderMap};
+use http::{Method, Uri};
 use hyper::upgrade::OnUpgrade;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// A request for a kind.
 pub(crate) struct Request<'a> {
@@ -358,32 +358,4 @@ fn watch_path(request: &Request<'_>, method: &Method) -> Result<Answer, Status> 
 /// 405 for a method that a path does not have.
 fn not_allowed() -> Status {
     Status::no_such_method()
-}
-
-/// How long the file system may take to say whether it is there.
-const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Why changes are not saved; none if they are.
-async fn unsaved(server: &ApiServer) -> Option<String> {
-    let store = server.store.clone();
-    let asked = tokio::task::spawn_blocking(move || store.health());
-    match tokio::time::timeout(STORAGE_TIMEOUT, asked).await {
-        Ok(Ok(health)) => health.err().map(|error| error.to_string()),
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("the data folder does not answer".to_owned()),
-    }
-}
-
-/// `/healthz`, `/livez`, `/readyz`.
-pub(crate) async fn health(server: &ApiServer, path: &str, query: &Query) -> Answer {
-    let excluded: Vec<&str> = query.all("exclude").collect();
-    let unsaved = if path.starts_with("/readyz") { unsaved(server).await } else { None };
-    let verbose = query.flag("verbose");
-    let report = server.readiness.report(path, verbose, &excluded, unsaved.as_deref());
-    let Some(report) = report else {
-        return Answer::page_not_found();
-    };
-    let code = StatusCode::from_u16(report.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let nosniff = HeaderValue::from_static("nosniff");
-    Answer::text(code, report.text).header(X_CONTENT_TYPE_OPTIONS, nosniff)
 }
