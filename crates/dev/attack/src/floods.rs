@@ -2,7 +2,7 @@
 //! catalog's client come in on new connections.
 
 use crate::report::Report;
-use crate::server::{GUARD, Server};
+use crate::server::{GUARD, OWN, Server};
 use crate::wire::{Address, Connection, Identity, tls_config, tls_stream};
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -12,6 +12,8 @@ use http_body_util::{BodyExt as _, Empty, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,6 +24,12 @@ use tokio::time::timeout;
 const MANY: usize = 4600;
 /// More than a catalog's or the registry's port takes.
 const SOME: usize = 1200;
+/// Connections whose heads are as long as they may be.
+const FULL: usize = 2000;
+/// How much the server may grow by what strangers send.
+const GROWTH: u64 = 256 << 20;
+/// Files that the system allows a process in some places.
+const FILES: u32 = 1024;
 /// Requests of others while a flood stands.
 const BESIDE: usize = 20;
 
@@ -45,6 +53,8 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     stands(&server, report, "handshakes half-sent", held.len(), MANY, None).await?;
     drop(held);
     half_heads(&server, report).await?;
+    full_heads(&server, report).await?;
+    one_user(&server, report).await?;
     for word in ["grpc", "registry"] {
         let address = server.port(word)?;
         for (what, bytes) in [
@@ -64,6 +74,24 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     streams(&server, report).await?;
     resets(&server, report).await?;
     pipelined(&server, report).await?;
+    server.alive().await?;
+    server.stop().await?;
+    few_files(program, folder.path(), report).await
+}
+
+/// The same where the system allows the process few files: connections are the least that it needs them for.
+async fn few_files(program: &Path, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
+    let limited = folder.join("limited");
+    let program = std::path::absolute(program)?;
+    let script = format!("#!/bin/sh\nulimit -n {FILES}\nexec '{}' \"$@\"\n", program.display());
+    std::fs::write(&limited, script)?;
+    std::fs::set_permissions(&limited, Permissions::from_mode(0o700))?;
+    let data = folder.join("data");
+    let data = data.to_str().context("a folder whose name is no text")?;
+    let mut server = Server::start(&limited, folder, &["--data-dir", data]).await?;
+    let held = open(&server.api, SOME, b"").await;
+    let name = "connections where 1,024 files may be open";
+    stands(&server, report, name, held.len(), SOME, None).await?;
     server.alive().await?;
     server.stop().await
 }
@@ -169,6 +197,61 @@ async fn half_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
         let _ = timeout(Duration::from_millis(10), stream.write_all(b"a")).await;
     }
     stands(server, report, "heads sent slowly", held.len(), MANY, None).await
+}
+
+/// Handshakes that are complete, and heads of a quarter of a megabyte that never end.
+async fn full_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    let config = tls_config(server.roots(), &Identity::Anonymous, &[b"http/1.1"])?;
+    let before = server.memory("VmRSS")?;
+    server.reset_peak()?;
+    let head = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-a: {}", "a".repeat(250_000));
+    let (mut held, mut sent) = (Vec::new(), 0);
+    while sent < FULL {
+        let batch = (0..50).map(|_| async {
+            let opened = timeout(GUARD, tls_stream(&server.api, config.clone())).await.ok()?;
+            let mut stream = opened.ok()?;
+            // Who has to go is cut off in the middle of it.
+            let _ = timeout(GUARD, stream.write_all(head.as_bytes())).await;
+            Some(stream)
+        });
+        let opened: Vec<_> = join_all(batch).await.into_iter().flatten().collect();
+        if opened.is_empty() {
+            break;
+        }
+        sent += opened.len();
+        held.extend(opened);
+    }
+    stands(server, report, "heads of a quarter of a megabyte", sent, FULL, None).await?;
+    let grown = server.memory("VmHWM")?.saturating_sub(before);
+    let row = report.row("floods", "memory of long heads", 1);
+    row.check(grown < GROWTH, || format!("{} MB more than before", grown >> 20));
+    row.note(&format!("{} MB more than before at most", grown >> 20));
+    row.done();
+    Ok(())
+}
+
+/// An authenticated user with more watches, each on a connection of its own, than there is room for.
+async fn one_user(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    let user = server.restricted_user().await?;
+    let path = format!("/api/v1/namespaces/{OWN}/configmaps?watch=1");
+    let mut held = Vec::new();
+    while held.len() < MANY {
+        let batch = (0..100.min(MANY - held.len())).map(|_| {
+            let (user, path) = (&user, &path);
+            async move {
+                let mut connection = timeout(GUARD, server.connect(user)).await.ok()?.ok()?;
+                let head = connection.head("GET", path, &[]) + "\r\n";
+                connection.send(head.as_bytes()).await.ok()?;
+                Some(connection)
+            }
+        });
+        let opened: Vec<_> = join_all(batch).await.into_iter().flatten().collect();
+        if opened.is_empty() {
+            break;
+        }
+        held.extend(opened);
+    }
+    stands(server, report, "watches of one user", held.len(), MANY, None).await
 }
 
 /// One connection with as many streams as it may have, whose bodies never end.
