@@ -6,8 +6,16 @@
 //! quotes; octal escapes exist; repetitions do not stack. Definitions are refused in Go's words, so
 //! the expression is read here once, as Go reads it, and written anew.
 //!
-//! Reading keeps its groups on a heap of its own and takes time linear in the text.
+//! Reading keeps its groups on a heap of its own and takes time linear in the text. It also tells
+//! how large an expression is ([`Size`]), so that nobody compiles one to find out that it is too
+//! large: `(?:\pL{30}){30}` is short, and takes forty megabytes when compiled.
 
+mod class;
+mod size;
+
+pub use size::Size;
+
+use class::perl_class;
 use regex::{Regex, RegexBuilder};
 use std::fmt::Write as _;
 
@@ -15,13 +23,6 @@ use std::fmt::Write as _;
 const REPEAT_MAX: u64 = 1000;
 /// The deepest nesting of groups that Go reads.
 const DEPTH_MAX: usize = 1000;
-const DIGITS: &str = "0-9";
-const SPACES: &str = "\\t\\n\\f\\r ";
-const WORDS: &str = "0-9A-Za-z_";
-const POSIX: [&str; 14] = [
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
-    "space", "upper", "word", "xdigit",
-];
 
 /// The most bytes of a compiled expression.
 const SIZE_MAX: usize = 32 << 20;
@@ -32,8 +33,21 @@ const SIZE_MAX: usize = 32 << 20;
 ///
 /// As [`translate`]; `error parsing regexp: expression too large` where it is.
 pub fn compile(text: &str) -> Result<Regex, String> {
-    compile_within(text, SIZE_MAX)?
-        .ok_or_else(|| format!("error parsing regexp: expression too large: `{text}`"))
+    compile_within(text, SIZE_MAX)?.ok_or_else(|| too_large(text))
+}
+
+fn too_large(text: &str) -> String {
+    format!("error parsing regexp: expression too large: `{text}`")
+}
+
+/// How large an expression is; it is not compiled for that.
+///
+/// # Errors
+///
+/// As [`compile`], but for what [`Size`] takes for a bit smaller than it is.
+pub fn measure(text: &str) -> Result<Size, String> {
+    let size = read(text)?.1;
+    if size.bytes > SIZE_MAX { Err(too_large(text)) } else { Ok(size) }
 }
 
 /// Compiles an expression; none if that takes more than so many bytes.
@@ -42,7 +56,11 @@ pub fn compile(text: &str) -> Result<Regex, String> {
 ///
 /// As [`translate`].
 pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, String> {
-    let translated = translate(text)?;
+    let (translated, measured) = read(text)?;
+    // The crate lays out what it has read before it looks at the limit.
+    if measured.bytes > SIZE_MAX {
+        return Ok(None);
+    }
     Ok(RegexBuilder::new(&translated).size_limit(size).build().ok())
 }
 
@@ -52,16 +70,15 @@ pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, String> 
 ///
 /// What Go says is wrong with it: ``error parsing regexp: missing closing ): `(a` ``.
 pub fn translate(text: &str) -> Result<String, String> {
-    let mut reader = Reader {
-        whole: text,
-        rest: text,
-        out: String::with_capacity(text.len() + 16),
-        groups: vec![Group::default()],
-        last_repeat: None,
-        last_flags: (0, 0),
-    };
+    Ok(read(text)?.0)
+}
+
+/// Rewrites an expression, and measures it.
+fn read(text: &str) -> Result<(String, Size), String> {
+    let mut reader = Reader::new(text);
     reader.read().map_err(|(what, at)| format!("error parsing regexp: {what}: `{at}`"))?;
-    Ok(reader.out)
+    let size = reader.groups.last().map_or(Size::NONE, |group| group.size);
+    Ok((reader.out, size))
 }
 
 type Wrong<'a> = (&'static str, &'a str);
@@ -77,10 +94,19 @@ const NO_BRACKET: &str = "missing closing ]";
 /// An open group, or the whole expression.
 #[derive(Default)]
 struct Group {
-    /// What a repetition would repeat: how often it repeats inside already.
-    operand: Option<u64>,
+    /// What a repetition would repeat.
+    operand: Option<Operand>,
     /// The most repetitions of any part so far.
     most: u64,
+    /// All parts so far.
+    size: Size,
+}
+
+#[derive(Clone, Copy)]
+struct Operand {
+    /// How often it repeats inside already.
+    times: u64,
+    size: Size,
 }
 
 struct Reader<'a> {
@@ -92,9 +118,26 @@ struct Reader<'a> {
     last_repeat: Option<&'a str>,
     /// Where flags such as `(?i)` were written last: from, to.
     last_flags: (usize, usize),
+    /// Whether any of the flags was `i`.
+    folds: bool,
+    /// Whether no class of POSIX's ends in what is left.
+    no_posix: bool,
 }
 
 impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            whole: text,
+            rest: text,
+            out: String::with_capacity(text.len() + 16),
+            groups: vec![Group::default()],
+            last_repeat: None,
+            last_flags: (0, 0),
+            folds: false,
+            no_posix: false,
+        }
+    }
+
     fn read(&mut self) -> Result<(), Wrong<'a>> {
         while let Some(letter) = self.rest.chars().next() {
             let mut repeat = None;
@@ -102,13 +145,16 @@ impl<'a> Reader<'a> {
                 '(' => self.open()?,
                 '|' => {
                     self.take(1, "|");
-                    self.settle(None);
+                    self.grow(Size::OPERATOR);
+                    if let Some(group) = self.groups.last_mut() {
+                        group.operand = None;
+                    }
                 }
                 ')' => self.close()?,
                 '^' | '$' | '.' => {
                     self.skip(letter);
                     self.out.push(letter);
-                    self.settle(Some(1));
+                    self.settle(if letter == '.' { Size::BROAD } else { Size::LETTER });
                 }
                 '[' => self.class()?,
                 '*' | '+' | '?' => {
@@ -160,17 +206,31 @@ impl<'a> Reader<'a> {
         &before[..before.len() - self.rest.len()]
     }
 
-    /// Sets what a repetition that follows would repeat.
-    fn settle(&mut self, operand: Option<u64>) {
+    /// Sets what a repetition that follows would repeat, which is new.
+    fn settle(&mut self, size: Size) {
+        // A letter that stands for its cases is a class, and a class has the more ranges.
+        let size = if self.folds { size.folded() } else { size };
+        self.grow(size);
+        self.set_operand(Operand { times: 1, size });
+    }
+
+    fn set_operand(&mut self, operand: Operand) {
         if let Some(group) = self.groups.last_mut() {
-            group.operand = operand;
-            group.most = group.most.max(operand.unwrap_or_default());
+            group.operand = Some(operand);
+            group.most = group.most.max(operand.times);
+        }
+    }
+
+    /// Counts something in.
+    fn grow(&mut self, size: Size) {
+        if let Some(group) = self.groups.last_mut() {
+            group.size = group.size.and(size);
         }
     }
 
     fn literal(&mut self, letter: char) {
         push_literal(&mut self.out, letter);
-        self.settle(Some(1));
+        self.settle(Size::LETTER);
     }
 
     fn open(&mut self) -> Result<(), Wrong<'a>> {
@@ -219,6 +279,7 @@ impl<'a> Reader<'a> {
             match letter {
                 'i' | 'm' | 's' | 'U' => {
                     seen = true;
+                    self.folds |= letter == 'i';
                     flags.retain(|(known, _)| *known != letter);
                     flags.push((letter, !negative));
                 }
@@ -236,6 +297,7 @@ impl<'a> Reader<'a> {
                         self.out.push_str(&text);
                         return self.push_group();
                     }
+                    self.grow(Size::GROUP);
                     // Go allows `(?)`, which says nothing.
                     if text != "(?)" {
                         let start = self.flags_start();
@@ -261,8 +323,10 @@ impl<'a> Reader<'a> {
             return Err(("unexpected )", self.whole));
         }
         self.take(1, ")");
-        let inner = self.groups.pop().map_or(1, |group| group.most.max(1));
-        self.settle(Some(inner));
+        let group = self.groups.pop().unwrap_or_default();
+        let size = group.size.and(Size::GROUP);
+        self.grow(size);
+        self.set_operand(Operand { times: group.most.max(1), size });
         Ok(())
     }
 
@@ -282,12 +346,14 @@ impl<'a> Reader<'a> {
         let Some(inner) = self.groups.last().and_then(|group| group.operand) else {
             return Err(("missing argument to repetition operator", self.since(before)));
         };
-        let mut times = inner;
+        let Operand { mut times, size } = inner;
+        // Besides what is there once.
+        let mut more = Size::OPERATOR.times(if operator == "*" { 2 } else { 1 });
         if let Some((least, most)) = counts {
-            times = match most.unwrap_or(least) {
-                0 => 1,
-                count => inner.saturating_mul(count),
-            };
+            let count = most.unwrap_or(least);
+            times = if count == 0 { 1 } else { times.saturating_mul(count) };
+            let optional = most.map_or(1, |most| most.saturating_sub(least));
+            more = size.times(count.saturating_sub(1)).and(Size::OPERATOR.times(optional));
             if (least >= 2 || most.is_some_and(|most| most >= 2)) && times > REPEAT_MAX {
                 return Err((BAD_COUNT, self.since(before)));
             }
@@ -298,7 +364,8 @@ impl<'a> Reader<'a> {
         let operator_out = if operator == "?" && at < self.out.len() { "{0,1}" } else { operator };
         let lazy = if self.since(before).len() > operator.len() { "?" } else { "" };
         self.out.insert_str(at, &format!("{operator_out}{lazy}"));
-        self.settle(Some(times));
+        self.grow(more);
+        self.set_operand(Operand { times, size: size.and(more) });
         Ok(())
     }
 
@@ -309,11 +376,11 @@ impl<'a> Reader<'a> {
             Some('A' | 'z') => {
                 let text = &before[..2];
                 self.take(2, text);
-                self.settle(Some(1));
+                self.settle(Size::LETTER);
             }
             Some(edge @ ('b' | 'B')) => {
                 self.take(2, if edge == 'b' { "(?-u:\\b)" } else { "(?-u:\\B)" });
-                self.settle(Some(1));
+                self.settle(Size::LETTER);
             }
             Some('C') => return Err((BAD_ESCAPE, &before[..2])),
             Some('Q') => {
@@ -324,15 +391,15 @@ impl<'a> Reader<'a> {
                 self.rest = after;
             }
             Some('p' | 'P') => {
-                let class = self.unicode_class()?;
+                let (class, size) = self.unicode_class()?;
                 self.out.push_str(&class);
-                self.settle(Some(1));
+                self.settle(size);
             }
             Some(class @ ('d' | 's' | 'w' | 'D' | 'S' | 'W')) => {
                 let (negated, set) = perl_class(class);
                 let _ = write!(self.out, "[{}{set}]", if negated { "^" } else { "" });
                 self.take(2, "");
-                self.settle(Some(1));
+                self.settle(if negated { Size::BROAD } else { Size::LETTER });
             }
             _ => {
                 let letter = self.escaped()?;
@@ -340,7 +407,7 @@ impl<'a> Reader<'a> {
                     self.literal(letter);
                 } else {
                     self.out.push_str("[a&&b]");
-                    self.settle(Some(1));
+                    self.settle(Size::LETTER);
                 }
             }
         }
@@ -412,140 +479,10 @@ impl<'a> Reader<'a> {
         }
         Some(char::from_u32(code).ok_or(NotAChar))
     }
-
-    /// `\pL`, `\p{Greek}`, `\P{^Greek}`.
-    fn unicode_class(&mut self) -> Result<String, Wrong<'a>> {
-        let before = self.rest;
-        self.rest = &before[2..];
-        let mut negated = before.as_bytes()[1] == b'P';
-        let mut name = match self.rest.chars().next() {
-            None => return Err((BAD_CLASS, before)),
-            Some('{') => {
-                let Some(end) = before.find('}') else { return Err((BAD_CLASS, before)) };
-                self.rest = &before[end + 1..];
-                &before[3..end]
-            }
-            Some(letter) => {
-                self.skip(letter);
-                &self.since(before)[2..]
-            }
-        };
-        if let Some(rest) = name.strip_prefix('^') {
-            negated = !negated;
-            name = rest;
-        }
-        let class = format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' });
-        let plain = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
-        if plain && (name == "Any" || Regex::new(&class).is_ok()) {
-            Ok(class)
-        } else {
-            Err((BAD_CLASS, self.since(before)))
-        }
-    }
-
-    fn class(&mut self) -> Result<(), Wrong<'a>> {
-        let whole = self.rest;
-        self.take(1, "[");
-        if self.rest.starts_with('^') {
-            self.take(1, "^");
-        }
-        let mut first = true;
-        while first || !self.rest.starts_with(']') {
-            first = false;
-            let before = self.rest;
-            if before.len() > 2
-                && before.starts_with("[:")
-                && let Some(end) = before[2..].find(":]")
-            {
-                let name = &before[2..2 + end];
-                let text = &before[..end + 4];
-                if !POSIX.contains(&name.strip_prefix('^').unwrap_or(name)) {
-                    return Err((BAD_CLASS, text));
-                }
-                self.take(text.len(), text);
-                continue;
-            }
-            if before.starts_with("\\p") || before.starts_with("\\P") {
-                let class = self.unicode_class()?;
-                self.out.push_str(&class);
-                continue;
-            }
-            let mut letters = before.chars();
-            if letters.next() == Some('\\')
-                && let Some(class @ ('d' | 's' | 'w' | 'D' | 'S' | 'W')) = letters.next()
-            {
-                let (negated, set) = perl_class(class);
-                if negated {
-                    let _ = write!(self.out, "[^{set}]");
-                } else {
-                    self.out.push_str(set);
-                }
-                self.take(2, "");
-                continue;
-            }
-            self.range(whole)?;
-        }
-        self.take(1, "]");
-        self.settle(Some(1));
-        Ok(())
-    }
-
-    /// One character of a class, or a range of them.
-    fn range(&mut self, whole: &'a str) -> Result<(), Wrong<'a>> {
-        let before = self.rest;
-        let low = self.class_char(whole)?;
-        let mut high = low;
-        if self.rest.len() >= 2 && self.rest.starts_with('-') && !self.rest.starts_with("-]") {
-            self.rest = &self.rest[1..];
-            high = self.class_char(whole)?;
-            if high.code() < low.code() {
-                return Err((BAD_CLASS, self.since(before)));
-            }
-        }
-        // What is not a character of any text matches nothing; a range goes on behind it.
-        let low = char::from_u32(low.code()).unwrap_or('\u{e000}');
-        let high = char::from_u32(high.code()).unwrap_or('\u{d7ff}');
-        if low <= high {
-            let _ = write!(self.out, "\\x{{{:x}}}-\\x{{{:x}}}", u32::from(low), u32::from(high));
-        } else {
-            self.out.push_str("[a&&b]");
-        }
-        Ok(())
-    }
-
-    fn class_char(&mut self, whole: &'a str) -> Result<Point, Wrong<'a>> {
-        match self.rest.chars().next() {
-            None => Err((NO_BRACKET, whole)),
-            Some('\\') => Ok(self.escaped()?.map_or(Point(0xd800), |c| Point(u32::from(c)))),
-            Some(letter) => {
-                self.skip(letter);
-                Ok(Point(u32::from(letter)))
-            }
-        }
-    }
 }
 
 /// A code point that Go lets an expression name although no text has it.
 struct NotAChar;
-
-/// A code point of a class.
-#[derive(Clone, Copy)]
-struct Point(u32);
-
-impl Point {
-    const fn code(self) -> u32 {
-        self.0
-    }
-}
-
-fn perl_class(letter: char) -> (bool, &'static str) {
-    let set = match letter.to_ascii_lowercase() {
-        'd' => DIGITS,
-        's' => SPACES,
-        _ => WORDS,
-    };
-    (letter.is_ascii_uppercase(), set)
-}
 
 fn push_literal(out: &mut String, letter: char) {
     if letter.is_ascii_alphanumeric() || !letter.is_ascii() {

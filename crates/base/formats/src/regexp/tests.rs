@@ -64,3 +64,63 @@ fn flags_may_be_anywhere() {
         assert_eq!(regex.map(|regex| regex.is_match(text)), Ok(matches), "{pattern} on {text}");
     }
 }
+
+#[test]
+fn what_compiles_to_too_much_is_known_without_compiling() {
+    for text in [
+        r"(?:\pL{31}){32}",
+        r"(?:[^a]\p{L}){1000}",
+        r"(?i:(?:\pL{200}|x)+)",
+        &r"\pL".repeat(1000),
+        // Nothing of it is there, but it is read all the same.
+        &format!("(?:{}){{0}}", r"\pL".repeat(1000)),
+    ] {
+        let large = format!("error parsing regexp: expression too large: `{text}`");
+        assert_eq!(measure(text), Err(large.clone()), "{text}");
+        assert_eq!(compile(text).err(), Some(large), "{text}");
+    }
+    for text in [
+        &"a".repeat(500_000),
+        "(?:a{10}){100}",
+        "(?i:[a-z]{1000})",
+        ".{1000}",
+        r"[\pL\pN_-]{1,255}",
+        r"\p{Greek}{1000}",
+        r"\p{Nd}{1000}",
+    ] {
+        assert!(measure(text).is_ok() && compile(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn instructions_are_counted_as_go_counts_them() {
+    for (text, instructions) in [
+        ("", 0),
+        ("abc", 3),
+        ("[a-z]", 1),
+        (r"\pL", 3),
+        ("a|b|c", 5),
+        ("(?:a)", 1),
+        ("a*", 3),
+        ("a+?b?", 4),
+        ("a{3}", 3),
+        ("a{2,5}", 8),
+        ("a{2,}", 3),
+        ("a{0,}", 2),
+        ("(?:ab){10}", 20),
+        ("(?:(?:ab){10}c){10}", 210),
+        ("a{0}", 1),
+        (r"(?i)a\Qbc\E", 3),
+    ] {
+        assert_eq!(measure(text).map(|size| size.instructions), Ok(instructions), "{text}");
+    }
+}
+
+#[test]
+fn reading_takes_time_linear_in_the_text() {
+    // Asked for once, whatever the spelling.
+    assert!(translate(&r"\pL\p{l}\p{L_}".repeat(30_000)).is_ok());
+    // The end of a class's name is looked for once.
+    let open = format!("[{}x]", "[:".repeat(500_000));
+    assert!(translate(&open).is_ok());
+}
