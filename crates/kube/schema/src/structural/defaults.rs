@@ -5,6 +5,7 @@
 //! object is made around it.
 
 use super::expressions::{Compiled, Node};
+use super::work::Work;
 use super::{Schema, embedded, is_meta, prune, validate};
 use crate::trail::{Trail, invalid};
 use mainstay_cel::kubernetes::limits;
@@ -13,7 +14,8 @@ use serde_json::{Map, Value};
 
 /// Checks all defaults below a schema of whole objects.
 pub(super) fn check(schema: &Schema, path: &Trail<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { found: Vec::new(), budget: limits::OBJECT, stopped: false };
+    let mut walk =
+        Walk { found: Vec::new(), budget: limits::OBJECT, work: Work::default(), stopped: false };
     if schema.any_default {
         let around = Around { root: schema, above: None };
         walk.schema(schema, &around, false, None, path);
@@ -60,7 +62,9 @@ struct Walk {
     found: Vec<FieldError>,
     /// What rules may still cost, for all defaults together.
     budget: u64,
-    /// Whether that is used up: then nothing more is looked at.
+    /// What the rest took, for all defaults together.
+    work: Work,
+    /// Whether one of them is used up: then nothing more is looked at.
     stopped: bool,
 }
 
@@ -97,6 +101,7 @@ impl Walk {
             } else {
                 self.plain(schema, default, schema.embedded || is_root, rules, &at);
             }
+            self.stopped |= self.work.is_spent();
         }
         if let Some(items) = &schema.items {
             let below = Around { root: around.root, above: Some((around, Down::Element)) };
@@ -134,7 +139,7 @@ impl Walk {
                 embedded::validate_rooted(schema, &coerced, embedded, &path, &mut inside);
                 self.found.extend(inside.into_vec());
                 if self.found.len() == before {
-                    self.found.extend(validate::default(schema, &coerced, &path));
+                    self.found.extend(validate::default(schema, &coerced, &path, &self.work));
                 }
                 if self.found.len() == before {
                     self.rules(schema, &coerced, rules, at);
@@ -169,7 +174,8 @@ impl Walk {
             return;
         }
         let before = self.found.len();
-        self.found.extend(validate::default(schema, default, &at.to_path()));
+        let path = at.to_path();
+        self.found.extend(validate::default(schema, default, &path, &self.work));
         if self.found.len() == before {
             self.rules(schema, default, rules, at);
         }

@@ -24,8 +24,10 @@ mod old;
 mod parse;
 mod pattern;
 mod prune;
+mod types;
 mod validate;
 mod view;
+mod work;
 
 use crate::trail::Trail;
 use expressions::Expression;

@@ -1,8 +1,14 @@
 //! Patterns of strings: regular expressions as Go writes and reads them.
 
-use mainstay_formats::regexp;
+use super::work::Work;
+use mainstay_formats::regexp::{self, Size};
 use regex::Regex;
 use std::sync::OnceLock;
+
+/// How much of matching is one piece of work: instructions that look at a byte.
+const INSTRUCTIONS: usize = 32;
+/// How much of compiling is: bytes.
+const COMPILED: usize = 20;
 
 /// A pattern, compiled when a value is first held against it: most schemas have many patterns and
 /// most objects meet few of them.
@@ -10,6 +16,7 @@ use std::sync::OnceLock;
 pub(super) struct Pattern {
     /// As the schema has it, and messages quote it.
     pub(super) text: Box<str>,
+    size: Result<Size, String>,
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -21,19 +28,28 @@ impl PartialEq for Pattern {
 
 impl Pattern {
     pub(super) fn new(text: &str) -> Self {
-        Self { text: text.into(), compiled: OnceLock::new() }
+        Self { text: text.into(), size: regexp::measure(text), compiled: OnceLock::new() }
     }
 
-    /// Whether a text matches. A pattern that is no regular expression, or takes too much memory,
-    /// matches nothing.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    /// Whether a text matches, or there is no work left to find out. A pattern that is no regular
+    /// expression, or takes too much memory, matches nothing.
+    pub(super) fn matches(&self, text: &str, work: &Work) -> bool {
+        let Ok(size) = self.size else { return false };
+        if self.compiled.get().is_none() {
+            work.charge(size.bytes / COMPILED);
+        }
+        // An engine whose states a text drives out of memory goes through all instructions.
+        work.charge(size.instructions.saturating_mul(text.len() + 1) / INSTRUCTIONS);
+        if work.is_spent() {
+            return true;
+        }
         let compiled = self.compiled.get_or_init(|| regexp::compile(&self.text).ok());
         compiled.as_ref().is_some_and(|regex| regex.is_match(text))
     }
 
     /// Why the pattern is no regular expression, in Go's words.
-    pub(super) fn error(&self) -> Option<String> {
-        regexp::translate(&self.text).err()
+    pub(super) fn error(&self) -> Option<&str> {
+        self.size.as_ref().err().map(String::as_str)
     }
 }
 
@@ -78,12 +94,22 @@ mod tests {
         ] {
             let compiled = Pattern::new(pattern);
             assert_eq!(compiled.error(), None, "{pattern}");
-            assert_eq!(compiled.matches(text), matches, "{pattern} on {text}");
+            assert_eq!(compiled.matches(text, &Work::default()), matches, "{pattern} on {text}");
         }
     }
 
     #[test]
+    fn nothing_is_compiled_for_which_no_work_is_left() {
+        let large = Pattern::new(r"^\pL{200}$");
+        let work = Work::default();
+        work.charge(15_900_000);
+        assert!(!work.is_spent());
+        assert!(large.matches("é", &work) && work.is_spent());
+        assert!(large.compiled.get().is_none());
+    }
+
+    #[test]
     fn a_pattern_that_is_none_matches_nothing() {
-        assert!(!Pattern::new("(a").matches("a"));
+        assert!(!Pattern::new("(a").matches("a", &Work::default()));
     }
 }

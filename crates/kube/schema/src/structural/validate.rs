@@ -5,21 +5,15 @@
 //! too; it has no other use.
 
 use super::old::Old;
+use super::types::{is_multiple, kind_of, same, type_fits};
+use super::work::{self, BYTES, Work};
 use super::{Kind, Rules, Schema};
 use crate::trail::{Step, Trail};
 use mainstay_object::gotext::{float, json, quote};
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
 use serde_json::Value;
-use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-
-/// How much work the checks of one value may be: schemas that are tried, alternatives that are
-/// compared, bytes of errors that are written. Schema and value come from users, and multiply. A
-/// value as large as a store takes, whose schema has no alternatives, is a small part of it.
-const MAX_WORK: usize = 16_000_000;
-/// Bytes of an error's texts that count as one piece of work.
-const BYTES: usize = 4;
 
 /// Errors, and how many checks passed.
 #[derive(Default)]
@@ -59,49 +53,40 @@ pub(super) fn value(
     base: &FieldPath,
 ) -> Vec<FieldError> {
     let old = old.map(|value| Old { schema, value });
-    Validator::new(base, false).run(schema, value, old)
+    Validator { base, in_definition: false, work: &Work::default() }.run(schema, value, old)
 }
 
-/// Checks a default of a definition below `base`.
+/// Checks a default of a definition below `base`; the work is counted for all of them together.
 ///
 /// The original makes its validator of defaults from the structural schema rather than from the
 /// one that was sent, and loses on the way that an int-or-string has types.
-pub(super) fn default(schema: &Schema, value: &Value, base: &FieldPath) -> Vec<FieldError> {
-    Validator::new(base, true).run(schema, value, None)
+pub(super) fn default(
+    schema: &Schema,
+    value: &Value,
+    base: &FieldPath,
+    work: &Work,
+) -> Vec<FieldError> {
+    Validator { base, in_definition: true, work }.run(schema, value, None)
 }
 
 struct Validator<'a> {
     base: &'a FieldPath,
     /// Whether the value is a default.
     in_definition: bool,
-    /// How much work there was; beyond [`MAX_WORK`] nothing is looked at.
-    work: Cell<usize>,
+    /// Once it is spent nothing is looked at.
+    work: &'a Work,
 }
 
-impl<'a> Validator<'a> {
-    const fn new(base: &'a FieldPath, in_definition: bool) -> Self {
-        Self { base, in_definition, work: Cell::new(0) }
-    }
-
+impl Validator<'_> {
     fn run(&self, schema: &Schema, value: &Value, old: Option<Old<'_>>) -> Vec<FieldError> {
         let outcome = self.check(schema, value, old, &Trail::default());
-        if !self.is_spent() {
+        if !self.work.is_spent() {
             return outcome.errors.into_vec();
         }
-        let detail = format!(
-            "checking the value against its schema takes more than {MAX_WORK} steps; make the value smaller, or have fewer alternatives (anyOf, oneOf, allOf, enum) in the schema"
-        );
-        vec![FieldError { kind: FieldErrorKind::Forbidden, ..self.composite(detail) }]
+        let error = self.composite(work::too_much());
+        vec![FieldError { kind: FieldErrorKind::Forbidden, ..error }]
     }
 
-    /// Counts work.
-    fn charge(&self, work: usize) {
-        self.work.set(self.work.get().saturating_add(work));
-    }
-
-    const fn is_spent(&self) -> bool {
-        self.work.get() > MAX_WORK
-    }
     fn check(
         &self,
         schema: &Schema,
@@ -113,8 +98,8 @@ impl<'a> Validator<'a> {
         if !outcome.errors.is_empty()
             && let Some(old) = old
         {
-            self.charge(parts(value));
-            if !self.is_spent() && old.is(value) {
+            self.work.charge(parts(value));
+            if !self.work.is_spent() && old.is(value) {
                 outcome.errors = FieldErrors::default();
             }
         }
@@ -129,8 +114,8 @@ impl<'a> Validator<'a> {
         trail: &Trail<'_>,
     ) -> Outcome {
         let mut out = Outcome::default();
-        self.charge(1);
-        if self.is_spent() {
+        self.work.charge(1);
+        if self.work.is_spent() {
             return out;
         }
         self.check_type(schema, value, trail, &mut out);
@@ -182,7 +167,7 @@ impl<'a> Validator<'a> {
             ("", name) => name.to_owned(),
             (base, name) => format!("{base}.{name}"),
         };
-        self.charge((field.len() + detail.len()) / BYTES);
+        self.work.charge((field.len() + detail.len()) / BYTES);
         FieldError { field, kind, detail }
     }
 
@@ -193,7 +178,7 @@ impl<'a> Validator<'a> {
             "" => "<nil>".to_owned(),
             base => base.to_owned(),
         };
-        self.charge(detail.len() / BYTES);
+        self.work.charge(detail.len() / BYTES);
         FieldError { field, kind: FieldErrorKind::Invalid("".into()), detail }
     }
 
@@ -347,14 +332,14 @@ impl<'a> Validator<'a> {
         if mainstay_fault::is_on("enums-are-not-checked") {
             return;
         }
-        self.charge(rules.allowed.len() / BYTES);
-        if self.is_spent()
+        self.work.charge(rules.allowed.len() / BYTES);
+        if self.work.is_spent()
             || rules.allowed.is_empty()
             || rules.allowed.iter().any(|allowed| same(allowed, value))
         {
             return;
         }
-        self.charge(rules.allowed.iter().map(length).sum::<usize>() / BYTES);
+        self.work.charge(rules.allowed.iter().map(length).sum::<usize>() / BYTES);
         let texts = rules.allowed.iter().map(|allowed| match allowed {
             Value::String(text) => text.clone(),
             other => json(other),
@@ -369,7 +354,7 @@ impl<'a> Validator<'a> {
     }
 
     fn check_text(&self, rules: &Rules, text: &str, trail: &Trail<'_>, out: &mut Outcome) {
-        self.charge(text.len() / 64);
+        self.work.charge(text.len() / 64);
         let mut length = None;
         let mut length = || {
             *length.get_or_insert_with(|| i64::try_from(text.chars().count()).unwrap_or(i64::MAX))
@@ -385,7 +370,7 @@ impl<'a> Validator<'a> {
             let rule = format!("should be at least {min} chars long");
             out.add(self.invalid(trail, text.into(), &rule));
         } else if let Some(pattern) = &rules.pattern
-            && !pattern.matches(text)
+            && !pattern.matches(text, self.work)
         {
             let rule = format!("should match '{}'", pattern.text);
             out.add(self.invalid(trail, text.into(), &rule));
@@ -513,9 +498,9 @@ impl<'a> Validator<'a> {
             }
         }
         let required = schema.rules.as_ref().map_or(&[][..], |rules| &rules.required);
-        self.charge(required.len() / BYTES);
+        self.work.charge(required.len() / BYTES);
         for name in required {
-            if self.is_spent() {
+            if self.work.is_spent() {
                 return;
             }
             if !fields.contains_key(&**name) {
@@ -540,65 +525,5 @@ fn length(allowed: &Value) -> usize {
     match allowed {
         Value::String(text) => text.len(),
         other => BYTES * parts(other),
-    }
-}
-
-fn kind_of(value: &Value) -> Kind {
-    match value {
-        Value::Bool(_) => Kind::Boolean,
-        Value::Number(number) if number.is_i64() => Kind::Integer,
-        Value::Number(_) => Kind::Number,
-        Value::String(_) => Kind::String,
-        Value::Array(_) => Kind::Array,
-        Value::Object(_) | Value::Null => Kind::Object,
-    }
-}
-
-fn type_fits(schema: &Schema, int_or_string: bool, value: &Value) -> bool {
-    let integral = |value: &Value| match value {
-        Value::Number(number) => number.is_i64() || number.as_f64().is_some_and(is_whole),
-        _ => false,
-    };
-    if int_or_string {
-        return value.is_string() || integral(value);
-    }
-    match schema.kind {
-        Some(Kind::Integer) => integral(value),
-        Some(Kind::Number) => value.is_number(),
-        Some(kind) => kind == kind_of(value),
-        None => false,
-    }
-}
-
-/// Whether a number counts as an integer: nearly whole, and small enough to be exact.
-fn is_whole(number: f64) -> bool {
-    const EXACT: f64 = 9_007_199_254_740_991.0;
-    if !number.is_finite() || number.abs() > EXACT {
-        return false;
-    }
-    let whole = number.abs().round();
-    let difference = (number.abs() - whole).abs();
-    difference == 0.0 || difference < 1e-9 * whole
-}
-
-fn is_multiple(number: f64, factor: f64) -> bool {
-    is_whole(if factor < 1.0 { 1.0 / factor * number } else { number / factor })
-}
-
-/// Whether a value is one of those that a schema lists. The original converts it to the type of
-/// each before it compares: a fraction is cut off, and a number is the character of that code.
-fn same(allowed: &Value, value: &Value) -> bool {
-    match (allowed, value) {
-        _ if allowed == value => !value.is_null(),
-        (Value::Number(allowed), Value::Number(number)) if allowed.is_i64() => {
-            let number = number.as_f64().unwrap_or_default().trunc();
-            allowed.as_f64() == Some(number)
-        }
-        (Value::Number(allowed), Value::Number(number)) => allowed.as_f64() == number.as_f64(),
-        (Value::String(allowed), Value::Number(number)) => {
-            let code = number.as_i64().and_then(|code| u32::try_from(code).ok());
-            code.and_then(char::from_u32).is_some_and(|letter| *allowed == letter.to_string())
-        }
-        _ => false,
     }
 }

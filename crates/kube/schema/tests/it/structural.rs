@@ -241,6 +241,58 @@ fn schema_and_value_that_multiply_are_refused() {
     }
 }
 
+/// A schema of a list of texts.
+fn texts(items: &Value) -> Result<Schema, Vec<mainstay_object::FieldError>> {
+    let list = json!({"type": "array", "items": items});
+    Schema::parse(&json!({"type": "object", "properties": {"l": list}}))
+}
+
+#[test]
+fn patterns_that_take_too_long_are_refused() {
+    let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
+    // These are not the texts that take long, but nobody knows before.
+    let schema = texts(&pattern("^[a-z]{900}$")).unwrap();
+    let errors = schema.validate(&json!({"l": vec!["-".repeat(100); 10_000]}), &FieldPath::root());
+    let [error] = &errors[..] else { panic!("{} errors", errors.len()) };
+    let text = error.to_string();
+    assert!(text.contains("takes more than 16000000 steps; make the value smaller"), "{text}");
+    // As large as a store takes.
+    let name =
+        pattern(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$");
+    let words = pattern(r"^[\p{L}\p{N} _-]{1,255}$");
+    for (items, value) in [
+        (name, json!({"l": vec!["some.names-of.example.com"; 60_000]})),
+        (words, json!({"l": vec!["Grüße aus Köln"; 10_000]})),
+    ] {
+        assert_eq!(texts(&items).unwrap().validate(&value, &FieldPath::root()), []);
+    }
+}
+
+#[test]
+fn patterns_that_are_too_large_are_refused_in_the_words_of_go() {
+    for pattern in [r"(\pL{30}){30}", r"((a{1000}b){1}[^x]{999}){1,9}"] {
+        let errors = texts(&json!({"type": "string", "pattern": pattern})).unwrap_err();
+        let [error] = &errors[..] else { panic!("{} errors", errors.len()) };
+        let why = "must be a valid regular expression, but isn't: error parsing regexp:";
+        assert!(error.detail.starts_with(why), "{error}");
+    }
+}
+
+#[test]
+fn all_defaults_of_a_definition_have_one_budget() {
+    let default = "-".repeat(1000);
+    let field = json!({"type": "string", "pattern": "^(-*|[a-z]{900})$", "default": default});
+    let fields: serde_json::Map<String, Value> =
+        (0..1000).map(|at| (format!("f{at}"), field.clone())).collect();
+    let schema = Schema::parse(&json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": fields},
+    }}));
+    let errors = schema.unwrap().check(&FieldPath::root());
+    let [.., last] = &errors[..] else { panic!("no errors") };
+    assert!(last.detail.contains("takes more than 16000000 steps"), "{last}");
+    assert_eq!(errors.len(), 1);
+}
+
 #[test]
 fn errors_below_long_names_are_bounded_in_their_sum() {
     let map = json!({"type": "object", "additionalProperties": {
