@@ -22,9 +22,9 @@ pub enum Requirement {
     /// The label is absent or has another value.
     NotEquals(String, String),
     /// The label has one of the values.
-    In(String, Vec<String>),
+    In(String, Values),
     /// The label is absent or has none of the values.
-    NotIn(String, Vec<String>),
+    NotIn(String, Values),
     /// The label is there.
     Exists(String),
     /// The label is absent.
@@ -55,8 +55,8 @@ impl Requirement {
         match self {
             Self::Equals(key, value) => label(key).is_some_and(|v| v == value),
             Self::NotEquals(key, value) => label(key).is_none_or(|v| v != value),
-            Self::In(key, values) => label(key).is_some_and(|v| values.iter().any(|x| x == v)),
-            Self::NotIn(key, values) => label(key).is_none_or(|v| values.iter().all(|x| x != v)),
+            Self::In(key, values) => label(key).is_some_and(|v| values.contains(v)),
+            Self::NotIn(key, values) => label(key).is_none_or(|v| !values.contains(v)),
             Self::Exists(key) => label(key).is_some(),
             Self::NotExists(key) => label(key).is_none(),
             Self::Greater(key, bound) => number(key).is_some_and(|v| v > *bound),
@@ -70,8 +70,8 @@ impl fmt::Display for Requirement {
         match self {
             Self::Equals(key, value) => write!(f, "{key}={value}"),
             Self::NotEquals(key, value) => write!(f, "{key}!={value}"),
-            Self::In(key, values) => write!(f, "{key} in ({})", sorted(values)),
-            Self::NotIn(key, values) => write!(f, "{key} notin ({})", sorted(values)),
+            Self::In(key, values) => write!(f, "{key} in ({values})"),
+            Self::NotIn(key, values) => write!(f, "{key} notin ({values})"),
             Self::Exists(key) => f.write_str(key),
             Self::NotExists(key) => write!(f, "!{key}"),
             Self::Greater(key, bound) => write!(f, "{key}>{bound}"),
@@ -80,10 +80,26 @@ impl fmt::Display for Requirement {
     }
 }
 
-fn sorted(values: &[String]) -> String {
-    let mut values = values.to_vec();
-    values.sort();
-    values.join(",")
+/// The values of `in` and `notin`, sorted, as they are printed. There may be as many as a request has
+/// room for, and each object of a list is looked up among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values(Vec<String>);
+
+impl Values {
+    fn new(mut values: Vec<String>) -> Self {
+        values.sort_unstable();
+        Self(values)
+    }
+
+    fn contains(&self, value: &str) -> bool {
+        self.0.binary_search_by(|known| known.as_str().cmp(value)).is_ok()
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
 }
 
 /// A conjunction of requirements on labels. The empty selector matches everything.
@@ -256,8 +272,8 @@ fn checked(
     Ok(match operator {
         Operator::Equals => Requirement::Equals(key, one.pop().unwrap_or_default()),
         Operator::NotEquals => Requirement::NotEquals(key, one.pop().unwrap_or_default()),
-        Operator::In => Requirement::In(key, one),
-        Operator::NotIn => Requirement::NotIn(key, one),
+        Operator::In => Requirement::In(key, Values::new(one)),
+        Operator::NotIn => Requirement::NotIn(key, Values::new(one)),
         Operator::Exists => Requirement::Exists(key),
         Operator::NotExists => Requirement::NotExists(key),
         Operator::Greater => Requirement::Greater(key, bound),

@@ -20,7 +20,8 @@ type Item<'a> = (Token, &'a str);
 
 /// Reads every requirement, in the order written.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
-    let mut reader = Reader { rest: text };
+    // A zero byte ends the text, as it does in the original.
+    let mut reader = Reader { rest: text.split('\0').next().unwrap_or_default() };
     let mut requirements = Vec::new();
     loop {
         match reader.peek() {
@@ -56,9 +57,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// The next token and what follows it.
     fn split(&self) -> (Item<'a>, &'a str) {
-        // A zero byte ends the text, as it does in the original.
-        let text = self.rest.split('\0').next().unwrap_or_default();
-        let text = text.trim_start_matches([' ', '\t', '\r', '\n']);
+        let text = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let is_symbol = |c: char| "=!(),><".contains(c);
         let Some(first) = text.chars().next() else { return ((Token::End, ""), "") };
         if is_symbol(first) {

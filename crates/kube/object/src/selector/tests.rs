@@ -135,3 +135,21 @@ fn a_malformed_field_selector_is_refused_in_the_original_words() {
     }
     assert!(FieldSelector::parse(",,").unwrap().is_everything());
 }
+
+#[test]
+fn many_values_are_searched_by_halves_and_printed_in_order() {
+    let values: Vec<String> = (0..100_000).rev().map(|at| format!("v{at:05}")).collect();
+    let of = |operator: &str| {
+        let expression = json!({"key": "a", "operator": operator, "values": values});
+        LabelSelector::from_value(&json!({"matchExpressions": [expression]})).unwrap()
+    };
+    let (within, without) = (of("In"), of("NotIn"));
+    // From first to last that would be ten thousand million comparisons.
+    for value in values.iter().map(String::as_str).chain(["", "v", "v000000", "v99999x"]) {
+        let known = value.len() == 6;
+        assert_eq!(within.matches_with(|_| Some(value)), known, "{value}");
+        assert_eq!(without.matches_with(|_| Some(value)), !known, "{value}");
+    }
+    let printed = within.to_string();
+    assert!(printed.starts_with("a in (v00000,v00001,") && printed.ends_with(",v99999)"));
+}
