@@ -430,9 +430,10 @@ impl ApiServer {
         })
     }
 
-    /// Whether a change is about an object that is large already.
+    /// Whether a change is about an object that is large already, or an eviction about budgets that are.
     fn is_large(&self, parts: &request::Parts) -> bool {
-        if !matches!(parts.method, Method::PUT | Method::PATCH | Method::DELETE) {
+        let evicts = parts.method == Method::POST && parts.uri.path().ends_with("/eviction");
+        if !evicts && !matches!(parts.method, Method::PUT | Method::PATCH | Method::DELETE) {
             return false;
         }
         let Some(Target::Resource(path)) =
@@ -440,6 +441,9 @@ impl ApiServer {
         else {
             return false;
         };
+        if evicts {
+            return handlers::evict::is_large(self, &path);
+        }
         let row = self.registry.find(&path.group, &path.version, &path.plural);
         row.and_then(|row| self.store.find(&row.storage, &path.namespace, &path.name))
             .is_some_and(|stored| stored.size() >= LARGE)

@@ -5,13 +5,18 @@
 //! pods each time. Pods that are missing altogether are not counted then: how many there should be,
 //! only their controllers know.
 
+use super::aside::aside;
+use super::compute::LARGE;
 use super::options::{Verb, WriteOptions};
+use super::read::TURN;
 use super::{Request, decode, delete, meta, subresources};
+use crate::ApiServer;
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
+use crate::http::path::ResourcePath;
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Gvk, Object, Reason, Status};
-use mainstay_store::{Change, CommitError, Expect, Stored};
+use mainstay_store::{Change, CommitError, Expect, List, Stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -98,16 +103,9 @@ async fn ask_budget(request: &Request<'_>, pod: &Object, dry_run: bool) -> Resul
     // Whoever is faster has got on, so this ends.
     loop {
         let budgets = server.store.list(&row.storage, Some(pod.namespace()));
-        let mut guards = budgets.iter().filter_map(|stored| {
-            let budget = stored.object();
-            let selector = selector(&budget)?;
-            selector.matches(pod).then_some((stored, budget, selector))
-        });
-        let Some((stored, mut budget, selector)) = guards.next() else { return Ok(()) };
-        if guards.next().is_some() {
-            let words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-            return Err(Status::new(Reason::Unknown, words));
-        }
+        let Some((stored, mut budget, selector)) = guard(&budgets, pod).await? else {
+            return Ok(());
+        };
         let kept = budget.i64(&["status", "observedGeneration"]).unwrap_or_default();
         if kept > 0 && kept < budget.generation() {
             let words = format!(
@@ -119,7 +117,8 @@ async fn ask_budget(request: &Request<'_>, pod: &Object, dry_run: bool) -> Resul
         }
         if kept == 0 {
             let pods = server.store.list(&request.row.storage, Some(pod.namespace()));
-            count(&mut budget, pods.iter().filter(|pod| pod.matches(&selector)));
+            let mut count = || count(&mut budget, pods.iter().filter(|pod| pod.matches(&selector)));
+            if pods.iter().nth(TURN).is_some() { aside(count) } else { count() }
         }
         if !is_ready(pod) && spares_unready(&budget) {
             return Ok(());
@@ -138,6 +137,48 @@ async fn ask_budget(request: &Request<'_>, pod: &Object, dry_run: bool) -> Resul
             Err(error) => return Err(super::write::commit_status(&row, budget.name(), &error)),
         }
     }
+}
+
+/// Whether there is much to read for an eviction: every budget of the namespace is, each time.
+pub(crate) fn is_large(server: &ApiServer, path: &ResourcePath) -> bool {
+    if path.subresource != "eviction" {
+        return false;
+    }
+    let Some(row) = server.registry.find("policy", "v1", "poddisruptionbudgets") else {
+        return false;
+    };
+    let mut size = 0;
+    server.store.list(&row.storage, Some(&path.namespace)).iter().any(|budget| {
+        size += budget.size();
+        size >= LARGE
+    })
+}
+
+/// The one budget that is about a pod, if there is one.
+async fn guard<'a>(
+    budgets: &'a List,
+    pod: &Object,
+) -> Result<Option<(&'a Arc<Stored>, Object, LabelSelector)>, Status> {
+    let mut found = None;
+    let mut read = 0;
+    for stored in budgets.iter() {
+        read += stored.size();
+        if read >= LARGE {
+            // Others get their turn, and whoever waits for the compute pool.
+            tokio::task::yield_now().await;
+            read = 0;
+        }
+        let budget = stored.object();
+        let Some(selector) = selector(&budget).filter(|selector| selector.matches(pod)) else {
+            continue;
+        };
+        if found.is_some() {
+            let words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(Status::new(Reason::Unknown, words));
+        }
+        found = Some((stored, budget, selector));
+    }
+    Ok(found)
 }
 
 /// Which pods a budget is about; none if it is about none.

@@ -13,7 +13,7 @@ mod decode;
 pub(crate) mod definitions;
 mod delete;
 pub(crate) mod events;
-mod evict;
+pub(crate) mod evict;
 pub(crate) mod health;
 mod list_options;
 mod meta;

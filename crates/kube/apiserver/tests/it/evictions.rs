@@ -128,6 +128,37 @@ async fn two_budgets_of_one_pod_are_refused() {
 }
 
 #[tokio::test]
+async fn others_get_their_turn_while_large_budgets_are_read() {
+    const BUDGETS_READ: usize = 40;
+    let api = Api::new().await;
+    pod(&api, "p", "True").await;
+    let values: Vec<String> = (0..2000).map(|at| format!("value-{at:05}")).collect();
+    for at in 0..BUDGETS_READ {
+        let selector =
+            json!({"matchExpressions": [{"key": "a", "operator": "In", "values": values}]});
+        let body = json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": format!("one-{at}")},
+            "spec": {"minAvailable": 1, "selector": selector},
+        });
+        api.post(BUDGETS, &body).await.ok();
+    }
+    let mut turns = 0;
+    let others = async {
+        loop {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    let answer = tokio::select! {
+        answer = evict(&api, "p", "?dryRun=All") => answer,
+        () = others => unreachable!("it goes on"),
+    };
+    assert_eq!(answer.code, 201);
+    assert!(turns >= BUDGETS_READ, "{turns} turns");
+}
+
+#[tokio::test]
 async fn an_evicted_pod_says_that_it_was_evicted() {
     let api = Api::new().await;
     let body = json!({
