@@ -6,9 +6,13 @@
 //! address is first brought into its canonical form ([`canonical`]), and then judged ([`special`]).
 //!
 //! A user who may write endpoints must not have this program connect, with its place in the network, to its
-//! own machine's loopback ports or to link-local services such as the metadata of clouds. Who may: the process
-//! itself (its catalogs and handlers), an administrator who writes a URL into a cluster-wide configuration,
-//! and who may make pods with `mainstay.dev/host-ports`, which counts as a host port.
+//! own machine's loopback ports or to link-local addresses. Who may: the process itself (its catalogs and
+//! handlers), an administrator who writes a URL into a cluster-wide configuration, and who may make pods with
+//! `mainstay.dev/host-ports`, which counts as a host port.
+//!
+//! Most clouds serve a machine's metadata, with its credentials, at the link-local address 169.254.169.254,
+//! which is refused as such. At other addresses, such as `fd00:ec2::254` and 100.100.100.200, metadata is not
+//! told from other machines of the network.
 //!
 //! What this does not do: resolve names. A name is judged by the addresses that it resolves to, each time
 //! it is dialled.
@@ -23,7 +27,7 @@ pub enum Special {
     Unspecified,
     /// This machine.
     Loopback,
-    /// The next machine on some wire, often the metadata service of a cloud.
+    /// A machine on the same wire: `169.254.0.0/16` or `fe80::/10`. Most clouds serve metadata there.
     LinkLocal,
     /// Everybody on some wire.
     LinkLocalMulticast,
@@ -117,7 +121,8 @@ pub fn parse_old(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// The number of bits that one network of a peer has: an address of IPv4, a `/64` of IPv6.
+/// The network that a peer counts as, as its first address: an IPv4 address is one by itself, an IPv6
+/// address is in its `/64`, because that is what one customer gets and may take any address of.
 pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match canonical(address) {
         IpAddr::V6(six) => {
