@@ -2,10 +2,12 @@
 //!
 //! A request of three megabytes can break a million rules, and each error may repeat a value of any
 //! size. What a person reads fits into a fraction of that: beyond [`MAX_BYTES`] errors are counted,
-//! and the last entry says how many are left out.
+//! and the last entry says how many are left out. Where such lists are put together, there is one
+//! such entry, with the sum.
 
 use crate::{FieldError, FieldErrorKind, PrintedKind};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// How much text the errors of one check may have together: some thousand errors.
 const MAX_BYTES: usize = 512 * 1024;
@@ -25,7 +27,10 @@ pub struct FieldErrors {
 impl FieldErrors {
     /// Keeps an error, or counts it.
     pub fn push(&mut self, error: FieldError) {
-        self.push_with(|| error);
+        match error.kind {
+            FieldErrorKind::LeftOut(count) => self.left_out += count,
+            _ => self.push_with(|| error),
+        }
     }
 
     /// The same of an error that is made only if it is kept.
@@ -58,14 +63,29 @@ impl FieldErrors {
     pub fn into_vec(self) -> Vec<FieldError> {
         let Self { mut found, left_out, .. } = self;
         if left_out > 0 {
-            found.push(FieldError {
-                field: String::new(),
-                kind: FieldErrorKind::Printed(PrintedKind::Invalid, None),
-                detail: format!("{left_out} more errors are left out"),
-            });
+            found.push(left_out_error(left_out));
         }
         found
     }
+
+    /// Lists that were put together as they are, with one entry for what is left out of any.
+    pub(crate) fn summed(errors: &[FieldError]) -> Cow<'_, [FieldError]> {
+        let left_out = |error: &FieldError| match error.kind {
+            FieldErrorKind::LeftOut(count) => Some(count),
+            _ => None,
+        };
+        let others = errors.split_last().map_or(errors, |(_, others)| others);
+        if !others.iter().any(|error| left_out(error).is_some()) {
+            return errors.into();
+        }
+        let sum = errors.iter().filter_map(left_out).sum();
+        let kept = errors.iter().filter(|error| left_out(error).is_none()).cloned();
+        kept.chain([left_out_error(sum)]).collect()
+    }
+}
+
+const fn left_out_error(count: usize) -> FieldError {
+    FieldError { field: String::new(), kind: FieldErrorKind::LeftOut(count), detail: String::new() }
 }
 
 impl Extend<FieldError> for FieldErrors {
@@ -110,7 +130,7 @@ fn value_weight(value: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FieldPath;
+    use crate::{FieldPath, Status};
 
     #[test]
     fn errors_beyond_the_bound_are_counted() {
@@ -125,6 +145,39 @@ mod tests {
         let last = found.last().unwrap().to_string();
         let expected = format!("{} more errors are left out", 100_000 - (found.len() - 1));
         assert_eq!(last, format!("<nil>: Invalid value: {expected}"));
+    }
+
+    #[test]
+    fn lists_that_are_put_together_say_once_how_many_are_left_out() {
+        let path = FieldPath::new("spec");
+        let list = |count: usize| {
+            let mut errors = FieldErrors::default();
+            errors.extend((0..count).map(|_| FieldError::invalid(&path, "x".repeat(1000), "why")));
+            errors
+        };
+        let is_kept = |error: &FieldError| {
+            error.kind.reason() == "FieldValueInvalid"
+                && !matches!(error.kind, FieldErrorKind::LeftOut(_))
+        };
+        let mut outer = list(400);
+        for count in [3000, 10, 2000] {
+            outer.extend(list(count).into_vec());
+        }
+        assert_eq!(outer.len(), 5410);
+        let found = outer.into_vec();
+        let (last, kept) = found.split_last().unwrap();
+        assert!(kept.iter().all(is_kept));
+        assert_eq!(last.kind, FieldErrorKind::LeftOut(5410 - kept.len()));
+
+        // The same where nobody counts while they are put together.
+        let mut plain = list(3000).into_vec();
+        plain.extend(list(2000).into_vec());
+        plain.push(FieldError::required(&path, ""));
+        let causes = Status::invalid("", "Pod", "p", &plain).details.causes;
+        let (last, kept) = causes.split_last().unwrap();
+        assert!(kept.iter().all(|cause| !cause.message.contains("left out")));
+        let expected = format!("Invalid value: {} more errors are left out", 5001 - kept.len());
+        assert_eq!(last.message, expected);
     }
 
     #[test]

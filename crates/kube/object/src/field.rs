@@ -82,6 +82,8 @@ pub enum FieldErrorKind {
     /// As the kind named, of a value that is printed in a form that is not its JSON: structs of the
     /// original under their Go names, or nothing at all.
     Printed(PrintedKind, Option<String>),
+    /// Not one error but how many more there are, which nobody keeps.
+    LeftOut(usize),
 }
 
 /// The kinds whose values [`FieldErrorKind::Printed`] shows in a form of their own.
@@ -102,7 +104,9 @@ impl FieldErrorKind {
             Self::NotFound(_) => "FieldValueNotFound",
             Self::Required => "FieldValueRequired",
             Self::Duplicate(_) => "FieldValueDuplicate",
-            Self::Invalid(_) | Self::InvalidShown(_) | Self::TooFew(..) => "FieldValueInvalid",
+            Self::Invalid(_) | Self::InvalidShown(_) | Self::TooFew(..) | Self::LeftOut(_) => {
+                "FieldValueInvalid"
+            }
             Self::NotSupported(..) => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong(_) => "FieldValueTooLong",
@@ -219,6 +223,10 @@ impl FieldError {
                 format!("Invalid value: {}", gotext::quote(found))
             }
             FieldErrorKind::Internal => "Internal error".to_owned(),
+            FieldErrorKind::LeftOut(1) => "Invalid value: 1 more error is left out".to_owned(),
+            FieldErrorKind::LeftOut(count) => {
+                format!("Invalid value: {count} more errors are left out")
+            }
         };
         if self.detail.is_empty() { head } else { format!("{head}: {}", self.detail) }
     }

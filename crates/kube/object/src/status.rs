@@ -3,6 +3,7 @@
 //! Texts are API: `kubectl` prints them, clients match on reasons and causes. The constructors
 //! follow `k8s.io/apimachinery/pkg/api/errors`.
 
+use crate::FieldErrors;
 use crate::field::FieldError;
 use crate::gotext;
 use serde_json::{Map, Value, json};
@@ -232,7 +233,8 @@ impl Status {
     /// 422; every error becomes a cause. `kind` is the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = group_resource(group, kind);
-        let text = FieldError::join(errors);
+        let errors = FieldErrors::summed(errors);
+        let text = FieldError::join(&errors);
         let mut status =
             Self::new(Reason::Invalid, format!("{qualified} {name:?} is invalid: {text}"))
                 .about(group, kind, name);

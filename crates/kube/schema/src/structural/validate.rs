@@ -37,6 +37,11 @@ impl Outcome {
     }
 
     fn add(&mut self, error: FieldError) {
+        // As many as elsewhere may be left out here.
+        if matches!(error.kind, FieldErrorKind::LeftOut(_)) {
+            self.errors.push(error);
+            return;
+        }
         let mut hasher = DefaultHasher::new();
         error.hash(&mut hasher);
         if self.seen.insert(hasher.finish()) {
