@@ -33,6 +33,8 @@ use std::time::Duration;
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 /// The pauses after which a plan is tried again that the API refuses: they double.
 const REFUSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// How long what was not seen yet is waited for; its arrival brings us back sooner.
+const UNSEEN: Duration = Duration::from_secs(1);
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
@@ -156,7 +158,10 @@ impl Controller {
         self.tell(namespace, &mut subscriptions, &news).await?;
         self.tell_versions(namespace, &resolved.failures);
         self.join(&mut subscriptions, &resolved.joining).await?;
-        if !hold && !resolved.steps.is_empty() && !self.is_behind(namespace, &resolved).await? {
+        if !hold && !resolved.steps.is_empty() {
+            if self.is_behind(namespace, &plans, &resolved).await? {
+                return Ok(Action::After(UNSEEN));
+            }
             match self.plan(namespace, &mut subscriptions, &plans, &resolved).await {
                 Err(error) if error.is_too_large() => {
                     return Ok(self.unplanned(key, &resolved, &error, None));

@@ -9,10 +9,11 @@ use super::plan::{self, Plans};
 use super::resolution::Resolved;
 use crate::component;
 use crate::error::{Doing, Error};
+use crate::facts::Plan;
 use crate::packed;
 use crate::told;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
-use mainstay_client::{DeleteOptions, Patch};
+use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
 
@@ -27,13 +28,20 @@ fn is_refusal(error: &mainstay_client::Error) -> bool {
 }
 
 impl Controller {
-    /// Whether a dependency that steps would bring is there and was only not seen yet.
+    /// Whether something is there and was only not seen yet: a plan with what it has, as after a write
+    /// whose answer was lost, or a dependency that steps would bring.
     pub(super) async fn is_behind(
         &self,
         namespace: &str,
+        plans: &Plans,
         resolved: &Resolved,
     ) -> Result<bool, Error> {
         let (cluster, caches) = (&self.context.cluster, &self.context.caches);
+        let live = cluster.list(PLAN, Some(namespace), &ListParams::default()).await;
+        let live = live.doing("listing plans")?.items;
+        if live.iter().any(|it| plans.get(it.name()).is_none_or(|seen| **seen != Plan::of(it))) {
+            return Ok(true);
+        }
         let (version, subscription) =
             (&resources::CLUSTER_SERVICE_VERSION, &resources::SUBSCRIPTION);
         for step in resolved.steps.iter().filter(|it| it.resource.kind == *subscription.kind) {
@@ -174,7 +182,7 @@ impl Controller {
         let cluster = &self.context.cluster;
         let mut attempt = 0;
         loop {
-            let name = plan::name(subscriptions, csvs, attempt);
+            let name = plan::name(subscriptions, csvs, generation, attempt);
             object.set(&["metadata", "name"], name.as_str().into());
             let made = match cluster.create(PLAN, &object).await {
                 Err(error) if error.is_already_exists() && attempt < ATTEMPTS => error,

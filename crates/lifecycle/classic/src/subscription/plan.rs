@@ -131,14 +131,16 @@ pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) ->
 }
 
 /// The name of a plan, which looks as if the server had made it up. It is the same for the same
-/// Subscriptions in the same state, so that asking again for a plan after an answer was lost finds
-/// the one that is there.
-pub(crate) fn name(subscriptions: &[Subscription], csvs: &[String], attempt: u8) -> String {
-    let states: BTreeSet<String> = subscriptions
-        .iter()
-        .map(|it| format!("{}@{}", it.metadata.uid, it.metadata.resource_version))
-        .collect();
-    let text = format!("{states:?} {csvs:?} {attempt}");
+/// Subscriptions and generation, so that asking again for a plan after an answer was lost finds the one
+/// that is there, whatever else was written onto the Subscriptions meanwhile.
+pub(crate) fn name(
+    subscriptions: &[Subscription],
+    csvs: &[String],
+    generation: i64,
+    attempt: u8,
+) -> String {
+    let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
+    let text = format!("{uids:?} {csvs:?} {generation} {attempt}");
     format!("{PREFIX}{}", hash::suffix(&text))
 }
 
@@ -421,6 +423,18 @@ mod tests {
         assert_eq!(generation(&[subscription("s", 7)], &plans), 8);
         assert_eq!(generation(&[subscription("s", 0)], &plans), 4);
         assert_eq!(generation(&[subscription("s", 0)], &Plans::new()), 1);
+    }
+
+    #[test]
+    fn a_plan_keeps_its_name_until_its_generation_is_given_away() {
+        let csvs = ["a.v1".to_owned()];
+        let mut mine = [subscription("s", 1)];
+        let first = name(&mine, &csvs, 2, 0);
+        mine[0].metadata.resource_version = "7".to_owned();
+        assert_eq!(name(&mine, &csvs, 2, 0), first, "a label was written");
+        assert_ne!(name(&mine, &csvs, 3, 0), first, "another plan");
+        assert_ne!(name(&mine, &csvs, 2, 1), first, "the name is taken");
+        assert_ne!(name(&[subscription("other", 1)], &csvs, 2, 0), first);
     }
 
     // ids: K10
