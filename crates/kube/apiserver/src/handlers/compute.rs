@@ -7,9 +7,10 @@
 //!
 //! Some requests turn out to be large only when defaults were filled in: they [`join`] the pool then.
 //!
-//! There are fewer permits than processors, so that however many such requests there are, small
-//! requests find a processor. Small requests never come here: they cost less than the change of
-//! threads.
+//! There are as many permits as processors: copies of a version into a thousand namespaces are large
+//! writes, too, and use all of them. Small requests share the processors with them as the system's
+//! threads do, and wait for none of them to end. They never come here: they cost less than the change
+//! of threads.
 //!
 //! What this does not do: end work that takes too long. Work is bounded where it is done, in steps
 //! that are counted: JSON patches, schemas, expressions, aliases, and the size of an object.
@@ -24,8 +25,9 @@ use std::thread::available_parallelism;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
-/// Bodies and stored objects from this size on are large.
-pub(crate) const LARGE: usize = 16 * 1024;
+/// Bodies and stored objects from this size on are large: some milliseconds of work. Most versions of
+/// operators are smaller, and are copied into a thousand namespaces.
+pub(crate) const LARGE: usize = 64 * 1024;
 
 thread_local! {
     /// The permit of the poll that runs on this thread.
@@ -41,10 +43,9 @@ pub(crate) struct ComputePool {
 }
 
 impl Default for ComputePool {
-    /// One permit less than there are processors, and at least one.
+    /// A permit for each processor.
     fn default() -> Self {
-        let processors = available_parallelism().map_or(1, usize::from);
-        Self::new(processors.saturating_sub(1).max(1))
+        Self::new(available_parallelism().map_or(1, usize::from))
     }
 }
 

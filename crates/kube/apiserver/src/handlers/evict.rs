@@ -6,7 +6,6 @@
 //! only their controllers know.
 
 use super::aside::aside;
-use super::compute::LARGE;
 use super::options::{Verb, WriteOptions};
 use super::read::TURN;
 use super::{Request, decode, delete, meta, subresources};
@@ -138,6 +137,9 @@ async fn ask_budget(request: &Request<'_>, pod: &Object, dry_run: bool) -> Resul
         }
     }
 }
+
+/// Budgets of this size together are many to read: their selectors are taken apart.
+const LARGE: usize = 16 * 1024;
 
 /// Whether there is much to read for an eviction: every budget of the namespace is, each time.
 pub(crate) fn is_large(server: &ApiServer, path: &ResourcePath) -> bool {
