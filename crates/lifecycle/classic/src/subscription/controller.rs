@@ -158,6 +158,11 @@ impl Controller {
         self.tell(namespace, &mut subscriptions, &news).await?;
         self.tell_versions(namespace, &resolved.failures);
         self.join(&mut subscriptions, &resolved.joining).await?;
+        if !hold && resolved.needed.is_empty() {
+            let (csvs, manual) = (plan::versions(&resolved.steps), plan::is_manual(&subscriptions));
+            let unwanted = plan::unwanted(&subscriptions, &plans, &csvs, manual);
+            self.delete_plans(namespace, &unwanted).await?;
+        }
         if !hold && !resolved.steps.is_empty() {
             if self.is_behind(namespace, &plans, &resolved).await? {
                 return Ok(Action::After(UNSEEN));
@@ -259,7 +264,13 @@ impl Controller {
         subscriptions: &[Subscription],
         plans: &Plans,
     ) -> Result<(), Error> {
-        for name in plan::surplus(plans).into_iter().chain(plan::abandoned(subscriptions, plans)) {
+        let mut old = plan::surplus(plans);
+        old.extend(plan::abandoned(subscriptions, plans));
+        self.delete_plans(namespace, &old).await
+    }
+
+    async fn delete_plans(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
+        for name in names {
             self.context
                 .cluster
                 .ensure_deleted(PLAN, Some(namespace), name, &DeleteOptions::default())

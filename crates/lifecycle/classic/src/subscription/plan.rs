@@ -112,22 +112,42 @@ pub(crate) fn empty<'a>(
     })
 }
 
-/// Plans without steps that Subscriptions own and are past: made by a request whose answer was lost, or
-/// that was sent twice.
-pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
+/// The names of plans without steps that Subscriptions own: the second write of their making is missing.
+fn unfilled<'a>(
+    subscriptions: &[Subscription],
+    plans: &'a Plans,
+    fits: impl Fn(&facts::Plan) -> bool,
+) -> Vec<&'a str> {
     let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
-    let newest = assigned(subscriptions);
     plans
         .iter()
         .filter(|(_, it)| {
-            it.generation <= newest
-                && !it.has_steps
+            !it.has_steps
                 && !it.deleting
                 && it.phase == InstallPlanPhase::None
                 && it.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
+                && fits(it)
         })
         .map(|(name, _)| name.as_str())
         .collect()
+}
+
+/// Plans without steps that Subscriptions own and are past: made by a request whose answer was lost, or
+/// that was sent twice.
+pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
+    let newest = assigned(subscriptions);
+    unfilled(subscriptions, plans, |it| it.generation <= newest)
+}
+
+/// Plans without steps that nothing will fill: their making was interrupted, and since then the catalogs
+/// changed, so that a resolution chooses other `ClusterServiceVersions`, or none.
+pub(crate) fn unwanted<'a>(
+    subscriptions: &[Subscription],
+    plans: &'a Plans,
+    csvs: &[String],
+    manual: bool,
+) -> Vec<&'a str> {
+    unfilled(subscriptions, plans, |it| it.csvs != csvs || it.manual != manual)
 }
 
 /// The name of a plan, which looks as if the server had made it up. It is the same for the same
@@ -346,6 +366,24 @@ mod tests {
         found["spec"]["generation"] = 2.into();
         found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         assert!(!is_same(&object(found), &object(wanted)));
+    }
+
+    #[test]
+    fn a_plan_without_steps_goes_unless_a_resolution_still_chooses_what_it_is_for() {
+        let mine = [subscription("a", 1)];
+        let plans = named(vec![
+            plan(1, "uid-a", false),
+            plan(2, "uid-a", false),
+            plan(2, "uid-b", false),
+            plan(2, "uid-a", true),
+        ]);
+        let wanted = ["a.v1".to_owned()];
+        assert_eq!(abandoned(&mine, &plans), ["install-0"]);
+        assert!(unwanted(&mine, &plans, &wanted, false).is_empty());
+        for (csvs, manual) in [(&[][..], false), (&["a.v2".to_owned()], false), (&wanted, true)] {
+            let names = unwanted(&mine, &plans, csvs, manual);
+            assert_eq!(names, ["install-0", "install-1"], "{csvs:?} {manual}");
+        }
     }
 
     // ids: K10

@@ -181,6 +181,33 @@ async fn a_version_that_is_deleted_while_its_subscription_stays_is_installed_aga
 }
 
 #[tokio::test]
+async fn a_plan_whose_making_was_interrupted_goes_when_nothing_offers_its_csv_any_more() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    world.pause().await;
+    let cluster = world.cluster.cluster();
+    let subscription = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
+    // The first of the writes of a plan, after which the process was killed.
+    let begun = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+        "metadata": {"name": "install-begun", "namespace": "team", "ownerReferences": [{
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "name": "anvil", "uid": subscription.uid(),
+        }]},
+        "spec": {
+            "approval": "Automatic", "approved": true, "generation": 2,
+            "clusterServiceVersionNames": ["anvil.v1.1.0"],
+        },
+    });
+    cluster.create(&INSTALL_PLAN, &Object::from_value(begun).unwrap()).await.unwrap();
+    world.resume().await;
+    world.cluster.wait_gone(&INSTALL_PLAN, Some("team"), "install-begun").await;
+}
+
+#[tokio::test]
 async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
