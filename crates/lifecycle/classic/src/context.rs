@@ -15,8 +15,9 @@ use mainstay_api::{
 };
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{Object, Resource, known};
-use std::collections::BTreeSet;
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,9 @@ pub(crate) struct Context {
     pub(crate) protected: Arc<BTreeSet<String>>,
     /// What happened since the start.
     pub(crate) tallies: Arc<Tallies>,
+    /// Why permissions of `ClusterServiceVersions` are missing in target namespaces, as far as an Event
+    /// said so.
+    pub(crate) missing_permissions: Arc<Mutex<HashMap<NamespacedName, Vec<String>>>>,
 }
 
 /// One cache for each kind that decisions read.

@@ -171,6 +171,7 @@ impl Classic {
             timeouts,
             protected: Arc::new(protected),
             tallies: Arc::default(),
+            missing_permissions: Arc::default(),
         });
         let controllers = Controllers::new();
         triggers::connect(&context, &controllers.queues());

@@ -232,6 +232,14 @@ fn waiting_versions(context: &Context, queues: &Queues) {
     }
 }
 
+/// `ClusterServiceVersions` that lack a permission, perhaps because somebody else's object has its name:
+/// nothing but the name ties that one to them.
+fn lacking_permissions(context: &Context, queues: &Queues) {
+    for key in context.missing_permissions.lock().keys() {
+        queues.csvs.add_after(key.clone(), TOGETHER);
+    }
+}
+
 /// Plans whose steps were refused for want of rights, in a namespace or everywhere.
 fn refused_plans(context: &Context, queues: &Queues, namespace: Option<&str>) {
     for (key, plan) in context.caches.plans.list(namespace) {
@@ -370,6 +378,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
         it.with(|context, queues| {
             versions_soon(context, queues, &change.key.namespace);
             refused_plans(context, queues, Some(&change.key.namespace));
+            lacking_permissions(context, queues);
             sides(change).for_each(|role| owners(queues, &role.labels));
             of_condition(queues, change.key, sides(change).flat_map(|it| &it.owners));
         });
@@ -379,6 +388,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
         it.with(|context, queues| {
             versions_soon(context, queues, &change.key.namespace);
             refused_plans(context, queues, Some(&change.key.namespace));
+            lacking_permissions(context, queues);
             sides(change).for_each(|binding| owners(queues, &binding.labels));
             of_condition(queues, change.key, sides(change).flat_map(|it| &it.owners));
         });
@@ -401,6 +411,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
             }
             waiting_versions(context, queues);
             refused_plans(context, queues, None);
+            lacking_permissions(context, queues);
         });
     });
     let it = wires();
@@ -417,6 +428,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
             }
             waiting_versions(context, queues);
             refused_plans(context, queues, None);
+            lacking_permissions(context, queues);
         });
     });
 }

@@ -22,9 +22,8 @@ use mainstay_api::{
 };
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, Reason, known};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -36,9 +35,6 @@ const MISSING_PERMISSION: &str = "PermissionNotGranted";
 pub(crate) struct Controller {
     context: Arc<Context>,
     held: Held,
-    /// Why permissions of a ClusterServiceVersion are missing in target namespaces, as far as an Event
-    /// said so.
-    missing: Mutex<HashMap<NamespacedName, Vec<String>>>,
 }
 
 impl Reconciler for Controller {
@@ -55,7 +51,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, held: Held::default(), missing: Mutex::default() }
+        Self { context, held: Held::default() }
     }
 
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
@@ -63,7 +59,7 @@ impl Controller {
         let known = context.caches.csvs.get(key);
         if known.as_ref().is_none_or(|it| it.is_copy()) {
             self.held.forget(key);
-            self.missing.lock().remove(key);
+            context.missing_permissions.lock().remove(key);
             if known.is_none() {
                 reach::collect(context, key).await?;
             }
@@ -225,10 +221,11 @@ impl Controller {
         let missing = TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
         let key = live.key();
         if missing.is_empty() {
-            self.missing.lock().remove(&key);
+            context.missing_permissions.lock().remove(&key);
             return Ok(());
         }
-        let told = self.missing.lock().insert(key.clone(), missing.clone()).unwrap_or_default();
+        let told = context.missing_permissions.lock().insert(key.clone(), missing.clone());
+        let told = told.unwrap_or_default();
         for why in missing.iter().filter(|it| !told.contains(it)) {
             context.recorder.publish(live, EventType::Warning, MISSING_PERMISSION, why.as_str());
         }
