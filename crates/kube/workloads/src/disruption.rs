@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use mainstay_client::{Action, Controller, Error, Reconciler, conditions};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{NamespacedName, Object, known};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -18,8 +19,31 @@ use std::sync::Arc;
 /// After so many seconds a pod that was evicted and is still there counts again.
 const PATIENCE: i64 = 120;
 
+/// When pods of a name, which budgets select, were last seen to end. Times of objects have whole seconds:
+/// without this, a pod that was made in the second in which one of its name was evicted passes for that one.
+#[derive(Clone, Default)]
+struct EndedPods(Arc<Mutex<FxHashMap<NamespacedName, Timestamp>>>);
+
+impl EndedPods {
+    /// How many are remembered before those are forgotten that no budget remembers.
+    const MANY: usize = 1024;
+
+    fn note(&self, pod: &NamespacedName, now: Timestamp) {
+        let mut ended = self.0.lock();
+        if ended.len() >= Self::MANY {
+            ended.retain(|_, at| now.as_second() - at.as_second() <= PATIENCE);
+        }
+        ended.insert(pod.clone(), now);
+    }
+
+    fn last(&self, pod: &NamespacedName) -> Option<Timestamp> {
+        self.0.lock().get(pod).copied()
+    }
+}
+
 /// Starts the controller.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let ended = EndedPods::default();
     let mut controller = Controller::new("disruption");
     let queue = controller.queue();
     views.budgets.subscribe(move |change| {
@@ -28,6 +52,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         }
     });
     let (queue, budgets) = (controller.queue(), views.budgets.clone());
+    let (ends, clock) = (ended.clone(), context.clock);
     views.pods.subscribe(move |change| {
         let part = |pod: &Arc<PodView>| (pod.is_ready(), pod.terminating, pod.is_finished());
         if let (Some(before), Some(after)) = (change.before, change.after)
@@ -39,6 +64,12 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         for (key, budget) in budgets.list(Some(&change.key.namespace)) {
             let Some(selector) = &budget.selector else { continue };
             if [change.before, change.after].into_iter().flatten().any(|it| it.matches(selector)) {
+                let stays = |before: &Arc<PodView>| {
+                    change.after.is_some_and(|it| it.uid == before.uid && !it.terminating)
+                };
+                if change.before.is_some_and(|it| !stays(it)) {
+                    ends.note(change.key, clock.now());
+                }
                 queue.add(key);
             }
         }
@@ -67,13 +98,15 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         controller = controller.reads(cache);
     }
     let controller = controller.reads(&views.budgets).reads(&views.pods).reads(&views.replica_sets);
-    let budgets = Budgets { context: context.signed("controllermanager"), views: views.clone() };
+    let context_of = context.signed("controllermanager");
+    let budgets = Budgets { context: context_of, views: views.clone(), ended };
     started.controller(controller.start(budgets, context.stop.clone()));
 }
 
 struct Budgets {
     context: Context,
     views: Views,
+    ended: EndedPods,
 }
 
 impl Reconciler for Budgets {
@@ -112,7 +145,8 @@ impl Reconciler for Budgets {
             self.context.warning(&live, "CalculateExpectedPodCountFailed", message);
         }
         let scale = scale.map(|(scale, _)| scale);
-        let (status, wait) = status(&live, &pods, scale, now);
+        let ended = |pod: &NamespacedName| self.ended.last(pod);
+        let (status, wait) = status(&live, &pods, scale, &ended, now);
         match self.context.write_status(resource, &live, status).await {
             // An eviction came between; its event brings the budget back.
             Err(error) if error.is_conflict() => Ok(Action::Done),
@@ -178,11 +212,13 @@ fn needs_scale(budget: &Object) -> bool {
         || budget.str(&["spec", "minAvailable"]).is_some()
 }
 
-/// The status, and in how many seconds an eviction is forgotten.
+/// The status, and in how many seconds an eviction is forgotten. `ended` says when a pod of a name was last
+/// seen to end.
 fn status(
     budget: &Object,
     pods: &[(NamespacedName, Arc<PodView>)],
     scale: Result<i64, String>,
+    ended: &dyn Fn(&NamespacedName) -> Option<Timestamp>,
     now: Timestamp,
 ) -> (Value, Option<u64>) {
     let old = budget.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -211,10 +247,15 @@ fn status(
     for (name, since) in known.into_iter().flatten() {
         let since: Option<Timestamp> = since.as_str().and_then(|text| text.parse().ok());
         // One that was made since then only has the name of the one that was evicted.
-        let is_meant = |pod: &PodView| {
-            !pod.terminating && pod.created.is_none_or(|it| since.is_none_or(|since| it < since))
+        let is_meant = |key: &NamespacedName, pod: &PodView| {
+            let (Some(created), Some(since)) = (pod.created, since) else { return true };
+            // Within one second, it is another pod if one of the name has ended in it.
+            let replaced = || ended(key).is_some_and(|it| it >= since);
+            created < since || (created == since && !replaced())
         };
-        let there = pods.iter().any(|(key, pod)| *key.name == **name && is_meant(pod));
+        let there = pods
+            .iter()
+            .any(|(key, pod)| *key.name == **name && !pod.terminating && is_meant(key, pod));
         let left = since.map_or(0, |since| PATIENCE - (now.as_second() - since.as_second()));
         if let (true, Ok(left @ 1..)) = (there, u64::try_from(left)) {
             disrupted.insert(name.clone(), known.map(|it| it[name].clone()).unwrap_or_default());
@@ -280,7 +321,7 @@ mod tests {
             if *state != "sick" {
                 pod.set(&["status", "conditions"], json!([{"type": "Ready", "status": "True"}]));
             }
-            if *state == "new" {
+            if matches!(*state, "new" | "young") {
                 pod.set(&["metadata", "creationTimestamp"], "2026-01-01T00:00:30Z".into());
             }
             if *state == "going" {
@@ -301,7 +342,12 @@ mod tests {
 
     fn run(spec: &Value, old: &Value, states: &[&str], scale: i64) -> Value {
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        status(&budget(spec, old), &pods(states), Ok(scale), now).0
+        // Of these, the pods that are new have taken the place of others.
+        let ended = |pod: &NamespacedName| {
+            let at: usize = pod.name.strip_prefix("p-")?.parse().ok()?;
+            (states[at] == "new").then(|| "2026-01-01T00:00:30.5Z".parse().unwrap())
+        };
+        status(&budget(spec, old), &pods(states), Ok(scale), &ended, now).0
     }
 
     #[test]
@@ -339,6 +385,12 @@ mod tests {
             (&replaced["disruptedPods"], &replaced["currentHealthy"]),
             (&Value::Null, &json!(2))
         );
+        let young = run(&spec, &taken("2026-01-01T00:00:30Z"), &["young", "ok"], 2);
+        assert_eq!(
+            young["disruptedPods"],
+            json!({"p-0": "2026-01-01T00:00:30Z"}),
+            "the same second"
+        );
         let old = run(&spec, &taken("2025-12-31T23:50:00Z"), &["ok", "ok"], 2);
         assert_eq!((&old["disruptedPods"], &old["disruptionsAllowed"]), (&Value::Null, &json!(1)));
     }
@@ -347,7 +399,7 @@ mod tests {
     fn what_cannot_be_counted_allows_nothing() {
         let it = budget(&json!({"maxUnavailable": 1}), &json!({}));
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        let status = status(&it, &pods(&["ok"]), Err("why".to_owned()), now).0;
+        let status = status(&it, &pods(&["ok"]), Err("why".to_owned()), &|_| None, now).0;
         assert_eq!(status["conditions"][0]["reason"], "SyncFailed");
         assert_eq!(status["disruptionsAllowed"], 0);
     }

@@ -1,7 +1,9 @@
 //! What a simulated pod does, as a pure function of its spec, its status and the time.
 //!
 //! Containers start at once, are ready and run for ever; those of a Job's pod do their work in no time
-//! and end with exit code 0. Volumes, probes and images are believed. The annotation [`ANNOTATION`] on a pod (or in a template) asks for something else:
+//! and end with exit code 0. In a pod that does not restart for ever, a plain command (`sleep 5`, `false`,
+//! `sh -c "sleep 5; exit 3"`) takes as long and ends as it says; containers end together, when
+//! the last one does. In any pod, a command that only fails does. Volumes, probes and images are believed. The annotation [`ANNOTATION`] on a pod (or in a template) asks for something else:
 //!
 //! | value | effect |
 //! |---|---|
@@ -21,6 +23,7 @@
 //! Failing containers and images are told of in events, as a kubelet does, and so is a value that is
 //! none of these. Ephemeral containers run for as long as the pod does. On a Node, `not-ready` and `unreachable` make the node say so.
 
+mod command;
 mod events;
 mod stages;
 
@@ -160,7 +163,11 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
             .iter()
             .enumerate()
             .map(|(at, container)| {
-                let step = if is_init { steps.get(at).copied().unwrap_or(main) } else { main };
+                let step = if is_init {
+                    steps.get(at).copied().unwrap_or(main)
+                } else {
+                    own_step(pod, container, main)
+                };
                 container_status(pod, container, field, step, restarts, now)
             })
             .collect();
@@ -197,6 +204,19 @@ enum Step {
     Does(Behaviour),
     /// Others come first.
     Waits,
+}
+
+/// What a container does of its own while its pod does something: where some of them fail by their
+/// commands, others end well.
+fn own_step(pod: &Object, container: &Value, step: Step) -> Step {
+    let Step::Does(Behaviour::Crash(crash)) = step else { return step };
+    if !stages::follows_commands(pod) {
+        return step;
+    }
+    match command::Program::of(container).map_or(0, |it| it.code) {
+        0 => Step::Does(Behaviour::Complete),
+        code => Step::Does(Behaviour::Crash(Crash { code, ..crash })),
+    }
 }
 
 /// What the init containers of a pod do.

@@ -328,3 +328,104 @@ spec:
         cluster.cluster().list(&known::JOB, namespace, &ListParams::default()).await.unwrap();
     assert_eq!(jobs.items.len(), 1, "{jobs:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn commands_of_jobs_take_as_long_as_they_say_so_deadlines_and_active_jobs_are_seen() {
+    let (clock, _hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+    let cluster = TestCluster::with(Settings { clock, ..Settings::default() }).await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: often}
+spec:
+  schedule: '* * * * *'
+  concurrencyPolicy: Allow
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: OnFailure
+          containers: [{name: main, image: a, command: [sleep, '300']}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: late}
+spec:
+  activeDeadlineSeconds: 10
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: a, command: [sh, -c, 'sleep 100; exit 0']}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: fails}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: a, command: [sh, -c, 'sleep 5; exit 7']}]
+",
+        )
+        .await;
+    let namespace = Some("default");
+    let failed = cluster.wait_for_condition(&known::JOB, namespace, "fails", "Failed").await;
+    let reason = |job: &Object| {
+        let conditions = job.array(&["status", "conditions"]);
+        mainstay_client::conditions::find(conditions, "Failed").unwrap()["reason"].clone()
+    };
+    assert_eq!(reason(&failed), "BackoffLimitExceeded");
+    let late = cluster.wait_for_condition(&known::JOB, namespace, "late", "Failed").await;
+    assert_eq!(reason(&late), "DeadlineExceeded");
+    cluster
+        .wait_for(&known::CRON_JOB, namespace, "often", |cron| {
+            cron.array(&["status", "active"]).len() >= 2
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_container_that_is_added_to_a_running_pod_runs_too() {
+    let cluster = TestCluster::start().await;
+    cluster
+        .apply_yaml("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}")
+        .await;
+    let running = |it: &Object| it.str(&["status", "phase"]) == Some("Running");
+    cluster.wait_for(&known::POD, Some("default"), "p", running).await;
+    let api = cluster.cluster();
+    let mut pod = api.get(&known::POD, Some("default"), "p").await.unwrap();
+    let debugger = json!([{"name": "debugger", "image": "d", "targetContainerName": "main"}]);
+    pod.set(&["spec", "ephemeralContainers"], debugger);
+    api.update_subresource(&known::POD, "ephemeralcontainers", &pod).await.unwrap();
+    cluster
+        .wait_for(&known::POD, Some("default"), "p", |it| {
+            let all = it.array(&["status", "ephemeralContainerStatuses"]);
+            all.first().is_some_and(|it| it["state"].get("running").is_some())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_a_client_writes_of_disrupted_pods_stays_until_they_go() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 2, "a")).await;
+    cluster
+        .apply_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
+        .await;
+    let (budgets, namespace) = (&known::POD_DISRUPTION_BUDGET, Some("default"));
+    let allowed =
+        |count: i64| move |it: &Object| it.i64(&["status", "disruptionsAllowed"]) == Some(count);
+    cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
+    let pod = listed(&cluster, &known::POD, "app=web").await.remove(0);
+    let taken = json!({"status": {"disruptedPods": {(pod.name()): cluster.clock().now_rfc3339()}}});
+    let api = cluster.cluster();
+    api.patch_status(budgets, namespace, "web", &Patch::Merge(taken)).await.unwrap();
+    let it = cluster.wait_for(budgets, namespace, "web", allowed(0)).await;
+    assert!(it.get(&["status", "disruptedPods", pod.name()]).is_some(), "{it:?}");
+    api.delete(&known::POD, namespace, pod.name(), &DeleteOptions::default()).await.unwrap();
+    let it = cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
+    assert!(it.get(&["status", "disruptedPods"]).is_none(), "{it:?}");
+}

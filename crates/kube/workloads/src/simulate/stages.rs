@@ -1,6 +1,7 @@
 //! What changes with time: pods that start slowly, end after a while, restart and restart again.
 
 use super::ANNOTATION;
+use super::command::{self, Program};
 use jiff::Timestamp;
 use mainstay_object::Object;
 use serde_json::{Value, json};
@@ -78,6 +79,15 @@ impl Behaviour {
         let may_end = restart_policy(pod) != "Always";
         let ends = matches!(name, "exit" | "complete-after") || is_of_job(pod);
         let usual = if may_end && ends { Self::Complete } else { Self::Run };
+        if follows_commands(pod)
+            && let Some(program) = program(pod)
+        {
+            return match program {
+                Program { seconds, .. } if seconds.is_none_or(|it| age(pod, now) < it) => Self::Run,
+                Program { code: 0, .. } => Self::Complete,
+                Program { code, .. } => Self::Crash(Crash { code, reason: "Error" }),
+            };
+        }
         let long = number.unwrap_or(USUAL);
         match (name, number) {
             ("crash", _) => Self::Crash(Crash { code: 1, reason: "Error" }),
@@ -99,6 +109,20 @@ impl Behaviour {
             _ => usual,
         }
     }
+}
+
+/// Whether commands of containers say what a pod does: no annotation does.
+pub(super) fn follows_commands(pod: &Object) -> bool {
+    pod.annotation(ANNOTATION).is_none_or(str::is_empty)
+}
+
+/// What the commands of a pod's containers come to. Containers that restart for ever are believed to run,
+/// unless they only fail.
+fn program(pod: &Object) -> Option<Program> {
+    let usual = Program { seconds: is_of_job(pod).then_some(0), code: 0 };
+    let program = command::of_pod(pod, usual)?;
+    let fails = program.seconds == Some(0) && program.code != 0;
+    (restart_policy(pod) != "Always" || fails).then_some(program)
 }
 
 /// Whether a pod is there to get something done.
@@ -164,10 +188,11 @@ pub(super) fn pull(pod: &Object, image: &str, now: &str) -> (&'static str, Strin
 pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
     let finished = matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"));
     let (name, number) = parts(pod);
-    if finished || name.is_empty() {
+    if finished || (name.is_empty() && program(pod).is_none()) {
         return None;
     }
     let left = match Behaviour::of(pod, now) {
+        Behaviour::Run if name.is_empty() => program(pod)?.seconds?.saturating_sub(age(pod, now)),
         Behaviour::Stuck => PULL.saturating_sub(age(pod, now)),
         Behaviour::Starting => number.unwrap_or(USUAL).saturating_sub(age(pod, now)),
         Behaviour::Run if name == "complete-after" => {
@@ -299,6 +324,28 @@ mod tests {
             ("oom", "Never", ["OOMKilled 0 0"; 3]),
         ] {
             assert_eq!(live(&mut pod(annotation, restart), &[0, 4, 5]), seen, "{annotation}");
+        }
+        for (script, restart, seen) in [
+            ("sleep 5", "Never", ["Running 0 5", "Running 0 1", "Completed 0 0"]),
+            ("sleep 5; exit 3", "Never", ["Running 0 5", "Running 0 1", "Error 0 0"]),
+            (
+                "sleep 5; exit 3",
+                "OnFailure",
+                ["Running 0 5", "Running 0 1", "CrashLoopBackOff 1 10"],
+            ),
+            ("sleep 5", "Always", ["Running 0 0"; 3]),
+            (
+                "exit 3",
+                "Always",
+                ["CrashLoopBackOff 1 10", "CrashLoopBackOff 1 6", "CrashLoopBackOff 1 5"],
+            ),
+            ("serve", "Never", ["Running 0 0"; 3]),
+        ] {
+            let mut it = pod("", restart);
+            let container =
+                json!([{"name": "main", "image": "m", "command": ["sh", "-c", script]}]);
+            it.set(&["spec", "containers"], container);
+            assert_eq!(live(&mut it, &[0, 4, 5]), seen, "{script} {restart}");
         }
         assert_eq!(live(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
         assert_eq!(live(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");

@@ -102,6 +102,8 @@ pub(crate) struct PodView {
     pub(crate) target: Option<Arc<str>>,
     /// What it asks of a node.
     pub(crate) needs: Arc<Needs>,
+    /// How many containers were added to look into it with; they are only ever added.
+    pub(crate) ephemeral: usize,
     /// For how many seconds it may run: quotas tell such pods apart.
     pub(crate) deadline: Option<i64>,
 }
@@ -178,6 +180,7 @@ impl PodView {
             target: text(&["spec", "nodeName"])
                 .or_else(|| only_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
             needs: Arc::new(Needs::of(pod)),
+            ephemeral: pod.array(&["spec", "ephemeralContainers"]).len(),
             deadline: pod.i64(&["spec", "activeDeadlineSeconds"]),
         }
     }
