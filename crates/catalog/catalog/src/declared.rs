@@ -8,6 +8,7 @@ use crate::{
     model::Catalog,
     problem::{Finding, LoadError, Part, Problem},
     read::{self, Lines, ReadBlob, blob_of},
+    rule::Rule,
     source::Source,
 };
 use serde_json::Value;
@@ -70,6 +71,20 @@ impl Declared {
     /// Everything that does not fit together, each with the line on which its document begins.
     pub fn check(self) -> Result<Arc<Catalog>, LoadError> {
         self.judge(None, Vec::new(), true, None)
+    }
+
+    /// Puts together the packages that can be; the others are left out, each with its problems.
+    ///
+    /// This is for content from before there were catalogs in files, whose registry server asked less:
+    /// package names may be any text, and bundles of a package may have one version.
+    pub fn check_permissive(self) -> (Arc<Catalog>, Vec<Problem>) {
+        let (mut catalog, mut findings, _) = self.build();
+        findings.retain(|it| !matches!(it.rule, Rule::PackageName | Rule::DuplicateVersion));
+        for Finding { blob, .. } in &findings {
+            let package = if blob.package.is_empty() { &blob.name } else { &blob.package };
+            catalog.packages.remove(package);
+        }
+        (Arc::new(catalog), place(None, findings.into_iter()))
     }
 
     /// As [`Declared::check`], for documents that were read from `source`: problems have their

@@ -6,16 +6,21 @@
 //! customResourceDefinitions  ─► manifests ──────────┘
 //! ```
 //!
-//! A channel names its head; what is below it follows from what versions say that they replace. The
-//! ConfigMap is watched, so it is read again the moment it changes. One that goes, or that cannot be
-//! read, leaves what it last said.
+//! A channel names its head; what is below it follows from what `ClusterServiceVersions` say that they
+//! replace. The ConfigMap is watched, so it is read again the moment it changes. One that goes, or that
+//! cannot be read, leaves what it last said.
+//!
+//! Such catalogs are older than the rules for file-based ones, and are read as leniently as the original
+//! reads them: a ClusterServiceVersion need not have a version or its API group, two may have one version,
+//! and package names may be any text. A package that cannot be read is left out, and reported; it never
+//! takes the others away.
 
 use super::store::{self, CatalogStore, State};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mainstay_api::names;
+use mainstay_api::{names, resources};
 use mainstay_catalog::{Catalog, Declared, Origin};
 use mainstay_client::{Cache, Selection};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{Gvk, NamespacedName, Object, known};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -110,10 +115,15 @@ impl CatalogStore {
     async fn read_config_map(&self, key: &NamespacedName, name: &str, seen: &Arc<Seen>) -> State {
         let (seen, modified) = (Arc::clone(seen), self.modified(key));
         let made = tokio::task::spawn_blocking(move || {
-            catalog(&seen.data).map(|catalog| store::content(catalog, modified))
+            catalog(&seen.data).map(|read| (store::content(read.catalog, modified), read.left_out))
         });
         match made.await {
-            Ok(Ok(content)) => State { content: Some(content), ..State::default() },
+            Ok(Ok((content, left_out))) => {
+                let incomplete = !left_out.is_empty();
+                let failure = incomplete
+                    .then(|| format!("the catalog config map {name}: {}", left_out.join("; ")));
+                State { content: Some(content), failure, incomplete, ..State::default() }
+            }
             Ok(Err(why)) => {
                 let failure = Some(format!("the catalog config map {name} cannot be read: {why}"));
                 State { failure, ..State::default() }
@@ -123,13 +133,98 @@ impl CatalogStore {
     }
 }
 
-/// The catalog that the keys of a ConfigMap make.
-pub(super) fn catalog(data: &BTreeMap<String, String>) -> Result<Arc<Catalog>, String> {
-    let documents = documents(data)?.into_iter().map(|it| {
-        let origin = Origin { file: PACKAGES.into(), line: 1 };
-        (origin, it)
-    });
-    Declared::of(documents).and_then(Declared::check).map_err(|error| error.headline())
+/// What a ConfigMap offers.
+#[derive(Debug)]
+pub(super) struct ReadCatalog {
+    pub(super) catalog: Arc<Catalog>,
+    /// Why packages, or parts of them, were left out.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Reads the catalog that the keys of a ConfigMap make.
+///
+/// # Errors
+/// A key is missing or is no list, or not one of the packages can be read.
+pub(super) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, String> {
+    if !data.contains_key(PACKAGES) {
+        return Err(format!("it has no key {PACKAGES}"));
+    }
+    let (versions, definitions) = (list(data, VERSIONS)?, list(data, DEFINITIONS)?);
+    let manifests = Manifests::of(&versions, &definitions);
+    let listed = list(data, PACKAGES)?;
+    let (packages, mut left_out) = packages(&listed);
+    let mut declared = Declared::default();
+    for package in &packages {
+        let read = documents(package, &manifests).and_then(|documents| {
+            let origin = || Origin { file: PACKAGES.into(), line: 1 };
+            Declared::of(documents.into_iter().map(|it| (origin(), it)))
+                .map_err(|error| error.headline())
+        });
+        match read {
+            Ok(read) => declared.append(read),
+            Err(why) => left_out.push(format!("package {} is left out: {why}", package.name)),
+        }
+    }
+    let (catalog, problems) = declared.check_permissive();
+    left_out.extend(problems.iter().map(|it| format!("a package is left out: {}", it.message)));
+    let nothing = catalog.packages().next().is_none();
+    match left_out.first() {
+        Some(why) if nothing => Err(why.clone()),
+        _ => Ok(ReadCatalog { catalog, left_out }),
+    }
+}
+
+/// A package as the key lists it.
+struct ListedPackage<'v> {
+    name: &'v str,
+    default_channel: &'v str,
+    channels: Vec<&'v Value>,
+}
+
+/// The packages of a list, and what is wrong with it. One that is listed twice has the channels of both
+/// entries; the first entry decides where they differ.
+fn packages(list: &[Value]) -> (Vec<ListedPackage<'_>>, Vec<String>) {
+    let (mut packages, mut wrong) = (Vec::<ListedPackage<'_>>::new(), Vec::new());
+    for entry in list {
+        let name = text(entry, "packageName");
+        if let Some(first) = packages.iter_mut().find(|it| it.name == name) {
+            wrong.push(format!("package {name} is listed twice, its first entry counts"));
+            for channel in items(entry, "channels") {
+                let same = |it: &Value| text(it, "name") == text(channel, "name");
+                if !first.channels.iter().any(|it| same(it)) {
+                    first.channels.push(channel);
+                }
+            }
+            continue;
+        }
+        let channels: Vec<&Value> = items(entry, "channels").collect();
+        let default_channel = match text(entry, "defaultChannel") {
+            "" => channels.first().map(|it| text(it, "name")).unwrap_or_default(),
+            named => named,
+        };
+        packages.push(ListedPackage { name, default_channel, channels });
+    }
+    (packages, wrong)
+}
+
+/// The manifests of a ConfigMap by name.
+struct Manifests<'v> {
+    versions: BTreeMap<&'v str, &'v Value>,
+    /// `ClusterServiceVersions` may bring different `CustomResourceDefinitions` under one name.
+    definitions: BTreeMap<&'v str, Vec<&'v Value>>,
+}
+
+impl<'v> Manifests<'v> {
+    fn of(versions: &'v [Value], definitions: &'v [Value]) -> Self {
+        let name = |it: &'v Value| text(&it["metadata"], "name");
+        let manifests = |list: &'v [Value]| list.iter().filter(|it| it.is_object());
+        let versions = manifests(versions).map(|it| (name(it), it)).collect();
+        let mut named: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for it in manifests(definitions) {
+            named.entry(name(it)).or_default().push(it);
+        }
+        Self { versions, definitions: named }
+    }
 }
 
 /// The list in a key; empty if the key is not there.
@@ -151,41 +246,23 @@ pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &
     value[field].as_array().into_iter().flatten()
 }
 
-/// The documents of a file-based catalog with the same content.
-fn documents(data: &BTreeMap<String, String>) -> Result<Vec<Value>, String> {
-    if !data.contains_key(PACKAGES) {
-        return Err(format!("it has no key {PACKAGES}"));
+/// The documents of a file-based catalog for a package.
+fn documents(package: &ListedPackage<'_>, manifests: &Manifests<'_>) -> Result<Vec<Value>, String> {
+    let ListedPackage { name, default_channel, channels } = package;
+    let mut documents =
+        vec![json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel})];
+    let mut bundles = BTreeSet::new();
+    for channel in channels {
+        let entries = entries(channel, &manifests.versions)?;
+        bundles.extend(entries.iter().map(|it| text(it, "name").to_owned()));
+        documents.push(json!({
+            "schema": "olm.channel", "package": name, "name": text(channel, "name"),
+            "entries": entries,
+        }));
     }
-    let versions = list(data, VERSIONS)?;
-    let versions: BTreeMap<&str, &Value> =
-        versions.iter().map(|it| (text(&it["metadata"], "name"), it)).collect();
-    let definitions = list(data, DEFINITIONS)?;
-    let mut named: Definitions<'_> = BTreeMap::new();
-    for it in &definitions {
-        named.entry(text(&it["metadata"], "name")).or_default().push(it);
-    }
-    let mut documents = Vec::new();
-    for package in &list(data, PACKAGES)? {
-        let name = text(package, "packageName");
-        let only = items(package, "channels").map(|it| text(it, "name")).next();
-        let default = match text(package, "defaultChannel") {
-            "" => only.unwrap_or_default(),
-            named => named,
-        };
-        documents.push(json!({"schema": "olm.package", "name": name, "defaultChannel": default}));
-        let mut bundles = BTreeSet::new();
-        for channel in items(package, "channels") {
-            let entries = entries(channel, &versions)?;
-            bundles.extend(entries.iter().map(|it| text(it, "name").to_owned()));
-            documents.push(json!({
-                "schema": "olm.channel", "package": name, "name": text(channel, "name"),
-                "entries": entries,
-            }));
-        }
-        for bundle in &bundles {
-            if let Some(csv) = versions.get(bundle.as_str()) {
-                documents.push(document(name, bundle, csv, &named)?);
-            }
+    for bundle in &bundles {
+        if let Some(csv) = manifests.versions.get(bundle.as_str()) {
+            documents.push(document(name, bundle, csv, manifests)?);
         }
     }
     Ok(documents)
@@ -221,13 +298,29 @@ fn entries(channel: &Value, versions: &BTreeMap<&str, &Value>) -> Result<Vec<Val
     Ok(entries)
 }
 
-/// Definitions by name: versions may bring different ones under one name.
-type Definitions<'v> = BTreeMap<&'v str, Vec<&'v Value>>;
-
 /// Whether a definition has a version of its kind, in either form of definitions.
 fn has_version(definition: &Value, version: &str) -> bool {
     let spec = &definition["spec"];
     text(spec, "version") == version || items(spec, "versions").any(|it| it["name"] == *version)
+}
+
+/// The version of a ClusterServiceVersion that names none.
+const UNVERSIONED: &str = "0.0.0";
+
+/// The kind of a manifest, in the version that it says it is written in: `v1alpha1` alone is one, too.
+fn written_in(manifest: &Value, kind: &Gvk) -> Gvk {
+    let written = text(manifest, "apiVersion");
+    let version = written.rsplit('/').next().filter(|it| !it.is_empty());
+    Gvk { version: version.unwrap_or(&kind.version).to_owned(), ..kind.clone() }
+}
+
+/// A manifest that says of what kind it is. The key that it stands in decides that; older packages leave
+/// out the group, or everything.
+fn of_kind(manifest: &Value, kind: &Gvk) -> Value {
+    let mut manifest = manifest.clone();
+    manifest["apiVersion"] = kind.api_version().into();
+    manifest["kind"] = kind.kind.as_str().into();
+    manifest
 }
 
 /// A bundle: the version, the definitions that it owns, and what it says of APIs.
@@ -235,10 +328,14 @@ fn document(
     package: &str,
     name: &str,
     csv: &Value,
-    definitions: &Definitions<'_>,
+    manifests: &Manifests<'_>,
 ) -> Result<Value, String> {
     let spec = &csv["spec"];
-    let version = text(spec, "version");
+    // What Go's zero value of the field reads as.
+    let version = match &spec["version"] {
+        Value::Null => UNVERSIONED,
+        version => version.as_str().filter(|it| !it.is_empty()).unwrap_or(UNVERSIONED),
+    };
     let mut properties =
         vec![json!({"type": "olm.package", "value": {"packageName": package, "version": version}})];
     let mut add = |property: Value| {
@@ -264,14 +361,17 @@ fn document(
     let mut owned: BTreeMap<&str, &Value> = BTreeMap::new();
     for it in items(&spec["customresourcedefinitions"], "owned") {
         let kind = text(it, "name");
-        let all = definitions.get(kind).map_or(&[][..], Vec::as_slice);
+        let all = manifests.definitions.get(kind).map_or(&[][..], Vec::as_slice);
         let fitting = all.iter().rev().find(|one| has_version(one, text(it, "version")));
         let Some(definition) = fitting.or(all.last()) else {
             return Err(format!("{name} owns {kind}, which is not in the key {DEFINITIONS}"));
         };
         owned.entry(kind).or_insert(definition);
     }
-    for manifest in std::iter::once(csv).chain(owned.into_values()) {
+    let csv = of_kind(csv, &resources::CLUSTER_SERVICE_VERSION.gvk());
+    let crd = known::CUSTOM_RESOURCE_DEFINITION.gvk();
+    let owned = owned.into_values().map(|it| of_kind(it, &written_in(it, &crd)));
+    for manifest in std::iter::once(csv).chain(owned) {
         let data = STANDARD.encode(manifest.to_string());
         add(json!({"type": "olm.bundle.object", "value": {"data": data}}));
     }
@@ -308,7 +408,7 @@ mod tests {
 
     #[test]
     fn lists_make_a_catalog_whose_channels_follow_what_versions_replace() {
-        let catalog = catalog(&data(ONE, TWO, DEFINED)).unwrap();
+        let catalog = catalog(&data(ONE, TWO, DEFINED)).unwrap().catalog;
         let package = catalog.package("anvil").unwrap();
         assert_eq!(&*package.default_channel, "stable");
         let channel = package.channel("stable").unwrap();
@@ -337,7 +437,7 @@ mod tests {
 - {metadata: {name: a.g}, spec: {versions: [{name: v1alpha1}]}}
 - {metadata: {name: a.g}, spec: {versions: [{name: v1}]}}
 ";
-        let catalog = catalog(&data(ONE, BOTH, DEFINED)).unwrap();
+        let catalog = catalog(&data(ONE, BOTH, DEFINED)).unwrap().catalog;
         for (name, version) in [("anvil.v1", "v1alpha1"), ("anvil.v2", "v1")] {
             let objects = catalog.bundle("anvil", name).unwrap().objects().unwrap();
             let texts: Vec<String> = objects.iter().map(|it| format!("{it:?}")).collect();
@@ -358,5 +458,85 @@ mod tests {
             let why = catalog(&data).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
+    }
+
+    #[test]
+    fn what_the_original_loads_is_loaded() {
+        const VERSIONS: &str = "
+- {metadata: {name: anvil.v1}, spec: {version: 1.0.0}}
+- {metadata: {name: anvil.v2}, spec: {version: 1.0.0, replaces: anvil.v1}}
+- {metadata: {name: bell.v1}, spec: {}}
+";
+        const TWICE: &str = "
+- packageName: Anvil
+  channels: [{name: stable, currentCSV: anvil.v1}]
+- packageName: bell
+  channels: [{name: stable, currentCSV: bell.v1}]
+- packageName: Anvil
+  channels: [{name: stable, currentCSV: anvil.v2}, {name: fast, currentCSV: anvil.v2}]
+";
+        let read = catalog(&data(TWICE, VERSIONS, "")).unwrap();
+        assert_eq!(read.left_out, ["package Anvil is listed twice, its first entry counts"]);
+        let anvil = read.catalog.package("Anvil").unwrap();
+        assert_eq!(&*anvil.channel("stable").unwrap().head().name, "anvil.v1");
+        assert_eq!(anvil.channel("fast").unwrap().entries().len(), 2, "of one version");
+        let bell = read.catalog.bundle("bell", "bell.v1").unwrap();
+        assert_eq!(bell.version.to_string(), "0.0.0");
+    }
+
+    #[test]
+    fn a_package_that_cannot_be_read_takes_no_other_away() {
+        const PACKAGES: &str = "
+- {packageName: headless, channels: [{name: stable, currentCSV: nobody.v1}]}
+- {packageName: bell, channels: [{name: stable, currentCSV: bell.v1}]}
+- {packageName: odd, channels: [{name: stable, currentCSV: odd.v1}]}
+- {packageName: misshapen, channels: [{name: [], currentCSV: bell.v1}]}
+- {packageName: empty}
+";
+        const VERSIONS: &str = "
+- {metadata: {name: bell.v1}, spec: {version: 1.0.0}}
+- {metadata: {name: odd.v1}, spec: {version: one}}
+- text
+";
+        let read = catalog(&data(PACKAGES, VERSIONS, "")).unwrap();
+        let names: Vec<&str> = read.catalog.packages().map(|it| &*it.name).collect();
+        assert_eq!(names, ["bell"], "{:?}", read.left_out);
+        let said = read.left_out.join("\n");
+        for words in ["package headless is left out", "version \"one\"", "misshapen", "empty"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        let only = "[{packageName: headless, channels: [{name: stable, currentCSV: nobody.v1}]}]";
+        let why = catalog(&data(only, VERSIONS, "")).unwrap_err();
+        assert!(why.contains("the head nobody.v1 of the channel stable"), "{why}");
+    }
+
+    // ids: E047
+    #[test]
+    fn manifests_are_of_the_kind_whose_key_they_stand_in() {
+        const VERSIONS: &str = "
+- apiVersion: v1alpha1
+  kind: ClusterServiceVersion-v1
+  metadata: {name: anvil.v2}
+  spec:
+    version: 2.0.0
+    customresourcedefinitions:
+      owned: [{name: a.g, kind: A, version: v1}, {name: b.g, kind: B, version: v1}]
+";
+        const DEFINED: &str = "
+- {metadata: {name: a.g}}
+- {apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: b.g}}
+";
+        let catalog = catalog(&data(ONE, VERSIONS, DEFINED)).unwrap().catalog;
+        let objects = catalog.bundle("anvil", "anvil.v2").unwrap().objects().unwrap();
+        let kinds: Vec<String> =
+            objects.iter().map(|it| format!("{} {}", it.api_version(), it.kind())).collect();
+        assert_eq!(
+            kinds,
+            [
+                "operators.coreos.com/v1alpha1 ClusterServiceVersion",
+                "apiextensions.k8s.io/v1 CustomResourceDefinition",
+                "apiextensions.k8s.io/v1beta1 CustomResourceDefinition",
+            ]
+        );
     }
 }

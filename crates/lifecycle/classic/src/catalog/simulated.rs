@@ -230,7 +230,16 @@ impl CatalogStore {
                     find(&program, &of.namespace, &of.name).await?
                 };
                 let data: BTreeMap<String, String> = map.part(&["data"]).unwrap_or_default();
-                blocking(move || super::config_map::catalog(&data)).await
+                let place = of.name.clone();
+                let read = move || {
+                    super::config_map::catalog(&data).map(|read| {
+                        for why in &read.left_out {
+                            tracing::warn!(config_map = %place, %why, "a catalog has a problem");
+                        }
+                        read.catalog
+                    })
+                };
+                blocking(read).await
             }
             Program::Files(folder, mounts) => {
                 let mut maps = Vec::new();

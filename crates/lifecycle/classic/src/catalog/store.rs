@@ -84,6 +84,8 @@ pub(crate) struct State {
     pub(crate) content: Option<Arc<Content>>,
     /// Why the folder could not be loaded the last time.
     pub(crate) failure: Option<String>,
+    /// Whether the failure is only that parts of the content are left out.
+    pub(crate) incomplete: bool,
     /// Where others get the content.
     pub(crate) address: Option<Arc<str>>,
     /// When an image was last looked at that is looked at regularly.
@@ -109,7 +111,8 @@ impl State {
     /// Whether the folder or image is bad and what it was before is served. Of registry servers this is
     /// not said: that one is away for a while changes nothing for who has read it.
     pub(crate) const fn is_stale(&self) -> bool {
-        self.content.is_some() && self.failure.is_some() && self.observed.is_none()
+        let failed = self.failure.is_some() && !self.incomplete;
+        self.content.is_some() && failed && self.observed.is_none()
     }
 
     /// Whether nothing is known yet.
@@ -402,6 +405,7 @@ impl CatalogStore {
                 state.observed = new.observed;
             }
             state.failure = new.failure;
+            state.incomplete = new.incomplete;
             if let Some(served) = served.filter(|_| changed) {
                 serve(served, state);
             }

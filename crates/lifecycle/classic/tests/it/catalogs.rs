@@ -161,12 +161,14 @@ async fn a_folder_that_nobody_knows_says_so() {
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", unknown).await;
 }
 
-/// A ConfigMap with these versions of `anvil`.
+/// A ConfigMap with these versions of `anvil`, whose manifests leave out the API group, as older ones do.
 async fn content(world: &World, versions: &[&str]) {
     let mut before = None;
     let mut all = Vec::new();
     for version in versions {
-        all.push(csv(version, before));
+        let mut manifest = csv(version, before);
+        manifest["apiVersion"] = "v1alpha1".into();
+        all.push(manifest);
         before = Some(*version);
     }
     let head = format!("anvil.v{}", versions.last().unwrap());
