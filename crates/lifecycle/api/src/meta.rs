@@ -1,7 +1,7 @@
 //! What every kind has: metadata, times, conditions, references.
 
-use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
+use jiff::{SignedDuration, Timestamp};
 use mainstay_object::{NamespacedName, Object, OwnerReference, Resource};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,6 +19,14 @@ impl Time {
         let seconds = timestamp.as_nanosecond().div_euclid(1_000_000_000);
         let cut = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
         Self(cut.unwrap_or(timestamp))
+    }
+
+    /// This time, or the first one after `other` if it is not later. Times have whole seconds, so what
+    /// follows on something else within a second would otherwise seem to be as old.
+    #[must_use]
+    pub fn later_than(self, other: Option<Self>) -> Self {
+        let Some(other) = other.filter(|it| *it >= self) else { return self };
+        other.0.checked_add(SignedDuration::from_secs(1)).map_or(self, Self)
     }
 
     /// The time as a timestamp.

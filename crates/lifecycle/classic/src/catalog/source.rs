@@ -81,10 +81,11 @@ pub(crate) fn status(
     if let Some(read) = state.and_then(|it| it.config_map.as_ref()) {
         let known = old.config_map_reference.as_ref();
         if known.is_none_or(|it| it.uid != read.uid || it.resource_version != read.version) {
+            let before = known.and_then(|it| it.last_update_time);
             new.config_map_reference = Some(ConfigMapReference {
                 name: source.spec.config_map.clone(),
                 namespace: source.metadata.namespace.clone(),
-                last_update_time: Some(now),
+                last_update_time: Some(now.later_than(before)),
                 resource_version: read.version.clone(),
                 uid: read.uid.clone(),
             });
@@ -122,25 +123,35 @@ pub(crate) fn status(
         }
         Some(_) => (LastObservedState::Ready, None),
     };
-    if let Some(failure) = failure {
+    if let (_, Some(wrong)) = images::interval(source)
+        && is_by_image(source)
+    {
+        // A wrong spec stays wrong whatever becomes of the image.
+        new.reason = CatalogSourceReason::InvalidInterval;
+        new.message = match failure {
+            Some(failure) => format!("{wrong}; {failure}"),
+            None => wrong,
+        };
+    } else if let Some(failure) = failure {
         new.reason = if by_map {
             CatalogSourceReason::ConfigMap
         } else {
             CatalogSourceReason::RegistryServer
         };
         new.message = failure;
-    } else if let (_, Some(wrong)) = images::interval(source)
-        && is_by_image(source)
-    {
-        new.reason = CatalogSourceReason::InvalidInterval;
-        new.message = wrong;
     }
-    let connection =
-        ConnectionState { last_observed_state: observed, address, last_connect: Some(now) };
+    // Clients wait until the connection is newer than the ConfigMap, which is newer than the one before.
+    let updated = new.config_map_reference.as_ref().and_then(|it| it.last_update_time);
+    let last_connect = Some(now.later_than(updated));
+    let connection = ConnectionState { last_observed_state: observed, address, last_connect };
+    // What this process reads is served as soon as it is read; a pod has to be connected to.
+    let read_here = state.is_some_and(|it| it.config_map.is_some() && it.observed.is_none());
+    let outdated = |it: &ConnectionState| read_here && it.last_connect <= updated;
     // After a restart, how it stood is taken to hold until it is known.
     let same = old.connection_state.as_ref().is_some_and(|it| {
         (unread || it.last_observed_state == connection.last_observed_state)
             && it.address == connection.address
+            && !outdated(it)
     });
     if !same {
         new.connection_state = Some(connection);
@@ -350,6 +361,34 @@ mod tests {
             let event = event.as_ref().map(|it| (it.0, it.1, it.2.as_str()));
             assert_eq!(event, wanted);
         }
+    }
+
+    // ids: E047
+    #[test]
+    fn a_config_map_is_newer_than_the_one_before_and_its_connection_newer_still() {
+        let mut it = source("configmap");
+        it.spec.config_map = "content".to_owned();
+        let state = |version: &str| State {
+            content: Some(content_of_nothing()),
+            config_map: Some(super::super::config_map::Read {
+                version: version.to_owned(),
+                ..Default::default()
+            }),
+            ..State::default()
+        };
+        let mut seconds = Vec::new();
+        for version in ["1", "2", "2", "3"] {
+            it.status = status(&it, Some(&state(version)), time(10));
+            let updated = it.status.config_map_reference.as_ref().unwrap().last_update_time;
+            let connected = it.status.connection_state.as_ref().unwrap().last_connect;
+            seconds.push([updated, connected].map(|it| it.unwrap().timestamp().as_second()));
+        }
+        assert_eq!(seconds, [[10, 11], [11, 12], [11, 12], [12, 13]]);
+    }
+
+    fn content_of_nothing() -> Arc<Content> {
+        let catalog = mainstay_catalog::Declared::default().check().unwrap();
+        crate::catalog::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
     }
 
     // ids: CAT-31

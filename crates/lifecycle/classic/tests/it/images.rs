@@ -236,8 +236,9 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: often}}")
         .await;
     let bad = until(&world, |it| state(it) == Some("TRANSIENT_FAILURE")).await;
+    assert_eq!(bad.str(&["status", "reason"]), Some("InvalidIntervalError"));
     assert_eq!(
-        bad.str(&["status", "message"]),
+        bad.str(&["status", "message"]).and_then(|it| it.split("; ").nth(1)),
         Some(
             "localhost/catalog:v1: the image is no catalog: it has neither a label operators.operatorframework.io.index.configs.v1 nor operators.operatorframework.io.index.database.v1, and does not start a program that serves one"
         )
