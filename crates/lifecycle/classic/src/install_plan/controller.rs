@@ -2,7 +2,7 @@
 
 use super::by_hand;
 use super::decide::{self, Next};
-use super::execute::{CRD_VALIDATION, Runner};
+use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
 use crate::catalog::images::asking;
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
@@ -94,12 +94,13 @@ impl Controller {
             decide::after(&plan.status, &steps, &outcome, context.timeouts.plan, now);
         self.write(live, &status).await?;
         let pause = pause.map(|it| context.timeouts.retry.unwrap_or(it));
-        let mut told = runner.told();
-        if let (InstallPlanPhase::Failed, Err(error)) = (&status.phase, outcome) {
-            told.extend(error.report.map(|report| (CRD_VALIDATION, report)));
+        if let (InstallPlanPhase::Failed, Err(error)) = (&status.phase, outcome)
+            && let Some(report) = error.report
+        {
+            runner.add_event(CRD_VALIDATION, report);
         }
-        for (reason, message) in told {
-            context.recorder.publish(live, EventType::Warning, reason, message);
+        for PlanEvent { reason, field, message } in runner.take_events() {
+            context.recorder.publish_part(live, &field, EventType::Warning, reason, message);
         }
         Ok(pause.map_or(Action::Done, Action::After))
     }

@@ -1,7 +1,7 @@
 //! Custom resource definitions: made, waited for, and changed only when nothing is lost.
 
 use super::decide::StepError;
-use super::execute::{CRD_VALIDATION, Runner, api_error, manifest};
+use super::execute::{CRD_VALIDATION, Runner, api_error, manifest, set_kind};
 use crate::csv::serving::CERTIFICATE_SUFFIX;
 use crate::csv::serving::seen::Conversion;
 use crate::facts;
@@ -39,6 +39,7 @@ pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, 
 
 async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError> {
     let mut crd = manifest(step)?;
+    set_kind(&mut crd, CRD);
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
     runner.label_part(step, &mut crd);
     let shipped = facts::alongside(&crd);
@@ -210,7 +211,7 @@ async fn fits(runner: &Runner<'_>, current: &Object, new: &Object) -> Result<(),
     let unfit = validate_existing(runner, current, new).await?;
     let Some(first) = unfit.first() else { return Ok(()) };
     if new.str(&["spec", "conversion", "strategy"]) == Some("Webhook") {
-        runner.tell(
+        runner.add_event(
             CRD_VALIDATION,
             format!(
                 "existing objects do not fit the new schema of CRD \"{}\", but it has a conversion webhook, which is trusted to make them fit once it runs: {}",

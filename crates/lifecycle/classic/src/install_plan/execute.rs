@@ -63,8 +63,16 @@ pub(crate) struct Runner<'a> {
     pub(super) components: OnceLock<BTreeMap<String, String>>,
     /// What the API said besides since a step began.
     warnings: Arc<Mutex<Vec<String>>>,
-    /// Reasons and messages of events that are due.
-    told: Mutex<Vec<(&'static str, String)>>,
+    /// Events that are due.
+    events: Mutex<Vec<PlanEvent>>,
+}
+
+/// An event about an InstallPlan.
+pub(crate) struct PlanEvent {
+    pub(crate) reason: &'static str,
+    /// The part of the plan that it is about, such as `status.plan[0]`; empty for all of it.
+    pub(crate) field: String,
+    pub(crate) message: String,
 }
 
 /// An answer of the API as people read it, behind words of ours unless these are empty.
@@ -101,6 +109,30 @@ fn no_such_api(step: &Step) -> StepError {
     ))
 }
 
+/// The kind that a step names. People who write `InstallPlans` put the group into `version`, as manifests
+/// do, or leave it out; then the manifest says it.
+fn gvk(step: &Step) -> Result<Gvk, StepError> {
+    let StepResource { group, version, kind, .. } = &step.resource;
+    let (group, version) = match version.split_once('/') {
+        Some((group, version)) => (group.to_owned(), version.to_owned()),
+        None if group.is_empty() => {
+            let written = manifest(step)?.gvk();
+            let same = written.kind == *kind && (version.is_empty() || written.version == *version);
+            let group = if same { written.group } else { String::new() };
+            (group, if version.is_empty() { written.version } else { version.clone() })
+        }
+        None => (group.clone(), version.clone()),
+    };
+    Ok(Gvk { group, version, kind: kind.clone() })
+}
+
+/// Makes an object one of the kind that its step names, whatever its manifest says of that: older
+/// packages leave out the group, and generated manifests leave out both fields.
+pub(super) fn set_kind(object: &mut Object, resource: &Resource) {
+    object.set(&["apiVersion"], resource.api_version().into());
+    object.set(&["kind"], resource.kind.as_ref().into());
+}
+
 /// The object of a step.
 pub(super) fn manifest(step: &Step) -> Result<Object, StepError> {
     serde_json::from_str(&step.resource.manifest).map_err(|error| {
@@ -124,23 +156,23 @@ impl<'a> Runner<'a> {
         };
         let names = plan.spec.cluster_service_version_names.iter().map(String::as_str).collect();
         let namespace = &plan.metadata.namespace;
-        let (told, components) = (Mutex::default(), OnceLock::new());
+        let (events, components) = (Mutex::default(), OnceLock::new());
         let plan = &plan.metadata.name;
-        Ok(Self { context, namespace, plan, names, own, scoped, components, warnings, told })
+        Ok(Self { context, namespace, plan, names, own, scoped, components, warnings, events })
     }
 
-    /// The events that are due, by reason and message.
-    pub(crate) fn told(&self) -> Vec<(&'static str, String)> {
-        mem::take(&mut *self.told.lock())
+    /// Takes the events that are due.
+    pub(crate) fn take_events(&self) -> Vec<PlanEvent> {
+        mem::take(&mut *self.events.lock())
     }
 
-    /// Has people told of something.
-    pub(super) fn tell(&self, reason: &'static str, message: String) {
-        self.told.lock().push((reason, message));
+    /// Adds an event about the whole plan.
+    pub(super) fn add_event(&self, reason: &'static str, message: String) {
+        self.events.lock().push(PlanEvent { reason, field: String::new(), message });
     }
 
-    /// What the API said of a step becomes an event, and counts.
-    fn tell_warnings(&self, step: &Step) {
+    /// Makes an event of what the API warned of in the step at `at`, and counts it.
+    fn report_warnings(&self, at: usize, step: &Step) {
         let warnings = mem::take(&mut *self.warnings.lock());
         if warnings.is_empty() {
             return;
@@ -151,15 +183,15 @@ impl<'a> Runner<'a> {
             format!("installation of operator \"{}\"", step.resolving)
         };
         self.context.tallies.plan_warnings.fetch_add(1, Ordering::Relaxed);
-        self.tell(
-            APPLIED_WITH_WARNINGS,
-            format!(
-                "{} warning(s) generated during {what} ({}): {}",
-                warnings.len(),
-                step.resource.name,
-                warnings.join(", ")
-            ),
+        let message = format!(
+            "{} warning(s) generated during {what} ({} \"{}\"): {}",
+            warnings.len(),
+            step.resource.kind,
+            step.resource.name,
+            warnings.join(", ")
         );
+        let (reason, field) = (APPLIED_WITH_WARNINGS, format!("status.plan[{at}]"));
+        self.events.lock().push(PlanEvent { reason, field, message });
     }
 }
 
@@ -175,7 +207,7 @@ impl Runner<'_> {
         let _ = self.components.set(self.components_of(&plan));
         for (at, step) in plan.iter().enumerate() {
             let outcome = self.step(step).await;
-            self.tell_warnings(step);
+            self.report_warnings(at, step);
             match outcome {
                 Ok(state) => states[at] = state,
                 Err(error) => {
@@ -223,7 +255,7 @@ impl Runner<'_> {
         }
         let name = &step.resource.name;
         match step.resource.kind.as_str() {
-            "CustomResourceDefinition" if step.resource.version == "v1" => {
+            "CustomResourceDefinition" if gvk(step)?.version == "v1" => {
                 definition::run(self, step).await
             }
             "CustomResourceDefinition" => Err(no_such_api(step)),
@@ -235,9 +267,6 @@ impl Runner<'_> {
             }
             "Subscription" => {
                 let mut subscription = self.owned(step, manifest(step)?, Owner::None).await?;
-                // The manifests of generated ones leave out what everybody knows.
-                subscription.set(&["apiVersion"], resources::SUBSCRIPTION.api_version().into());
-                subscription.set(&["kind"], resources::SUBSCRIPTION.kind.as_ref().into());
                 subscription.set_annotation(names::GENERATED_BY, self.plan);
                 self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
             }
@@ -261,12 +290,7 @@ impl Runner<'_> {
             "ConfigMap" => self.put(step, &known::CONFIG_MAP, Owner::Version, "configmap: ").await,
             BUNDLE_SECRET => self.put(step, &known::SECRET, Owner::Version, "secret: ").await,
             kind if ALLOWED.contains(&kind) => {
-                let gvk = Gvk {
-                    group: step.resource.group.clone(),
-                    version: step.resource.version.clone(),
-                    kind: kind.to_owned(),
-                };
-                let found = self.own.resource_of(&gvk).await;
+                let found = self.own.resource_of(&gvk(step)?).await;
                 let resource = found
                     .map_err(|error| api_error("", &error))?
                     .ok_or_else(|| no_such_api(step))?;
@@ -380,6 +404,7 @@ impl Runner<'_> {
         mut object: Object,
         what: &str,
     ) -> Result<StepStatus, StepError> {
+        set_kind(&mut object, resource);
         object.set(&["metadata", "namespace"], self.namespace.into());
         match self.scoped.create(resource, &object).await {
             Ok(_) => Ok(StepStatus::Created),
@@ -409,9 +434,7 @@ impl Runner<'_> {
         mut object: Object,
         what: &str,
     ) -> Result<StepStatus, StepError> {
-        // Generated manifests leave out what the serializer of the original leaves out.
-        object.set(&["apiVersion"], resource.api_version().into());
-        object.set(&["kind"], resource.kind.as_ref().into());
+        set_kind(&mut object, resource);
         if resource.scope == Scope::Namespaced {
             object.set(&["metadata", "namespace"], self.namespace.into());
         } else {

@@ -4,7 +4,7 @@ use crate::world::{World, condition, crd};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP};
-use mainstay_client::{DeleteOptions, Patch};
+use mainstay_client::{DeleteOptions, Patch, Selection};
 use mainstay_object::{Object, Resource, known};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -404,7 +404,17 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     assert_eq!(kind, "Warning");
     assert_eq!(
         message,
-        "1 warning(s) generated during installation of operator \"anvil.v1.0.0\" (anvil): use another one"
+        "1 warning(s) generated during installation of operator \"anvil.v1.0.0\" (VerticalPodAutoscaler \"anvil\"): use another one"
+    );
+    let events =
+        world.cluster.wait_for_all(Selection::all(known::EVENT), |all| !all.is_empty()).await;
+    let about =
+        events.iter().find(|it| it.str(&["reason"]) == Some("AppliedWithWarnings")).unwrap();
+    let steps = plan.array(&["status", "plan"]);
+    let at = steps.iter().position(|it| it["resource"]["kind"] == "VerticalPodAutoscaler").unwrap();
+    assert_eq!(
+        about.str(&["involvedObject", "fieldPath"]),
+        Some(format!("status.plan[{at}]").as_str())
     );
     let mut page = mainstay_exposition::Page::default();
     world.classic.as_ref().unwrap().metrics()(&mut page);

@@ -132,3 +132,27 @@ fn a_missing_api_is_told_with_its_group_and_version() {
         "api-server resource not found installing PrometheusRule anvil-mon: GroupVersionKind monitoring.coreos.com/v1, Kind=PrometheusRule not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
     );
 }
+
+#[test]
+fn the_kind_of_a_step_is_read_however_people_write_it() {
+    let manifest = r#"{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}"#;
+    for (group, version, wanted) in [
+        ("policy", "v1", "policy/v1"),
+        ("", "policy/v1", "policy/v1"),
+        ("", "v1", "policy/v1"),
+        ("", "", "policy/v1"),
+        ("", "v2", "v2"),
+        ("other", "v1", "other/v1"),
+    ] {
+        let resource = StepResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: "PodDisruptionBudget".to_owned(),
+            manifest: manifest.to_owned(),
+            ..StepResource::default()
+        };
+        let kind = gvk(&Step { resource, ..Step::default() }).unwrap();
+        assert_eq!(kind.api_version(), wanted, "{group:?} {version:?}");
+        assert_eq!(kind.kind, "PodDisruptionBudget");
+    }
+}
