@@ -58,6 +58,31 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
+    /// Has `ClusterServiceVersion`s come back that were installed for a Subscription and that somebody
+    /// deleted: such a Subscription starts with the one that it had, if its channel still offers that,
+    /// and not with `spec.startingCSV` and every upgrade since. The original does not do so.
+    pub fn restore_deleted(&mut self) {
+        let Self { catalogs, subscriptions, csvs, .. } = self;
+        for it in subscriptions.iter_mut().filter(|it| !it.installed_csv.is_empty()) {
+            let there = |csv: &Csv| {
+                !csv.copied && (csv.name == it.installed_csv || csv.name == it.current_csv)
+            };
+            let offered = |view: &CatalogView<'_>| {
+                let Content::Ready(snapshot) = &view.content else { return false };
+                let named = snapshot.named(&it.installed_csv).iter();
+                view.key == it.catalog
+                    && named.map(|at| snapshot.entry(*at).0).any(|entry| {
+                        *entry.package == *it.package
+                            && (it.channel.is_empty() || *entry.channel == *it.channel)
+                    })
+            };
+            if !csvs.iter().any(there) && catalogs.iter().any(offered) {
+                it.starting_csv.clone_from(&it.installed_csv);
+                it.restores = true;
+            }
+        }
+    }
+
     /// A name that two Subscriptions have, or the identifier of two `ClusterServiceVersion`s or
     /// two catalogs: the first in order of the texts. A namespace cannot hold such, a file can.
     pub(crate) fn repeated(&self) -> Option<String> {
@@ -151,6 +176,9 @@ pub struct Subscription {
     pub catalog: CatalogKey,
     /// `spec.startingCSV`; empty if not given.
     pub starting_csv: String,
+    /// Whether `starting_csv` is not what the Subscription says but the ClusterServiceVersion that was
+    /// installed for it and that somebody deleted. It comes back before anything else is chosen.
+    pub restores: bool,
     /// `status.installedCSV`; empty if nothing is installed.
     pub installed_csv: String,
     /// `status.currentCSV`; empty if nothing was resolved yet.

@@ -150,9 +150,8 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
         } else {
             format!("that is in channel {}", names::some(&other, "and"))
         };
-        Node::new(format!(
-            "there is no `{starting_csv}`, its `spec.startingCSV`, in {wish}; {hint}"
-        ))
+        let origin = if of.restores { "which was installed" } else { "its `spec.startingCSV`" };
+        Node::new(format!("there is no `{starting_csv}`, {origin}, in {wish}; {hint}"))
     };
     std::iter::once(node).chain(unread).collect()
 }

@@ -187,7 +187,7 @@ pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Re
     let subscription = || of.name.clone();
     let fresh = !is_installed(world, of);
     let snapshots = own_snapshots(world, of);
-    if fresh && !of.starting_csv.is_empty() {
+    if fresh && !of.starting_csv.is_empty() && !of.restores {
         // The version that is asked for may be in another channel.
         let channels: BTreeSet<String> = snapshots
             .iter()

@@ -163,6 +163,13 @@ impl<'c> Teller<'c> {
                 )
             };
         }
+        if subscription.restores {
+            let who = if alone { String::new() } else { format!(" for Subscription `{name}`") };
+            return format!(
+                "`{starting_csv}`, which was installed and is gone, cannot be installed again from \
+                 {wish}{who}"
+            );
+        }
         if !starting_csv.is_empty() {
             return if alone {
                 format!("its `spec.startingCSV` asks for `{starting_csv}` from {wish}")

@@ -325,6 +325,7 @@ impl SubscriptionData {
             channel: self.channel.clone(),
             catalog: CatalogKey::new(&*self.source, &*self.source_namespace),
             starting_csv: self.starting_csv.clone(),
+            restores: false,
             installed_csv: self.installed_csv.clone(),
             current_csv: self.current_csv.clone(),
         }

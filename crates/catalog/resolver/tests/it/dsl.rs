@@ -4,6 +4,7 @@
 //! group fail-forward exclude-global        (without such a line there is one plain group)
 //! no-group
 //! kubernetes 1.29.0                        version of the cluster
+//! restore                                  ClusterServiceVersions that were deleted come back
 //! demand b:>=1.0.0                         a package that must be there, all versions without `:`
 //! without package b: MESSAGE               what must not be chosen: a package, a bundle,
 //! without bundle b.v2: MESSAGE             or every package that is not in a list
@@ -55,6 +56,8 @@ type Said = (String, String);
 pub(crate) struct Scene {
     catalogs: Vec<Shelf>,
     world: World<'static>,
+    /// Whether `ClusterServiceVersion`s that were deleted come back.
+    restores: bool,
     /// What the annotations of CSVs say.
     annotations: HashMap<String, Vec<Said>>,
 }
@@ -145,6 +148,7 @@ impl Scene {
                     });
                 }
                 ("no-group", []) => self.world.operator_groups.clear(),
+                ("restore", []) => self.restores = true,
                 ("catalog", [name, ..]) => {
                     if !twin {
                         self.delete("catalog", name);
@@ -321,6 +325,9 @@ impl Scene {
                 },
             })
             .collect();
+        if self.restores {
+            world.restore_deleted();
+        }
         world
     }
 
@@ -353,6 +360,7 @@ impl Scene {
                 channel: new.channel.clone(),
                 catalog: new.catalog.clone(),
                 starting_csv: new.starting_csv.clone(),
+                restores: false,
                 installed_csv: new.starting_csv.clone(),
                 current_csv: new.starting_csv.clone(),
             });
@@ -411,6 +419,7 @@ fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription
         channel: channel.to_owned(),
         catalog: if from == "any" { CatalogKey::default() } else { key(from) },
         starting_csv: text("start"),
+        restores: false,
         installed_csv: text("installed"),
         current_csv: value(rest, "current").unwrap_or(&text("installed")).to_owned(),
     }

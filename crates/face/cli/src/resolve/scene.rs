@@ -26,7 +26,7 @@ pub(super) fn world<'a>(
         // Nothing is known about groups: one without settings is the usual case.
         groups = vec![OperatorGroup { name: namespace.to_owned(), ..OperatorGroup::default() }];
     }
-    World {
+    let mut world = World {
         namespace: namespace.to_owned(),
         global_namespace: global.to_owned(),
         operator_groups: groups,
@@ -35,7 +35,9 @@ pub(super) fn world<'a>(
         csvs: here.map(|it| it.csvs.clone()).unwrap_or_default(),
         kube_version: state.kube_version.clone(),
         ..World::default()
-    }
+    };
+    world.restore_deleted();
+    world
 }
 
 /// Makes a world as it is supposed to be. Catalogs with new content are not its business.
@@ -130,6 +132,7 @@ fn subscribe(world: &mut World<'_>, wish: &Wish) -> Result<(), Cause> {
     }
     if let Some(starting) = starting {
         subscription.starting_csv = starting;
+        subscription.restores = false;
     }
     Ok(())
 }

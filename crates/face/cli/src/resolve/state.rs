@@ -96,7 +96,7 @@ impl State {
             ));
         }
         self.notes.extend(missing.into_iter().map(|(name, csv)| {
-            format!("Subscription {name} has {csv} installed, but there is no ClusterServiceVersion of that name: it counts as gone")
+            format!("Subscription {name} has {csv} installed, but there is no ClusterServiceVersion of that name: it was deleted, and comes back if its channel has it")
         }));
         Ok(())
     }
@@ -177,6 +177,7 @@ impl State {
             channel: text(&["spec", "channel"]),
             catalog: CatalogKey::new(text(&["spec", "source"]), text(&["spec", "sourceNamespace"])),
             starting_csv: text(&["spec", "startingCSV"]),
+            restores: false,
             installed_csv: text(&["status", "installedCSV"]),
             current_csv: text(&["status", "currentCSV"]),
         });

@@ -317,6 +317,7 @@ fn take(world: &mut World<'_>, outcome: &Outcome, entries: &Entries<'_>) {
             channel: new.channel.clone(),
             catalog: new.catalog.clone(),
             starting_csv: new.starting_csv.clone(),
+            restores: false,
             installed_csv: new.starting_csv.clone(),
             current_csv: new.starting_csv.clone(),
         });

@@ -235,15 +235,16 @@ fn what_is_installed_has_to_be_in_the_state() {
       → save it with them: kubectl get sub,csv,og,catalogsource -A -o yaml; or say what is installed with --installed BUNDLE
     # another version
     0
-    note: Subscription east/a has tea.v1 installed, but there is no ClusterServiceVersion of that name: it counts as gone
-    namespace east: 2 to install, 1 to stay
-      install kettle from olm/shop, channel new
-        now        kettle.v2
-        needed by  tea.v4, which asks for package kettle >=2.0.0
-        end        head of channel new
+    note: Subscription east/a has tea.v1 installed, but there is no ClusterServiceVersion of that name: it was deleted, and comes back if its channel has it
+    namespace east: 1 to install, 1 to stay
       install tea from olm/shop, channel stable (Subscription a)
-        now        tea.v4
+        now        tea.v1
+        then       tea.v2 → tea.v3 → tea.v4
         end        head of channel stable
+      install later kettle from olm/shop, channel new
+        then       kettle.v2
+        needed by  tea.v3, which asks for package kettle >=2.0.0
+        end        head of channel new
       stays cup.v1
         end        no Subscription asks for upgrades of it
     ");

@@ -95,7 +95,7 @@ impl Input {
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
         let planned = self.planned.iter().map(|it| self.planned(it));
-        resolver::World {
+        let mut world = resolver::World {
             namespace: self.namespace.clone(),
             global_namespace: self.global.clone(),
             operator_groups: vec![resolver::OperatorGroup {
@@ -135,7 +135,9 @@ impl Input {
                 .as_deref()
                 .and_then(|text| mainstay_version::parse_tolerant(text).ok()),
             ..resolver::World::default()
-        }
+        };
+        world.restore_deleted();
+        world
     }
 
     /// A Subscription. The version that its plan has just made is its own, although it does not count
@@ -149,6 +151,7 @@ impl Input {
             channel: it.spec.channel.clone(),
             catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
             starting_csv: it.spec.starting_csv.clone(),
+            restores: false,
             installed_csv: if arrived { &status.current_csv } else { &status.installed_csv }
                 .clone(),
             current_csv: status.current_csv.clone(),
@@ -164,6 +167,7 @@ impl Input {
             channel: it.channel.clone(),
             catalog: resolver::CatalogKey::new(&*it.source.0, &*it.source.1),
             starting_csv: it.version.clone(),
+            restores: false,
             installed_csv: if is_there { it.version.clone() } else { String::new() },
             current_csv: it.version.clone(),
         }

@@ -208,6 +208,28 @@ async fn a_plan_whose_making_was_interrupted_goes_when_nothing_offers_its_csv_an
 }
 
 #[tokio::test]
+async fn a_deleted_csv_comes_back_as_it_was_and_not_by_way_of_its_starting_csv() {
+    let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    let old = world.succeeded("anvil.v1.2.0").await;
+    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    let count = world.plans(|all| !all.is_empty()).await.len();
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), &params).await.unwrap();
+    let uid = old.uid().to_owned();
+    let back =
+        move |it: &Object| it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded");
+    world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), back).await;
+    let plans = world.plans(move |all| all.len() > count).await;
+    let newest =
+        plans.iter().max_by_key(|it| it.i64(&["spec", "generation"]).unwrap_or_default()).unwrap();
+    assert_eq!(newest.array(&["spec", "clusterServiceVersionNames"]), ["anvil.v1.2.0"]);
+    assert_eq!(plans.len(), count + 1, "one plan brought it back");
+}
+
+#[tokio::test]
 async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
