@@ -7,6 +7,10 @@ use std::time::Duration;
 /// How long to wait for a cache to catch up after a conflict.
 const AGAIN: Duration = Duration::from_millis(5);
 
+/// How long to wait before it is looked whether a namespace that is being terminated is gone. What goes
+/// with it brings us back sooner.
+const TERMINATING: Duration = Duration::from_secs(30);
+
 /// Why a reconciliation could not be finished; it is tried again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -48,6 +52,14 @@ impl Error {
         matches!(self, Self::Api { source, .. } if source.is_conflict())
     }
 
+    /// Whether something was refused because its namespace is being terminated.
+    fn is_namespace_terminating(&self) -> bool {
+        let (Self::Api { source, .. } | Self::PlanRefused { source, .. }) = self else {
+            return false;
+        };
+        source.is_namespace_terminating()
+    }
+
     /// Whether the API takes nothing of that size, however often it is sent.
     pub(crate) fn is_too_large(&self) -> bool {
         matches!(self, Self::Api { source, .. } if source.status().is_some_and(|it| it.code == 413))
@@ -68,10 +80,12 @@ fn said(error: &mainstay_client::Error) -> String {
     error.status().map_or_else(|| error.to_string(), |it| it.message.clone())
 }
 
-/// A conflict is no failure: the answer is to look again, soon.
+/// A conflict is no failure: the answer is to look again, soon. Nor is a namespace that is being
+/// terminated: nothing can be made in it any more.
 pub(crate) fn settle(outcome: Result<Action, Error>) -> Result<Action, Error> {
     match outcome {
         Err(error) if error.is_conflict() => Ok(Action::After(AGAIN)),
+        Err(error) if error.is_namespace_terminating() => Ok(Action::After(TERMINATING)),
         other => other,
     }
 }
