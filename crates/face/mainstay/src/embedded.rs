@@ -195,9 +195,11 @@ impl Embedded {
         let namespace = settings.profile.catalog_namespace();
         let catalogs = if settings.bare {
             layout::no_packages(&cluster, settings.profile).await?;
+            layout::give_lease_back(&cluster).await?;
             catalogs::Folders::new()
         } else {
             layout::standard(&cluster, settings.profile).await?;
+            layout::hold_lease(&cluster, settings.profile).await?;
             layout::packages(&cluster, settings.profile).await?;
             say("kinds       Established");
             remembered.settle(&cluster, namespace).await?

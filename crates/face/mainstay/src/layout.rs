@@ -7,15 +7,58 @@ use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
-use mainstay_client::{Cluster, DeleteOptions, Selection, WatchEvent};
+use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
 use mainstay_object::known::{
-    API_SERVICE, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE,
+    self, API_SERVICE, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE,
 };
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
 /// Who writes what this program sees to, beside its controllers.
 pub(crate) const MANAGER: &str = "mainstay";
+
+/// The Lease that says whose controllers work on a cluster.
+pub(crate) const LEASE: &str = "mainstay";
+/// Who holds it where the controllers run in the process of the API itself.
+const EMBEDDED: &str = "mainstay-up";
+
+/// Says that the controllers of this cluster run in the process of its API, so that `mainstay run` does
+/// not work beside them. The Lease needs no renewal: where the API is, they are.
+pub(crate) async fn hold_lease(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+    let lease = manifest(json!({
+        "apiVersion": known::LEASE.api_version(),
+        "kind": known::LEASE.kind,
+        "metadata": {"name": LEASE, "namespace": profile.manager_namespace()},
+        "spec": {"holderIdentity": EMBEDDED, "leaseDurationSeconds": i32::MAX},
+    }));
+    apply(cluster, &known::LEASE, &lease).await.map(drop)
+}
+
+/// The Leases, in any namespace, by which the API's own process holds the work on a cluster.
+///
+/// # Errors
+/// Why they cannot be listed.
+pub(crate) async fn embedded_leases(cluster: &Cluster) -> mainstay_client::Result<Vec<Object>> {
+    let params = ListParams::fields(format!("metadata.name={LEASE}"));
+    let mut leases = cluster.list(&known::LEASE, None, &params).await?.items;
+    leases.retain(|it| it.str(&["spec", "holderIdentity"]) == Some(EMBEDDED));
+    Ok(leases)
+}
+
+/// Gives the work to others: on a bare API no controllers run any more.
+pub(crate) async fn give_lease_back(cluster: &Cluster) -> Result<(), Cause> {
+    let refused = |error: &mainstay_client::Error| {
+        Cause::new(format!("the Lease `{LEASE}` cannot be given back"))
+            .because(Cause::new(error.to_string()))
+    };
+    for lease in embedded_leases(cluster).await.map_err(|it| refused(&it))? {
+        let options = DeleteOptions::uid(lease.uid());
+        let place = Some(lease.namespace());
+        let gone = cluster.ensure_deleted(&known::LEASE, place, lease.name(), &options).await;
+        gone.map_err(|it| refused(&it))?;
+    }
+    Ok(())
+}
 
 /// Whether an object was applied by a process like this.
 pub(crate) fn is_ours(object: &Object) -> bool {

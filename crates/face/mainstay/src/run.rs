@@ -32,8 +32,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The Lease.
-const NAME: &str = "mainstay";
 /// As good as without end.
 const FOREVER: Duration = Duration::from_hours(24 * 36_500);
 /// How long connecting, and the first answer, may take.
@@ -90,6 +88,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     let leading = async {
         let seen = stop.run_until_cancelled(async {
             unrivalled(&cluster).await?;
+            not_embedded(&cluster).await?;
             // The Lease has to be somewhere.
             layout::namespace(&cluster, manager).await
         });
@@ -97,7 +96,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
             Some(seen) => seen?,
             None => return Ok(()),
         }
-        let key = NamespacedName::new(manager, NAME);
+        let key = NamespacedName::new(manager, layout::LEASE);
         let election = Election::new(cluster.clone(), key, identity(&run.data), clock);
         let waits = |holder: &str| {
             report.say(format!("waiting     {holder} works; this one takes over when it ends"));
@@ -329,6 +328,17 @@ async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
     }
     Err(Cause::new("Operator Lifecycle Manager works on this cluster, and only one may")
         .because_all(causes))
+}
+
+/// Refuses to work where the controllers run in the process of the API.
+async fn not_embedded(cluster: &Cluster) -> Result<(), Cause> {
+    // Who may not list Leases of all namespaces finds out from the one that is to be held.
+    let Ok(leases) = layout::embedded_leases(cluster).await else { return Ok(()) };
+    let Some(lease) = leases.first() else { return Ok(()) };
+    let (namespace, name) = (lease.namespace(), lease.name());
+    Err(Cause::new("the controllers of this cluster run in the process of its API already")
+        .because(Cause::new(format!("Lease {namespace}/{name} is held by `mainstay up`")))
+        .remedy("use the cluster as it is, or start it with `mainstay up --bare`"))
 }
 
 /// Takes the data folder for this process. The lock goes with the file.

@@ -110,7 +110,7 @@ fn page(standing: &Standing) -> String {
         "gauge",
         "Whether this process works (1), or waits for another one to end (0).",
     );
-    page.line("leader_election_master_status", &[("name", super::NAME)], works);
+    page.line("leader_election_master_status", &[("name", crate::layout::LEASE)], works);
     if let Standing::Working(measure) = standing {
         measure(&mut page);
     }

@@ -152,6 +152,27 @@ async fn it_does_not_work_beside_the_original() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_not_work_beside_controllers_in_the_process_of_the_api() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let arguments = ["--data-dir", data.to_str().expect("text")];
+    let up = Up::start(folder.path(), &arguments);
+    let error = refusal(&up.kubeconfig, &folder.path().join("run"));
+    for words in [
+        "the controllers of this cluster run in the process of its API already",
+        "Lease olm/mainstay is held by `mainstay up`",
+        "start it with `mainstay up --bare`",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+    drop(up);
+    // The same cluster without them.
+    let up = Up::start(folder.path(), &[&arguments[..], &["--bare"]].concat());
+    let mut run = Run::start(&up.kubeconfig, &folder.path().join("run"), &[]);
+    run.until("ready");
+}
+
 #[test]
 fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
