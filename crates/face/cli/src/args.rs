@@ -8,7 +8,8 @@ use crate::resolve::ResolveArguments;
 use crate::uninstall::UninstallArguments;
 use crate::upstream::UpstreamArguments;
 use crate::why::WhyArguments;
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{RangedU64ValueParser, StyledStr};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
 use std::net::{IpAddr, SocketAddr};
@@ -17,13 +18,7 @@ use std::time::Duration;
 
 /// Runs operators on Kubernetes; brings the Kubernetes API along where there is none.
 #[derive(Debug, Parser)]
-#[command(
-    name = "mainstay",
-    version,
-    about,
-    propagate_version = true,
-    disable_help_subcommand = true
-)]
+#[command(name = "mainstay", version, about, propagate_version = true)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -65,8 +60,57 @@ impl Arguments {
     /// Reads the command line of this process. Prints help or what is wrong with it, and ends the
     /// process, when there is nothing to go on with.
     pub fn read() -> Self {
-        Self::parse()
+        Self::try_parse().unwrap_or_else(|error| harmless(error).exit())
     }
+}
+
+/// What there is in place of commands that people look for, and that other tools have.
+const ELSEWHERE: [(&[&str], &str); 3] = [
+    (
+        &["install", "add", "subscribe", "create", "apply"],
+        "operators are installed by Subscriptions: `mainstay resolve PACKAGE` says what would come, \
+         `kubectl apply -f SUBSCRIPTION` installs it",
+    ),
+    (
+        &["upgrade", "update"],
+        "operators are upgraded by their Subscriptions: `mainstay resolve` says what would come, and \
+         `kubectl` approves an InstallPlan that waits",
+    ),
+    (
+        &["remove", "delete"],
+        "`mainstay uninstall NAME --dry-run` says what would go with an operator",
+    ),
+];
+
+/// An error about the command line that suggests nothing which changes or removes something: who
+/// mistypes `install` must not be told to type `uninstall`.
+fn harmless(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let typed = typed.to_lowercase();
+    let known = ELSEWHERE.iter().find(|(words, _)| words.contains(&&*typed)).map(|(_, tip)| *tip);
+    let is_safe = |name: &String| !matches!(name.as_str(), "uninstall" | "up" | "run");
+    let safe = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) if known.is_none() => {
+            names.into_iter().filter(is_safe).collect()
+        }
+        Some(ContextValue::String(name)) if known.is_none() => {
+            [name].into_iter().filter(is_safe).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !safe.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(safe));
+    }
+    if let Some(tip) = known {
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
 }
 
 /// The sub-commands.
@@ -91,6 +135,8 @@ pub enum Command {
     Why(Box<WhyArguments>),
     /// Remove an operator; say first what goes with it, what stays, and what would hang.
     Uninstall(Box<UninstallArguments>),
+    /// Print the version.
+    Version,
     /// Print a script that completes command lines in a shell.
     #[command(after_help = COMPLETION)]
     Completion(CompletionArguments),
@@ -389,6 +435,37 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_mistyped_command_is_never_answered_with_one_that_removes_or_starts_something() {
+        let said = |word: &str| {
+            let error = Arguments::try_parse_from(["mainstay", word]).unwrap_err();
+            harmless(error).to_string()
+        };
+        for (word, tip) in [
+            ("install", "operators are installed by Subscriptions"),
+            ("upgrade", "operators are upgraded by their Subscriptions"),
+            ("delete", "mainstay uninstall NAME --dry-run"),
+        ] {
+            let text = said(word);
+            assert!(text.contains(tip), "{text}");
+            assert!(!text.contains("similar"), "{text}");
+        }
+        for word in ["unistall", "upp", "rnu"] {
+            assert!(!said(word).contains("similar"), "{}", said(word));
+        }
+        assert!(said("resolv").contains("'resolve'"), "{}", said("resolv"));
+    }
+
+    #[test]
+    fn help_and_version_are_commands_too() {
+        for words in [&["mainstay", "help"][..], &["mainstay", "help", "up"]] {
+            let error = Arguments::try_parse_from(words).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::DisplayHelp);
+        }
+        let read = Arguments::try_parse_from(["mainstay", "version"]).unwrap();
+        assert!(matches!(read.command, Command::Version));
     }
 
     #[test]

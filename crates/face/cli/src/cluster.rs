@@ -7,7 +7,8 @@ use std::time::Duration;
 /// Which cluster is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArguments {
-    /// The kubeconfig [default: as kubectl finds it; inside of a cluster, the account of the pod].
+    /// The kubeconfig [default: as kubectl finds it; inside of a cluster, the account of the pod; else
+    /// that of `mainstay up`].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig [default: the current one].

@@ -426,6 +426,11 @@ pub(crate) fn published_catalogs() -> Option<PathBuf> {
     environment("MAINSTAY_TESTDATA")
 }
 
+/// The kubeconfig that `mainstay up` writes where nothing else is said, if it is there.
+pub fn own_kubeconfig() -> Option<PathBuf> {
+    default_data_folder().map(|folder| folder.join("kubeconfig")).filter(|file| file.is_file())
+}
+
 /// The kubeconfig, or several of them, that `KUBECONFIG` names.
 pub fn kubeconfig_variable() -> Option<PathBuf> {
     environment("KUBECONFIG")

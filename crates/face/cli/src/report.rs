@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// Prints progress to standard output. Write errors (a closed pipe) are ignored: the work matters
@@ -63,6 +64,16 @@ impl Report {
         let prompt = self.paint("2", "$");
         Self::line(&format!("  {prompt} {text}"));
     }
+}
+
+/// A path as a word of a command line: in quotes if a shell would read it otherwise.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Whether standard output is a terminal that wants colours.
@@ -129,6 +140,17 @@ mod tests {
         a        Succeeded
         longer   é
         ");
+    }
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        for (path, word) in [
+            ("/run/user/0/mainstay-a1/kubeconfig", "/run/user/0/mainstay-a1/kubeconfig"),
+            ("/my files/it's", r"'/my files/it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
     }
 
     #[test]

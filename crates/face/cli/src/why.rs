@@ -25,6 +25,10 @@ use std::io::Write;
 const SAVE: &str =
     "kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
 
+/// Help of `--state`. The command stands on one line, so that it can be copied.
+const STATE: &str = "A saved state instead of a cluster; `-` reads standard input (repeatable). Save one with\n\
+kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
+
 /// Arguments of `why`.
 ///
 /// Ends with 0 if everything is as it should be, with 1 if something is in the way, which is then
@@ -37,9 +41,7 @@ pub struct WhyArguments {
     /// Its namespace [default: that of the kubeconfig's context].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// A saved state instead of a cluster: what `kubectl get og,catalogsource,sub,installplan,csv,\
-    /// operatorcondition,deployment,pod -A -o yaml` printed; `-` reads standard input (repeatable).
-    #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
+    #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help = STATE)]
     states: Vec<String>,
     /// The cluster to ask.
     #[command(flatten)]

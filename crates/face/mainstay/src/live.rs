@@ -11,7 +11,7 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::ClusterArguments;
-use mainstay_cli::config::kubeconfig_variable;
+use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::resolve::Remote;
 use mainstay_cli::uninstall;
@@ -156,11 +156,19 @@ async fn configured(reach: &Reach<'_>) -> Result<Config, Failure> {
     if options.context.is_some() || kubeconfig_variable().is_some() {
         return Config::from_kubeconfig(&options).await.map_err(|error| refuse(&error));
     }
-    Config::infer().await.map_err(|error| {
-        let why = "no usable kubeconfig was found, and this is not inside of a cluster";
-        tracing::info!(%error, "no cluster");
-        Failure::usage(unreachable(reach, Cause::new(why)))
-    })
+    let error = match Config::infer().await {
+        Ok(config) => return Ok(config),
+        Err(error) => error,
+    };
+    // Who has no other cluster means the one that `mainstay up` brought up.
+    if let Some(file) = own_kubeconfig() {
+        tracing::info!(kubeconfig = %file.display(), "the cluster of `mainstay up`");
+        let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
+        return Config::from_custom_kubeconfig(file, &options).await.map_err(|it| refuse(&it));
+    }
+    let why = "no usable kubeconfig was found, and this is not inside of a cluster";
+    tracing::info!(%error, "no cluster");
+    Err(Failure::usage(unreachable(reach, Cause::new(why))))
 }
 
 /// Says that the kubeconfig cannot be used, and which one that is.

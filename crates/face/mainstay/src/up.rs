@@ -7,7 +7,7 @@ use crate::wait::until;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cli::config::Up;
 use mainstay_cli::exit::Failure;
-use mainstay_cli::report::{Report, milliseconds};
+use mainstay_cli::report::{Report, milliseconds, shell_word};
 
 /// Brings the cluster up, says what is ready, serves until a signal, and stops.
 pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), Failure> {
@@ -42,6 +42,7 @@ pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), 
         embedded.url(),
         milliseconds(embedded.started_in())
     ));
+    report.command(format!("export KUBECONFIG={}", shell_word(embedded.kubeconfig())));
     tokio::select! {
         () = catalogs_settled(&embedded, &report) => stop.asked().await,
         () = stop.asked() => {}

@@ -8,7 +8,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
-use mainstay_cli::report::{Report, columns};
+use mainstay_cli::report::{Report, columns, shell_word};
 use mainstay_client::{Cluster, ListParams, Patch};
 use mainstay_object::known::{DEPLOYMENT, NAMESPACE};
 use mainstay_object::{Object, Resource, value_at};
@@ -276,7 +276,8 @@ impl Story<'_> {
         let report = self.report;
         if stays {
             report.heading("Look around");
-            report.command(format!("export KUBECONFIG={}", self.embedded.kubeconfig().display()));
+            let kubeconfig = shell_word(self.embedded.kubeconfig());
+            report.command(format!("export KUBECONFIG={kubeconfig}"));
         } else {
             report.heading("What there is now");
         }
