@@ -67,6 +67,8 @@ pub struct Timeouts {
     /// How long what the API refused rests before it is tried again although nothing changed; none
     /// lets the pauses grow from a moment to a minute.
     pub retry: Option<Duration>,
+    /// How long a namespace with a new Subscription waits for others, which are then resolved with it.
+    pub together: Duration,
 }
 
 impl Default for Timeouts {
@@ -76,6 +78,7 @@ impl Default for Timeouts {
             unpack: Duration::from_mins(10),
             install: Duration::from_mins(5),
             retry: None,
+            together: Duration::from_millis(30),
         }
     }
 }

@@ -18,8 +18,7 @@ use std::time::Duration;
 
 type Keys = Queue<NamespacedName>;
 
-/// How long a new Subscription waits for others: those that are applied together are meant to be
-/// resolved together, into one plan.
+/// How long a version waits after a change around it for further changes, which often come together.
 const TOGETHER: Duration = Duration::from_millis(30);
 
 /// The queues of all controllers.
@@ -163,11 +162,7 @@ fn of_catalog(queues: &Queues, key: &NamespacedName, owners: &[OwnerReference]) 
 fn subscriptions(context: &Arc<Context>, asked: Wires, planned: Wires) {
     context.caches.subscriptions.subscribe(move |change| {
         asked.with(|_, queues| {
-            if change.before.is_none() {
-                queues.namespaces.add_after(namespace(change.key), TOGETHER);
-            } else {
-                queues.namespaces.add(namespace(change.key));
-            }
+            queues.namespaces.add(namespace(change.key));
             // Its settings change the Deployments of its version.
             for side in sides(change) {
                 for name in [&side.status.installed_csv, &side.status.current_csv] {

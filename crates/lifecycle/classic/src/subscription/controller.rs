@@ -5,6 +5,7 @@
 //! interrupted one left behind and goes on from there.
 
 use super::course::{self, Course};
+use super::debounce::Debounce;
 use super::input::{Input, Visible};
 use super::plan::{self, Plans};
 use super::resolution::{self, Resolved};
@@ -44,6 +45,8 @@ pub(crate) struct Controller {
     last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
     /// What was told on versions without Subscription, by namespace.
     pub(super) told: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
+    /// Which Subscriptions arrived a moment ago.
+    debounce: Debounce,
 }
 
 impl Reconciler for Controller {
@@ -57,7 +60,12 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, last: Mutex::default(), told: Mutex::default() }
+        Self {
+            context,
+            last: Mutex::default(),
+            told: Mutex::default(),
+            debounce: Debounce::default(),
+        }
     }
 
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
@@ -78,8 +86,13 @@ impl Controller {
         if subscriptions.is_empty() {
             self.last.lock().remove(key);
             self.told.lock().remove(key);
+            self.debounce.forget(key);
             context.bundles.keep(key, &BTreeSet::new());
             return Ok(Action::Done);
+        }
+        let (window, now) = (context.timeouts.together, context.clock.elapsed());
+        if let Some(wait) = self.debounce.wait(key, &subscriptions, window, now) {
+            return Ok(Action::After(wait));
         }
         // A namespace on its way out loses its groups first, which is nobody's fault.
         let place = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
@@ -104,6 +117,7 @@ impl Controller {
         let standing: Vec<SubscriptionStatus> =
             subscriptions.iter().map(|it| standing::status(it, &world)).collect();
         self.write_all(&mut subscriptions, standing).await?;
+        self.succeed(&mut subscriptions).await?;
         if let Some(name) = plan::unassigned(&subscriptions, &plans)
             && self.take_up(namespace, name, &mut subscriptions).await?
         {

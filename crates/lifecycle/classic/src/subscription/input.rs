@@ -1,5 +1,6 @@
 //! What a namespace is resolved from, and the world that the resolver makes of it.
 
+use super::succession;
 use crate::catalog::Content;
 use crate::facts;
 use crate::hash;
@@ -94,7 +95,8 @@ impl Input {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
-        let planned = self.planned.iter().map(|it| self.planned(it));
+        let succeeded = |it: &&facts::Planned| self.heir_of(it).is_none();
+        let planned = self.planned.iter().filter(succeeded).map(|it| self.planned(it));
         let mut world = resolver::World {
             namespace: self.namespace.clone(),
             global_namespace: self.global.clone(),
@@ -140,9 +142,23 @@ impl Input {
         world
     }
 
+    /// The Subscription that takes the place of one that is planned as soon as that is there.
+    pub(super) fn heir_of(&self, planned: &facts::Planned) -> Option<&Subscription> {
+        succession::heir_of(&self.subscriptions, planned)
+    }
+
     /// A Subscription. The version that its plan has just made is its own, although it does not count
     /// as installed before the plan is over.
     fn there(&self, it: &Subscription) -> resolver::Subscription {
+        let is_heir = |planned: &&facts::Planned| {
+            self.heir_of(planned).is_some_and(|heir| heir.metadata.uid == it.metadata.uid)
+        };
+        if let Some(planned) = self.planned.iter().find(is_heir) {
+            return resolver::Subscription {
+                name: it.metadata.name.clone(),
+                ..self.planned(planned)
+            };
+        }
         let status = &it.status;
         let arrived = self.csvs.contains_key(&status.current_csv);
         resolver::Subscription {

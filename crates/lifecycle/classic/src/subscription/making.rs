@@ -7,6 +7,7 @@ use super::conditions::resolved;
 use super::controller::Controller;
 use super::plan::{self, Plans};
 use super::resolution::Resolved;
+use super::succession;
 use crate::component;
 use crate::error::{Doing, Error};
 use crate::facts::Plan;
@@ -97,6 +98,38 @@ impl Controller {
         let updates = plan::assignments(&plan, subscriptions);
         self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
         Ok(!updates.is_empty())
+    }
+
+    /// Has new Subscriptions take over what others of their packages have, and deletes the generated
+    /// ones among these.
+    pub(super) async fn succeed(&self, subscriptions: &mut Vec<Subscription>) -> Result<(), Error> {
+        let now = Time::new(self.context.clock.now());
+        let statuses = subscriptions.iter().map(|it| {
+            let Some(from) = succession::predecessor(subscriptions, it) else {
+                return it.status.clone();
+            };
+            let decision =
+                format!("takes over {} from {}", from.status.current_csv, from.metadata.name);
+            told::decided("Subscription", it.key(), decision, "both are of the same package");
+            succession::succeed(&it.status, &from.status, now)
+        });
+        let statuses = statuses.collect();
+        self.write_all(subscriptions, statuses).await?;
+        let mut gone = Vec::new();
+        for (generated, heir) in succession::superseded(subscriptions) {
+            let (namespace, name) = (&generated.metadata.namespace, &generated.metadata.name);
+            let options = DeleteOptions::uid(generated.metadata.uid.as_str());
+            self.context
+                .cluster
+                .ensure_deleted(&resources::SUBSCRIPTION, Some(namespace), name, &options)
+                .await
+                .doing("deleting a generated Subscription")?;
+            let why = format!("{} of the same package has taken its place", heir.metadata.name);
+            told::decided("Subscription", generated.key(), "deleted".to_owned(), &why);
+            gone.push(generated.metadata.uid.clone());
+        }
+        subscriptions.retain(|it| !gone.contains(&it.metadata.uid));
+        Ok(())
     }
 
     async fn assign(

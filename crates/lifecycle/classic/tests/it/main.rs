@@ -4,6 +4,7 @@
 
 mod api_leftovers;
 mod apiservices;
+mod arrivals;
 mod by_hand;
 mod catalogs;
 mod chaos;

@@ -1,0 +1,191 @@
+//! Subscriptions that take over what another Subscription of the same package has installed.
+//!
+//! What Subscriptions come to must not depend on the order or the moments in which they arrive. Resolved
+//! together, a dependent and a Subscription to its dependency need no generated Subscription, and two
+//! equal Subscriptions get one ClusterServiceVersion. A Subscription that arrives after the others were
+//! resolved comes to the same end by taking over:
+//!
+//! * A Subscription that a person makes takes the place of the one that was generated for a dependency on
+//!   its package: it gets the InstallPlan and the ClusterServiceVersion, goes on from there in its own
+//!   channel, and the generated one is deleted.
+//! * A Subscription with the same package, channel and catalog as another one, and no other
+//!   `startingCSV`, gets its InstallPlan and ClusterServiceVersion.
+//!
+//! Two Subscriptions of one package in different channels contradict each other: nobody takes over, and
+//! both say so.
+
+use super::plan;
+use crate::facts::Planned;
+use mainstay_api::{Subscription, SubscriptionStatus, Time, names};
+
+/// Whether the Subscription was generated for a dependency.
+pub(crate) fn is_generated(subscription: &Subscription) -> bool {
+    subscription.metadata.annotations.contains_key(names::GENERATED_BY)
+}
+
+/// Whether nothing was chosen for a Subscription yet.
+fn is_new(subscription: &Subscription) -> bool {
+    let status = &subscription.status;
+    status.current_csv.is_empty() && status.install_plan_ref.is_none()
+}
+
+/// The only Subscription to a package that a person made; none if there are several, which may
+/// contradict each other.
+fn made_by_person<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subscription> {
+    let mut found = all.iter().filter(|it| it.spec.package == package && !is_generated(it));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+/// The Subscription whose InstallPlan and ClusterServiceVersion a new one takes over.
+pub(crate) fn predecessor<'a>(
+    all: &'a [Subscription],
+    heir: &Subscription,
+) -> Option<&'a Subscription> {
+    if !is_new(heir) || is_generated(heir) {
+        return None;
+    }
+    let only = made_by_person(all, &heir.spec.package).is_some();
+    let fits = |other: &&Subscription| {
+        let (a, b) = (&other.spec, &heir.spec);
+        let equal = a.channel == b.channel
+            && (&a.source, &a.source_namespace) == (&b.source, &b.source_namespace)
+            && (b.starting_csv.is_empty() || a.starting_csv == b.starting_csv);
+        a.package == b.package
+            && !other.status.current_csv.is_empty()
+            && if is_generated(other) { only } else { equal }
+    };
+    // Those that people made come first: a generated one is on its way out beside them.
+    let mut found: Vec<&Subscription> = all.iter().filter(fits).collect();
+    found.sort_by_key(|it| (is_generated(it), &it.metadata.name));
+    found.first().copied()
+}
+
+/// The status of a Subscription that takes over.
+pub(crate) fn succeed(
+    heir: &SubscriptionStatus,
+    from: &SubscriptionStatus,
+    now: Time,
+) -> SubscriptionStatus {
+    let mut status = heir.clone();
+    plan::join(&mut status, from, now);
+    status.state = from.state.clone();
+    status.current_csv.clone_from(&from.current_csv);
+    status.installed_csv.clone_from(&from.installed_csv);
+    status.last_updated = Some(now);
+    status
+}
+
+/// The generated Subscriptions whose place another one has taken, by name, each with that one.
+pub(crate) fn superseded(all: &[Subscription]) -> Vec<(&Subscription, &Subscription)> {
+    let replaced = all.iter().filter(|it| is_generated(it)).filter_map(|it| {
+        let heir = made_by_person(all, &it.spec.package)?;
+        (!heir.status.current_csv.is_empty()).then_some((it, heir))
+    });
+    replaced.collect()
+}
+
+/// The Subscription that will take the place of one that a plan is about to generate.
+pub(crate) fn heir_of<'a>(all: &'a [Subscription], planned: &Planned) -> Option<&'a Subscription> {
+    made_by_person(all, &planned.package).filter(|it| is_new(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_api::{ObjectReference, SubscriptionState};
+
+    fn subscription(name: &str, channel: &str) -> Subscription {
+        let mut it = Subscription::new("ns", name);
+        it.spec.package = "a".into();
+        it.spec.channel = channel.into();
+        it.spec.source = "cat".into();
+        it
+    }
+
+    fn installed(mut it: Subscription) -> Subscription {
+        it.status.current_csv = "a.v1".into();
+        it.status.installed_csv = "a.v1".into();
+        it.status.state = SubscriptionState::AtLatestKnown;
+        it.status.install_plan_generation = 3;
+        it.status.install_plan_ref =
+            Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
+        it
+    }
+
+    fn generated(mut it: Subscription) -> Subscription {
+        it.metadata.annotations.insert(names::GENERATED_BY.into(), "install-1".into());
+        it
+    }
+
+    fn named(found: Option<&Subscription>) -> Option<&str> {
+        found.map(|it| it.metadata.name.as_str())
+    }
+
+    #[test]
+    fn a_persons_subscription_takes_over_from_a_generated_one_in_any_channel() {
+        let new = subscription("mine", "beta");
+        let all = [generated(installed(subscription("made", "stable"))), new.clone()];
+        assert_eq!(named(predecessor(&all, &new)), Some("made"));
+        let status = succeed(&new.status, &all[0].status, Time::new(jiff::Timestamp::UNIX_EPOCH));
+        assert_eq!(status.installed_csv, "a.v1");
+        assert_eq!(status.state, SubscriptionState::AtLatestKnown);
+        assert_eq!(status.install_plan_ref, all[0].status.install_plan_ref);
+        assert_eq!(superseded(&all), [], "not before the other has taken over");
+        let [made, mut mine] = all;
+        mine.status = status;
+        let all = [made, mine];
+        let gone: Vec<_> =
+            superseded(&all).into_iter().map(|it| it.0.metadata.name.as_str()).collect();
+        assert_eq!(gone, ["made"]);
+        assert_eq!(predecessor(&all, &all[1]), None, "once");
+    }
+
+    #[test]
+    fn an_equal_subscription_gets_what_the_other_has() {
+        let first = installed(subscription("first", "stable"));
+        for (second, wanted) in [
+            (subscription("second", "stable"), Some("first")),
+            (subscription("second", "beta"), None),
+            (
+                {
+                    let mut other = subscription("second", "stable");
+                    other.spec.starting_csv = "a.v0".into();
+                    other
+                },
+                None,
+            ),
+            (
+                {
+                    let mut other = subscription("second", "stable");
+                    other.spec.source = "other".into();
+                    other
+                },
+                None,
+            ),
+        ] {
+            let all = [first.clone(), second.clone()];
+            assert_eq!(named(predecessor(&all, &second)), wanted, "{:?}", second.spec);
+            assert_eq!(superseded(&all), []);
+        }
+    }
+
+    #[test]
+    fn nobody_takes_over_from_a_generated_one_where_two_contradict_each_other() {
+        let (one, two) = (subscription("one", "stable"), subscription("two", "beta"));
+        let all = [generated(installed(subscription("made", "stable"))), one.clone(), two.clone()];
+        assert_eq!(predecessor(&all, &one), None);
+        assert_eq!(predecessor(&all, &two), None);
+        assert_eq!(superseded(&all), []);
+    }
+
+    #[test]
+    fn who_will_take_the_place_of_a_planned_one_is_known_before_it_is_there() {
+        let planned = Planned { package: "a".into(), ..Planned::default() };
+        let all = [subscription("mine", "beta")];
+        assert_eq!(named(heir_of(&all, &planned)), Some("mine"));
+        assert_eq!(heir_of(&[installed(subscription("mine", "beta"))], &planned), None);
+        let other = Planned { package: "b".into(), ..Planned::default() };
+        assert_eq!(heir_of(&all, &other), None);
+    }
+}

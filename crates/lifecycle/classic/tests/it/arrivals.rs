@@ -1,0 +1,193 @@
+//! What Subscriptions come to does not depend on the order or the moments in which they arrive.
+
+use crate::dependencies::{
+    ANVIL, CHISEL, NEEDY, Release, catalog, latest, subscribe, unsatisfiable, world,
+};
+use crate::world::{World, condition};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
+use mainstay_client::{ListParams, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// When a Subscription arrives: when the one before it was only created, when its InstallPlan is there,
+/// or when it is served.
+#[derive(Clone, Copy, Debug)]
+enum Gap {
+    None,
+    Planned,
+    Served,
+}
+
+const GAPS: [Gap; 3] = [Gap::None, Gap::Planned, Gap::Served];
+
+/// What a namespace has, without what tells when it was made.
+async fn outcome(world: &World) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    let kinds: [&Resource; 6] = [
+        &SUBSCRIPTION,
+        &CLUSTER_SERVICE_VERSION,
+        &OPERATOR,
+        &known::DEPLOYMENT,
+        &known::SERVICE_ACCOUNT,
+        &known::CUSTOM_RESOURCE_DEFINITION,
+    ];
+    for kind in kinds {
+        let found = world.cluster.cluster().list(kind, None, &ListParams::default()).await.unwrap();
+        for object in found.items {
+            let status = |path: &[&str]| object.get(path).cloned().unwrap_or_default();
+            let conditions: Vec<Value> = object
+                .array(&["status", "conditions"])
+                .iter()
+                .filter(|it| it["type"].is_string() && kind.kind == "Subscription")
+                .map(|it| json!([it["type"], it["status"], it["reason"], it["message"]]))
+                .collect();
+            let says = json!({
+                "spec": if kind.kind == "Subscription" { status(&["spec"]) } else { Value::Null },
+                "labels": status(&["metadata", "labels"]),
+                "state": status(&["status", "state"]),
+                "installed": status(&["status", "installedCSV"]),
+                "current": status(&["status", "currentCSV"]),
+                "phase": status(&["status", "phase"]),
+                "conditions": conditions,
+            });
+            all.insert(format!("{} {}", kind.kind, object.key()), says);
+        }
+    }
+    all
+}
+
+/// Makes Subscriptions one after the other and returns what becomes of them.
+async fn arrive(
+    releases: &[Release<'_>],
+    subscriptions: &[(&str, Value)],
+    gap: Gap,
+    served: &[(&str, &'static str)],
+) -> BTreeMap<String, Value> {
+    let mut world = world(releases).await;
+    if matches!(gap, Gap::None) {
+        world.pause().await;
+    }
+    for (at, (name, spec)) in subscriptions.iter().enumerate() {
+        subscribe(&world, name, spec.clone()).await;
+        if at + 1 == subscriptions.len() {
+            break;
+        }
+        match gap {
+            Gap::None => {}
+            Gap::Planned => {
+                let planned = |it: &Object| it.get(&["status", "installPlanRef"]).is_some();
+                world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, planned).await;
+            }
+            Gap::Served => {
+                let version = served.iter().find(|it| it.0 == *name).unwrap().1;
+                latest(&world, name, version).await;
+            }
+        }
+    }
+    if matches!(gap, Gap::None) {
+        world.resume().await;
+    }
+    for (name, version) in served {
+        let subscription = latest(&world, name, version).await;
+        assert_eq!(condition(&subscription, "ResolutionFailed"), None, "{name} {gap:?}");
+        world.succeeded(version).await;
+    }
+    let (count, selection) = (subscriptions.len(), Selection::all(SUBSCRIPTION));
+    world.cluster.wait_for_all(selection, move |all| all.len() == count).await;
+    world.left_alone().await;
+    outcome(&world).await
+}
+
+/// The outcome is the same whatever the order and the gaps.
+async fn always_the_same(
+    releases: &[Release<'_>],
+    subscriptions: &[(&str, Value)],
+    served: &[(&str, &'static str)],
+) -> BTreeMap<String, Value> {
+    let first = arrive(releases, subscriptions, Gap::None, served).await;
+    let backwards: Vec<(&str, Value)> = subscriptions.iter().rev().cloned().collect();
+    for gap in GAPS {
+        for order in [subscriptions, &backwards] {
+            let other = arrive(releases, order, gap, served).await;
+            for (object, says) in &first {
+                assert_eq!(other.get(object), Some(says), "{object} {gap:?} {order:?}");
+            }
+            assert_eq!(other.len(), first.len(), "{:?} {gap:?} {order:?}", other.keys());
+        }
+    }
+    first
+}
+
+#[tokio::test]
+async fn a_dependent_and_its_dependency_come_to_the_same_end_in_any_order() {
+    let subscriptions = [
+        ("anvil", json!({"name": "anvil", "channel": "stable"})),
+        ("chisel", json!({"name": "chisel", "channel": "stable"})),
+    ];
+    let served = [("anvil", "anvil.v1.0.0"), ("chisel", "chisel.v1.0.0")];
+    let outcome = always_the_same(&[NEEDY, CHISEL], &subscriptions, &served).await;
+    let generated = outcome.keys().filter(|it| it.contains("chisel-stable-cat-olm"));
+    assert_eq!(generated.count(), 0, "no Subscription is generated for what a person asked for");
+}
+
+#[tokio::test]
+async fn a_persons_subscription_goes_on_in_its_own_channel_from_what_a_generated_one_installed() {
+    let newer = Release { channel: "beta", version: "2.0.0", replaces: Some("1.0.0"), ..CHISEL };
+    let entry = Release { channel: "beta", ..CHISEL };
+    let releases = [NEEDY, CHISEL, entry, newer];
+    let subscriptions = [
+        ("anvil", json!({"name": "anvil", "channel": "stable"})),
+        ("mine", json!({"name": "chisel", "channel": "beta"})),
+    ];
+    let served = [("anvil", "anvil.v1.0.0"), ("mine", "chisel.v2.0.0")];
+    always_the_same(&releases, &subscriptions, &served).await;
+}
+
+#[tokio::test]
+async fn equal_subscriptions_of_one_package_share_its_csv_in_any_order() {
+    let spec = json!({"name": "anvil", "channel": "stable"});
+    let subscriptions = [("first", spec.clone()), ("second", spec)];
+    let served = [("first", "anvil.v1.0.0"), ("second", "anvil.v1.0.0")];
+    always_the_same(&[ANVIL], &subscriptions, &served).await;
+}
+
+#[tokio::test]
+async fn subscriptions_of_one_package_in_two_channels_both_say_that_they_contradict() {
+    for late in [false, true] {
+        let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
+        let mut world = world(&[ANVIL, newer]).await;
+        if !late {
+            world.pause().await;
+        }
+        subscribe(&world, "first", json!({"name": "anvil", "channel": "stable"})).await;
+        if late {
+            latest(&world, "first", "anvil.v1.0.0").await;
+        }
+        subscribe(&world, "second", json!({"name": "anvil", "channel": "beta"})).await;
+        if !late {
+            world.resume().await;
+        }
+        for name in ["first", "second"] {
+            let message = unsatisfiable(&world, name).await;
+            assert!(message.contains("anvil"), "{message}");
+        }
+        let params = ListParams::default();
+        let plans = world.cluster.cluster().list(&INSTALL_PLAN, None, &params).await.unwrap();
+        assert_eq!(plans.items.len(), usize::from(late));
+        world.left_alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_generated_subscription_stays_while_nobody_takes_its_place() {
+    let world = world(&[NEEDY, CHISEL]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    // Another package is none of its business.
+    let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
+    world.publish_text(&catalog(&[NEEDY, CHISEL, saw], &|_, _| (), &[]));
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+}
