@@ -12,11 +12,14 @@
 //! What ran and what did not is said on standard error itself, which the test harness does not
 //! capture, so that the log of a passing run tells it: a line `ran: …` or `skipped: …` each.
 //!
+//! Where the variable names a folder, all of it must be there: an archive that the folder lacks is a
+//! failure, for else a check could be lost without anybody noticing.
+//!
 //! What this does not do: fetch data, or keep what it unpacked; that takes less than two seconds for
 //! the largest archive.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -24,37 +27,48 @@ use tempfile::TempDir;
 const VARIABLE: &str = "MAINSTAY_TESTDATA";
 
 /// The content of `<MAINSTAY_TESTDATA>/<archive>.tar.xz` in a temporary folder, which is gone when
-/// the value is dropped. Where the variable is not set or has no such archive, none, and a line that
-/// says that `what` was skipped.
+/// the value is dropped. Where the variable is not set, none, and a line that says that `what` was
+/// skipped.
 ///
 /// # Panics
 ///
-/// If the archive is there and cannot be unpacked: that is a fault, not missing data.
-#[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
+/// If the folder that the variable names lacks the archive, or it cannot be unpacked: that is a fault,
+/// not missing data.
 pub fn unpack(archive: &str, what: &str) -> Option<TempDir> {
-    let root = std::env::var_os(VARIABLE).filter(|root| !root.is_empty());
-    match unpack_from(root.as_ref().map(Path::new), archive) {
-        Ok(folder) => Some(folder),
-        Err(why) => {
-            skipped(&format!("{what}: {why}"));
-            None
-        }
-    }
+    let Some(root) = root() else {
+        skipped(&format!("{what}: {VARIABLE} is not set"));
+        return None;
+    };
+    Some(unpack_from(&root, archive))
 }
 
-/// As [`unpack`], from a given folder; or what is missing.
+/// The file `<MAINSTAY_TESTDATA>/<name>`; none where the variable is not set.
+///
+/// # Panics
+///
+/// If the folder that the variable names lacks the file.
+pub fn file(name: &str) -> Option<PathBuf> {
+    let path = root()?.join(name);
+    assert!(path.is_file(), "{VARIABLE} names a folder without {name}");
+    Some(path)
+}
+
+/// The folder that the variable names.
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
+fn root() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|root| !root.is_empty()).map(PathBuf::from)
+}
+
+/// As [`unpack`], from a given folder.
 #[expect(clippy::expect_used, reason = "without temporary folders or tar no test can go on")]
-fn unpack_from(root: Option<&Path>, archive: &str) -> Result<TempDir, String> {
-    let Some(root) = root else { return Err(format!("{VARIABLE} is not set")) };
+fn unpack_from(root: &Path, archive: &str) -> TempDir {
     let archive = root.join(format!("{archive}.tar.xz"));
-    if !archive.is_file() {
-        return Err(format!("there is no {}", archive.display()));
-    }
+    assert!(archive.is_file(), "{VARIABLE} names a folder without {}", archive.display());
     let folder = tempfile::tempdir().expect("a temporary folder");
     let status =
         Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(folder.path()).status();
     assert!(status.expect("tar runs").success(), "{} cannot be unpacked", archive.display());
-    Ok(folder)
+    folder
 }
 
 /// Says that a check did not run, and why.
@@ -80,11 +94,10 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn missing_data_is_named_and_no_fault() {
-        assert_eq!(unpack_from(None, "crds").unwrap_err(), "MAINSTAY_TESTDATA is not set");
+    #[should_panic(expected = "MAINSTAY_TESTDATA names a folder without")]
+    fn an_archive_that_the_folder_lacks_is_a_fault() {
         let empty = tempfile::tempdir().unwrap();
-        let why = unpack_from(Some(empty.path()), "answers/opm").unwrap_err();
-        assert!(why.starts_with("there is no ") && why.ends_with("answers/opm.tar.xz"), "{why}");
+        unpack_from(empty.path(), "answers/opm");
     }
 
     #[test]
@@ -103,7 +116,7 @@ mod tests {
             .status();
         assert!(tar.unwrap().success());
 
-        let folder = unpack_from(Some(root.path()), "answers/one").unwrap();
+        let folder = unpack_from(root.path(), "answers/one");
         let place = folder.path().to_owned();
         assert_eq!(fs::read_to_string(place.join("one/file")).unwrap(), "content");
         drop(folder);
