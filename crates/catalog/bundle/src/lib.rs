@@ -13,7 +13,8 @@
 //!
 //! An error has two voices: [`BundleError::upstream`] is what `opm` says, [`BundleError::problem`]
 //! names file, line and remedy. What upstream drops without a word is listed by
-//! [`Bundle::passed_over`].
+//! [`Bundle::passed_over`]; fields that no tool reads are by `unknown_fields` of [`Bundle`],
+//! [`validate::Subject`] and [`Reading`].
 //!
 //! [`validate`] judges bundles: it reads a folder as upstream's validation library does, and has its
 //! validators. [`render`] makes of a bundle the plain manifests that install it, as extensions (OLM v1)
@@ -38,6 +39,7 @@ mod shape;
 mod template;
 mod tree;
 mod types;
+mod unknown;
 pub mod validate;
 mod write;
 
@@ -52,3 +54,4 @@ pub use read::Limits;
 pub use reading::Reading;
 pub use template::ImageTemplate;
 pub use tree::{Entry, Files, Folder, Kind, Tree, is_bundle};
+pub use unknown::UnknownField;

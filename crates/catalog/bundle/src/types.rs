@@ -52,7 +52,7 @@ pub(crate) static TYPE_META: Shape = Shape {
     fields: &[("kind", Text), ("apiVersion", Text)],
 };
 
-const OBJECT_META: Kind = Kube("apimachinery.pkg.apis.meta.v1.ObjectMeta");
+pub(crate) const OBJECT_META: Kind = Kube("apimachinery.pkg.apis.meta.v1.ObjectMeta");
 
 /// The metadata of a ClusterServiceVersion, read by a type without a name.
 pub(crate) static METADATA: Shape = Shape {
@@ -98,6 +98,70 @@ pub(crate) static DEPENDENCIES_FILE: Shape = Shape {
     spelled: "registry.DependenciesFile",
     fields: &[("dependencies", Many(&One(&DEPENDENCY)))],
 };
+
+/// A file of the folder `metadata`, whatever it holds.
+pub(crate) static METADATA_FILE: Shape = Shape {
+    name: "metadata",
+    spelled: "",
+    fields: &[
+        ("annotations", TextMap),
+        ("dependencies", Many(&One(&ITEM))),
+        ("properties", Many(&One(&ITEM))),
+    ],
+};
+
+static REQUIRED_PACKAGE: Shape = Shape {
+    name: "PackageRequired",
+    spelled: "property.PackageRequired",
+    fields: &[("packageName", Text), ("versionRange", Text)],
+};
+
+static PACKAGE_DEPENDENCY: Shape = Shape {
+    name: "PackageDependency",
+    spelled: "registry.PackageDependency",
+    fields: &[("packageName", Text), ("version", Text)],
+};
+
+static LABEL_DEPENDENCY: Shape = Shape {
+    name: "LabelDependency",
+    spelled: "registry.LabelDependency",
+    fields: &[("label", Text)],
+};
+
+static CEL: Shape = Shape { name: "Cel", spelled: "constraints.Cel", fields: &[("rule", Text)] };
+
+static COMPOUND: Shape = Shape {
+    name: "CompoundConstraint",
+    spelled: "constraints.CompoundConstraint",
+    fields: &[("constraints", Many(&One(&CONSTRAINT)))],
+};
+
+static CONSTRAINT: Shape = Shape {
+    name: "Constraint",
+    spelled: "constraints.Constraint",
+    fields: &[
+        ("failureMessage", Text),
+        ("cel", One(&CEL)),
+        ("package", One(&REQUIRED_PACKAGE)),
+        ("gvk", One(&GVK)),
+        ("all", One(&COMPOUND)),
+        ("any", One(&COMPOUND)),
+        ("not", One(&COMPOUND)),
+    ],
+};
+
+/// The value of a property or a dependency, by the list it stands in and its type.
+pub(crate) fn property_value(list: &str, kind: &str) -> Option<&'static Shape> {
+    Some(match (list, kind) {
+        ("dependencies", "olm.package") => &PACKAGE_DEPENDENCY,
+        ("properties", "olm.package") => &PACKAGE,
+        (_, "olm.package.required") => &REQUIRED_PACKAGE,
+        (_, "olm.gvk" | "olm.gvk.required") => &GVK,
+        (_, "olm.label") => &LABEL_DEPENDENCY,
+        (_, "olm.constraint") => &CONSTRAINT,
+        _ => return None,
+    })
+}
 
 /// Annotations of a bundle that upstream reads: package, channels, default channel.
 pub(crate) const PACKAGE_KEY: &str = "operators.operatorframework.io.bundle.package.v1";
@@ -319,6 +383,19 @@ pub(crate) static CLUSTER_SERVICE_VERSION: Shape = Shape {
         ("apiVersion", Text),
         ("metadata", OBJECT_META),
         ("spec", One(&SPEC)),
+    ],
+};
+
+/// The ClusterServiceVersion with all fields that it may have at the top.
+pub(crate) static WHOLE_CLUSTER_SERVICE_VERSION: Shape = Shape {
+    name: "ClusterServiceVersion",
+    spelled: "v1alpha1.ClusterServiceVersion",
+    fields: &[
+        ("kind", Text),
+        ("apiVersion", Text),
+        ("metadata", OBJECT_META),
+        ("spec", One(&SPEC)),
+        ("status", Raw),
     ],
 };
 

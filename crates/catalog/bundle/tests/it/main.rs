@@ -7,6 +7,7 @@ mod recorded;
 mod rendered;
 mod rendering;
 mod rules;
+mod unknown;
 
 use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};
 use mainstay_catalog::{Format, Rendition};

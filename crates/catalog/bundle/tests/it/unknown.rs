@@ -1,0 +1,375 @@
+//! Unknown fields: which are found, where, how bad they are, and which field was meant.
+
+use mainstay_bundle::{
+    Bundle, Files, Folder, Limits, Reading, UnknownField,
+    validate::{Level, Library},
+};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const ANNOTATIONS: &str = "annotations:
+  operators.operatorframework.io.bundle.package.v1: kiwi
+  operators.operatorframework.io.bundle.channels.v1: stable
+";
+
+const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: kiwi.v1.0.0
+spec:
+  version: 1.0.0
+  replaces: kiwi.v0.9.0
+  customresourcedefinitions:
+    owned:
+    - name: foos.example.com
+      version: v1
+      kind: Foo
+      specDescriptors:
+      - path: size
+  webhookdefinitions:
+  - type: ValidatingAdmissionWebhook
+    sideEffects: None
+    rules:
+    - operations: [CREATE]
+      apiGroups: [example.com]
+  install:
+    strategy: deployment
+    spec:
+      clusterPermissions:
+      - serviceAccountName: kiwi
+        rules:
+        - apiGroups: ['']
+          resources: [pods]
+          verbs: [get]
+      deployments:
+      - name: kiwi
+        spec:
+          replicas: 1
+          template:
+            spec:
+              serviceAccountName: kiwi
+              containers:
+              - name: kiwi
+                image: example.com/kiwi
+                readinessProbe:
+                  httpGet: {path: /, port: 80}
+status: {anything: 1}
+";
+
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: foos.example.com
+spec:
+  group: example.com
+  names: {kind: Foo, plural: foos}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        x-kubernetes-preserve-unknown-fields: true
+        properties:
+          anyName: {type: integer, minimum: 1, default: {anyName: 1}}
+          list:
+            type: array
+            items: {type: string, description: d}
+";
+
+const SERVICE: &str = "apiVersion: v1
+kind: Service
+metadata:
+  name: kiwi
+spec:
+  ports:
+  - port: 80
+    targetPort: web
+";
+
+const MONITOR: &str = "apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: kiwi
+spec:
+  anything: 1
+";
+
+const DEPENDENCIES: &str = "dependencies:
+- type: olm.package
+  value:
+    packageName: plum
+    version: '>1.0.0'
+- type: olm.constraint
+  value:
+    all:
+      constraints:
+      - gvk: {group: a, version: v1, kind: B}
+- type: example.com.own
+  value: {anything: 1}
+";
+
+const SOUND: [(&str, &str); 6] = [
+    ("manifests/crd.yaml", CRD),
+    ("manifests/csv.yaml", CSV),
+    ("manifests/monitor.yaml", MONITOR),
+    ("manifests/service.yaml", SERVICE),
+    ("metadata/annotations.yaml", ANNOTATIONS),
+    ("metadata/dependencies.yaml", DEPENDENCIES),
+];
+
+/// The unknown fields of the sound bundle with some text replaced.
+fn unknown(from: &str, to: &str) -> Vec<UnknownField> {
+    assert_eq!(SOUND.iter().filter(|(_, text)| text.contains(from)).count(), 1, "{from}");
+    let files = SOUND.map(|(path, text)| (path, text.replacen(from, to, 1)));
+    let files: Files = files.into_iter().collect();
+    let limits = Limits::default();
+    let reading = Reading::new(&files, &limits);
+    let subject = reading.load("", "bundle", Library::default()).subject.unwrap();
+    let of_objects = subject.unknown_fields();
+    let bundle = Bundle::read_from(&files, &limits).map(|bundle| bundle.unknown_fields());
+    // Broken dependencies are no reason to have no bundle.
+    assert_eq!(bundle.unwrap(), of_objects, "both readers say the same");
+    of_objects.into_iter().chain(reading.unknown_fields()).collect()
+}
+
+fn line(unknown: &UnknownField) -> String {
+    let problem = &unknown.problem;
+    let line = problem.line.unwrap();
+    let loss = problem.message.rsplit_once(": ").unwrap().1;
+    let message = problem.message.replace(&format!(": {loss}"), "");
+    format!("{:?} {}:{line}: {message} ({})", unknown.level, problem.file, problem.remedy)
+}
+
+#[test]
+fn fields_that_are_known_are_no_findings() {
+    assert_eq!(unknown("version: 1.0.0", "version: 1.0.0"), []);
+}
+
+#[test]
+fn a_misspelled_field_is_an_error_that_names_place_and_field() {
+    for (from, to, expected) in [
+        (
+            "spec:\n  version:",
+            "spec:\n  versio:",
+            "csv.yaml:6: there is no field \"versio\" in spec of the ClusterServiceVersion (did you mean \"version\"?)",
+        ),
+        (
+            "metadata:\n  name: kiwi.v1.0.0",
+            "metadat:\n  name: x\nmetadata:\n  name: kiwi.v1.0.0",
+            "csv.yaml:3: there is no field \"metadat\" in the ClusterServiceVersion (remove it, or move it to where it belongs)",
+        ),
+        (
+            "  replaces: k",
+            "  replcaes: k",
+            "csv.yaml:7: there is no field \"replcaes\" in spec of the ClusterServiceVersion (did you mean \"replaces\"?)",
+        ),
+        (
+            "      specDescriptors",
+            "      specDescriptor",
+            "csv.yaml:13: there is no field \"specDescriptor\" in spec.customresourcedefinitions.owned[0] of the ClusterServiceVersion (did you mean \"specDescriptors\"?)",
+        ),
+        (
+            "    sideEffects",
+            "    sideEfects",
+            "csv.yaml:17: there is no field \"sideEfects\" in spec.webhookdefinitions[0] of the ClusterServiceVersion (did you mean \"sideEffects\"?)",
+        ),
+        (
+            "    - operations",
+            "    - operation",
+            "csv.yaml:19: there is no field \"operation\" in spec.webhookdefinitions[0].rules[0] of the ClusterServiceVersion (did you mean \"operations\"?)",
+        ),
+        (
+            "      clusterPermissions",
+            "      clusterPermission",
+            "csv.yaml:24: there is no field \"clusterPermission\" in spec.install.spec of the ClusterServiceVersion (did you mean \"clusterPermissions\"?)",
+        ),
+        (
+            "          verbs: [get]",
+            "          verb: [get]",
+            "csv.yaml:29: there is no field \"verb\" in spec.install.spec.clusterPermissions[0].rules[0] of the ClusterServiceVersion (did you mean \"verbs\"?)",
+        ),
+        (
+            "              serviceAccountName",
+            "              serviceAccountNam",
+            "csv.yaml:36: there is no field \"serviceAccountNam\" in spec.install.spec.deployments[0].spec.template.spec of the ClusterServiceVersion (did you mean \"serviceAccountName\"?)",
+        ),
+        (
+            "                  httpGet",
+            "                  httpget: {}\n                  htpGet",
+            "csv.yaml:42: there is no field \"htpGet\" in spec.install.spec.deployments[0].spec.template.spec.containers[0].readinessProbe of the ClusterServiceVersion (did you mean \"httpGet\"?)",
+        ),
+        (
+            "    storage: true",
+            "    storag: true",
+            "crd.yaml:12: there is no field \"storag\" in spec.versions[0] of the CustomResourceDefinition (did you mean \"storage\"?)",
+        ),
+        (
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-preserve-unknown-field",
+            "crd.yaml:16: there is no field \"x-kubernetes-preserve-unknown-field\" in spec.versions[0].schema.openAPIV3Schema of the CustomResourceDefinition (did you mean \"x-kubernetes-preserve-unknown-fields\"?)",
+        ),
+        (
+            "minimum: 1",
+            "minium: 1",
+            "crd.yaml:18: there is no field \"minium\" in spec.versions[0].schema.openAPIV3Schema.properties.anyName of the CustomResourceDefinition (did you mean \"minimum\"?)",
+        ),
+        (
+            "description: d",
+            "descripton: d",
+            "crd.yaml:21: there is no field \"descripton\" in spec.versions[0].schema.openAPIV3Schema.properties.list.items of the CustomResourceDefinition (did you mean \"description\"?)",
+        ),
+        (
+            "    targetPort: web",
+            "    targetport: web",
+            "service.yaml:8: there is no field \"targetport\" in spec.ports[0] of the Service (did you mean \"targetPort\"?)",
+        ),
+        (
+            "  ports:\n",
+            "  selctor: {}\n  ports:\n",
+            "service.yaml:6: there is no field \"selctor\" in spec of the Service (did you mean \"selector\"?)",
+        ),
+        (
+            "ServiceMonitor\nmetadata:\n",
+            "ServiceMonitor\nmetadata:\n  lables: {}\n",
+            "monitor.yaml:4: there is no field \"lables\" in metadata of the ServiceMonitor (did you mean \"labels\"?)",
+        ),
+    ] {
+        let found: Vec<String> = unknown(from, to).iter().map(line).collect();
+        let level = if expected.ends_with("belongs)") { "Warning" } else { "Error" };
+        let expected = format!("{level} manifests/{expected}");
+        assert!(found.contains(&expected), "{to}: {found:#?}");
+    }
+}
+
+#[test]
+fn files_of_metadata_have_unknown_fields_too() {
+    for (from, to, expected) in [
+        (
+            "dependencies:",
+            "dependancies:",
+            "Error metadata/dependencies.yaml:1: there is no field \"dependancies\" in the file (did you mean \"dependencies\"?)",
+        ),
+        (
+            "- type: olm.package",
+            "- typ: olm.package",
+            "Error metadata/dependencies.yaml:2: there is no field \"typ\" in dependencies[0] of the file (did you mean \"type\"?)",
+        ),
+        (
+            "    packageName: plum",
+            "    packagename: plum",
+            "Warning metadata/dependencies.yaml:4: there is no field \"packagename\" in dependencies[0].value of the file (write \"packageName\")",
+        ),
+        (
+            "    version: '>1.0.0'",
+            "    channel: stable",
+            "Warning metadata/dependencies.yaml:5: there is no field \"channel\" in dependencies[0].value of the file (remove it, or move it to where it belongs)",
+        ),
+        (
+            "      constraints:",
+            "      constraint:",
+            "Error metadata/dependencies.yaml:9: there is no field \"constraint\" in dependencies[1].value.all of the file (did you mean \"constraints\"?)",
+        ),
+    ] {
+        let found: Vec<String> = unknown(from, to).iter().map(line).collect();
+        assert_eq!(found, [expected], "{to}");
+    }
+    let files: Files = [("metadata/own.yaml", "anything: {a: b}\n")].into_iter().collect();
+    assert_eq!(Reading::new(&files, &Limits::default()).unknown_fields(), []);
+}
+
+#[test]
+fn what_is_not_plainly_a_misspelling_is_a_warning() {
+    for (from, to, expected) in [
+        // A field of another object, or of no object.
+        (
+            "      kind: Foo",
+            "      kind: Foo\n      group: example.com",
+            "there is no field \"group\" in spec.customresourcedefinitions.owned[0] of the ClusterServiceVersion: clusters drop it",
+        ),
+        // Its neighbour says what might have been meant.
+        (
+            "  version: 1.0.0",
+            "  version: 1.0.0\n  versions: 1",
+            "there is no field \"versions\" in spec of the ClusterServiceVersion: clusters drop it",
+        ),
+        // OLM reads it, and the API server drops it when it is applied.
+        (
+            "  replaces: k",
+            "  Replaces: k",
+            "there is no field \"Replaces\" in spec of the ClusterServiceVersion: names are compared letter by letter",
+        ),
+    ] {
+        let found = unknown(from, to);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].level, &*found[0].problem.message), (Level::Warning, expected));
+    }
+}
+
+#[test]
+fn a_field_that_is_unknown_in_many_places_is_named_three_times() {
+    let entry = |number: usize| {
+        format!("    - {{name: f{number}.example.com, version: v1, kind: F, group: a}}\n")
+    };
+    let owned = (0..9).map(entry).collect::<Vec<_>>().concat();
+    let csv = CSV.replace("    owned:\n", &format!("    owned:\n{owned}"));
+    let files: Files = [("manifests/csv.yaml", &*csv)].into_iter().collect();
+    let limits = Limits::default();
+    let reading = Reading::new(&files, &limits);
+    let found = reading.load("", "", Library::default()).subject.unwrap().unknown_fields();
+    let lines: Vec<Option<usize>> = found.iter().map(|it| it.problem.line).collect();
+    assert_eq!(lines, [Some(10), Some(11), Some(12)]);
+    assert!(found[2].problem.message.ends_with("; also in 6 more places"), "{found:?}");
+}
+
+fn bundles(folder: &Path, found: &mut Vec<PathBuf>) {
+    if folder.join("manifests").is_dir() {
+        found.push(folder.to_owned());
+        return;
+    }
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            bundles(&path, found);
+        }
+    }
+}
+
+#[test]
+fn errors_in_published_bundles_are_plain_misspellings() {
+    let Some(data) = mainstay_testdata::unpack("bundles-249", "unknown fields of bundles") else {
+        return;
+    };
+    let mut all = Vec::new();
+    bundles(data.path(), &mut all);
+    let mut errors = BTreeSet::new();
+    let mut with = 0;
+    for folder in &all {
+        let tree = Folder::new(folder);
+        let limits = Limits::default();
+        let reading = Reading::new(&tree, &limits);
+        let loaded = reading.load("", "", Library::default());
+        let mut found = reading.unknown_fields();
+        found.extend(
+            loaded.subject.iter().flat_map(mainstay_bundle::validate::Subject::unknown_fields),
+        );
+        with += usize::from(!found.is_empty());
+        let wrong = found.into_iter().filter(|unknown| unknown.level == Level::Error);
+        errors.extend(wrong.map(|unknown| {
+            let name = unknown.problem.message.split('"').nth(1).unwrap().to_owned();
+            format!("{name}: {}", unknown.problem.remedy)
+        }));
+    }
+    mainstay_testdata::ran(&format!(
+        "{with} of {} published bundles have unknown fields",
+        all.len()
+    ));
+    let plain =
+        ["labels: did you mean \"label\"?", "miniKubeVersion: did you mean \"minKubeVersion\"?"];
+    assert_eq!(errors.iter().map(String::as_str).collect::<Vec<_>>(), plain);
+}
