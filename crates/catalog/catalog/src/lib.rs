@@ -52,6 +52,7 @@ mod mermaid;
 mod migrate;
 mod model;
 mod odd;
+mod order;
 mod pack;
 mod problem;
 mod read;
@@ -76,6 +77,7 @@ pub use migrate::{Level, MigrateError};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
+pub use order::ChannelOrder;
 pub use problem::{BlobName, LoadError, Problem};
 pub use rule::{Rule, Severity};
 pub use snapshot::SnapshotError;

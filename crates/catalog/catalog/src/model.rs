@@ -6,6 +6,7 @@
 use crate::{
     content::{Area, Blob, ContentError, Slot},
     fold,
+    order::ChannelOrder,
 };
 use mainstay_object::Object;
 use mainstay_version::Version;
@@ -99,6 +100,13 @@ impl Package {
     /// All channels, by name.
     pub fn channels(&self) -> impl ExactSizeIterator<Item = &Channel> {
         self.channels.values()
+    }
+
+    /// All channels in the order for people, see [`ChannelOrder`].
+    pub fn ordered_channels(&self) -> Vec<&Channel> {
+        let mut channels: Vec<&Channel> = self.channels().collect();
+        channels.sort_by_cached_key(|it| ChannelOrder::of(&it.name, &self.default_channel));
+        channels
     }
 
     /// The channel of that name.

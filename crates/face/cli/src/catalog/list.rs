@@ -56,7 +56,10 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         What::Channels => (
             &["PACKAGE", "CHANNEL", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"],
             packages
-                .flat_map(|package| package.channels().map(|channel| channel_row(package, channel)))
+                .flat_map(|package| {
+                    let channels = package.ordered_channels().into_iter();
+                    channels.map(move |channel| channel_row(package, channel))
+                })
                 .collect(),
         ),
         What::Bundles => (
@@ -187,7 +190,8 @@ fn channel_row(package: &Package, channel: &Channel) -> Row {
 
 fn bundle_row(package: &Package, bundle: &Bundle) -> Row {
     let channels: Vec<&str> = package
-        .channels()
+        .ordered_channels()
+        .into_iter()
         .filter(|channel| channel.entry(&bundle.name).is_some())
         .map(|channel| &*channel.name)
         .collect();

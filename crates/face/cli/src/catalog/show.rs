@@ -82,7 +82,8 @@ pub(super) fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle>
 
 fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentError> {
     let graph = Graph::of(package);
-    let channels = package.channels().map(|channel| {
+    let ordered = package.ordered_channels();
+    let channels = ordered.iter().map(|channel| {
         let head = &channel.head().name;
         json!({
             "name": &*channel.name,
@@ -95,7 +96,7 @@ fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentErr
         })
     });
     let bundles = by_version(package).into_iter().map(|bundle| {
-        let channels = package.channels().filter(|it| it.entry(&bundle.name).is_some());
+        let channels = ordered.iter().filter(|it| it.entry(&bundle.name).is_some());
         json!({
             "name": &*bundle.name,
             "version": version(bundle),
@@ -161,7 +162,7 @@ fn bundle_value(
     let graph = Graph::of(package);
     let installed = Installed::new(&bundle.name, Some(&bundle.version));
     let installed = graph.bundle(&bundle.name).map_or(installed, Installed::from);
-    let channels = package.channels().filter_map(|channel| {
+    let channels = package.ordered_channels().into_iter().filter_map(|channel| {
         let entry = channel.entry(&bundle.name)?;
         let mut value = updates::in_channel(&graph, &channel.name, &installed);
         value["name"] = (*channel.name).into();

@@ -1,6 +1,7 @@
 //! Where updates lead from a bundle, and what does not get to a head.
 
 use super::{count, plain};
+use mainstay_catalog::ChannelOrder;
 use mainstay_updates::{Channel, Graph, Installed, NoOrder, Semantics, Step, View};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -75,7 +76,9 @@ pub(super) fn of_extension(graph: &Graph, installed: &Installed<'_>) -> Value {
 pub(super) fn elsewhere(graph: &Graph, installed: &Installed<'_>) -> Vec<Value> {
     let switches = graph.switches(Semantics::Classic, installed);
     let others = switches.iter().filter(|it| !it.is_member && it.first().is_some());
-    let one = others.map(|it| {
+    let mut others: Vec<_> = others.collect();
+    others.sort_by_cached_key(|it| ChannelOrder::of(&it.channel.name, &graph.default_channel));
+    let one = others.into_iter().map(|it| {
         let mut value = in_channel(graph, &it.channel.name, installed);
         value["name"] = (*it.channel.name).into();
         value["deprecation"] = it.channel.deprecation.as_deref().into();

@@ -6,6 +6,7 @@ use super::shelf::{Shelf, no_catalog};
 use super::state::State;
 use super::walk;
 use super::wish::{CatalogName, What, Wish, unusable};
+use mainstay_catalog::ChannelOrder;
 use mainstay_cause::Cause;
 use mainstay_resolver::{
     CatalogKey, Content, EntryView, OperatorGroup, Prohibited, Prohibition, Subscription, World,
@@ -169,7 +170,7 @@ impl<'a> Offer<'_, 'a> {
     fn check(&self) -> Result<(), Cause> {
         let package = quote(&self.wish.package);
         let mut channels: Vec<&str> = self.all().map(EntryView::channel).collect();
-        channels.sort_unstable();
+        channels.sort_by_cached_key(|channel| ChannelOrder::of(channel, ""));
         channels.dedup();
         if channels.is_empty() {
             let CatalogKey { name, namespace } = self.catalog;
@@ -210,8 +211,9 @@ impl<'a> Offer<'_, 'a> {
                 quote(channel),
                 quote(version)
             );
-            let channels: BTreeSet<&str> = fitting.iter().map(|entry| entry.channel()).collect();
-            let channels: Vec<&str> = channels.into_iter().collect();
+            let mut channels: Vec<&str> = fitting.iter().map(|entry| entry.channel()).collect();
+            channels.sort_by_cached_key(|channel| ChannelOrder::of(channel, ""));
+            channels.dedup();
             return Err(Cause::new(message).remedy(format!("it is in {}", channels.join(", "))));
         }
         let message = format!("package {package} has no bundle {}", quote(version));

@@ -91,13 +91,13 @@ fn lists_are_tables() {
     ");
     insta::assert_snapshot!(place.catalog("list channels c").out, @"
     PACKAGE   CHANNEL   DEFAULT   HEAD           VERSION   ENTRIES   DEPRECATED
-    kiwi      fast                kiwi.v2.0.0    2.0.0     2
     kiwi      stable    yes       kiwi.v1.10.0   1.10.0    2         yes
+    kiwi      fast                kiwi.v2.0.0    2.0.0     2
     ");
     insta::assert_snapshot!(place.catalog("list bundles c kiwi").out, @"
     PACKAGE   BUNDLE         VERSION   CHANNELS      DEPRECATED   IMAGE
     kiwi      kiwi.v1.9.0    1.9.0     stable                     example.com/kiwi:v1.9.0
-    kiwi      kiwi.v1.10.0   1.10.0    fast,stable                example.com/kiwi:v1.10.0
+    kiwi      kiwi.v1.10.0   1.10.0    stable,fast                example.com/kiwi:v1.10.0
     kiwi      kiwi.v2.0.0    2.0.0     fast                       example.com/kiwi:v2.0.0
     ");
 }
@@ -108,7 +108,7 @@ fn lists_can_be_read_by_programs() {
     let answer = place.catalog("list bundles c -o json");
     let list: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(list[1]["bundle"], "kiwi.v1.10.0");
-    assert_eq!(list[1]["channels"], serde_json::json!(["fast", "stable"]));
+    assert_eq!(list[1]["channels"], serde_json::json!(["stable", "fast"]));
     let yaml = place.catalog("list bundles c -o yaml").out;
     assert_eq!(
         mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default()).unwrap(),
@@ -124,12 +124,12 @@ fn a_package_is_shown_with_its_channels_and_bundles() {
     Description:     A bird.
     Channels:
       NAME     DEFAULT   HEAD           VERSION   ENTRIES   DEPRECATED
-      fast               kiwi.v2.0.0    2.0.0     2
       stable   yes       kiwi.v1.10.0   1.10.0    2         use fast
+      fast               kiwi.v2.0.0    2.0.0     2
     Bundles, oldest first:
       NAME           VERSION   CHANNELS       DEPRECATED
       kiwi.v1.9.0    1.9.0     stable
-      kiwi.v1.10.0   1.10.0    fast, stable
+      kiwi.v1.10.0   1.10.0    stable, fast
       kiwi.v2.0.0    2.0.0     fast
     ");
 }
@@ -146,14 +146,14 @@ fn a_bundle_is_shown_with_where_one_gets_from_it() {
     Declared at:     c/catalog.yaml:35
     Install modes:   AllNamespaces
     Channels:
-      fast
-        updates to:  kiwi.v2.0.0
-        to the head: 1 update: kiwi.v2.0.0
-        skip range:  >=1.0.0 <1.10.0
       stable (head)
         deprecated:  use fast
         replaces:    kiwi.v1.9.0
         skips:       kiwi.v1.9.1
+      fast
+        updates to:  kiwi.v2.0.0
+        to the head: 1 update: kiwi.v2.0.0
+        skip range:  >=1.0.0 <1.10.0
     As extension:    1 update: kiwi.v2.0.0
     Provides:
       birds.example.com/v1 Kiwi
