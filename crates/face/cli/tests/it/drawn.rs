@@ -169,7 +169,7 @@ fn a_picture_is_whole_and_has_every_bundle_and_update() {
     let svg = place(&catalog()).catalog("graph c kiwi --from 1.1.0 -o svg").out;
     assert_eq!(tags(&svg).0, Vec::<&str>::new());
     for part in [
-        "<text class=\"t\" x=\"16\" y=\"32\">kiwi</text>",
+        "font-weight=\"600\" x=\"16\" y=\"32\">kiwi</text>",
         "<title>1.2.0 skips 1.1.0</title>",
         "<title>2.0.0 skipRange &gt;=1.0.0 &lt;1.2.0",
         "kiwi.v1.1.0&#10;skipped by kiwi.v1.2.0",
@@ -245,7 +245,126 @@ fn a_channel_of_hundreds_of_ranges_is_drawn_in_lines_that_fit() {
     let place = place(&documents);
     let text = place.catalog("graph c kiwi --from 1.0.0").out;
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    // A range is one arc, however many bundles are in it.
+    // All ranges share one line, with a mark for each bundle and an arrow for each release.
     let svg = place.catalog("graph c kiwi -o svg").out;
     assert!(svg.matches("<path").count() < 810);
+    assert!(svg.contains("<title>skipRange: 398 releases, 1.399.0 to 1.2.0, "), "{svg}");
+}
+
+/// A channel of three minor versions: the last release of each replaces that of the one before, and
+/// skips all others.
+fn skipping() -> Vec<Value> {
+    let name = |minor: usize, patch: usize| format!("kiwi.v1.{minor}.{patch}");
+    let mut entries = Vec::new();
+    let mut all: Vec<String> = Vec::new();
+    for minor in 8..11 {
+        for patch in 0..30 {
+            entries.push(json!({ "name": name(minor, patch) }));
+            all.push(name(minor, patch));
+        }
+        let last = name(minor - 1, 30);
+        let skips: Vec<&String> = all.iter().filter(|it| **it != last).collect();
+        let mut head = json!({ "name": name(minor, 30), "skips": skips });
+        if minor > 8 {
+            head["replaces"] = last.into();
+        }
+        entries.push(head);
+        all.push(name(minor, 30));
+    }
+    let versions = all.iter().map(|it| bundle(it.trim_start_matches("kiwi.v")));
+    let mut documents: Vec<Value> = versions.collect();
+    documents.insert(0, json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "v1" }));
+    documents.push(
+        json!({ "schema": "olm.channel", "package": "kiwi", "name": "v1", "entries": entries }),
+    );
+    documents
+}
+
+#[test]
+fn releases_that_skip_everything_before_them_share_one_line() {
+    let place = place(&skipping());
+    let svg = place.catalog("graph c kiwi -o svg").out;
+    // One line with marks, three arrows, two arcs for what is replaced, and the legend: not one of
+    // the 30 + 60 + 90 updates by itself.
+    assert_eq!(svg.matches("stroke=\"#8250df\"").count(), 2 + 3 + 2, "{svg}");
+    for words in [
+        "<title>skips: 3 releases, 1.10.30 to 1.8.30, and each takes all marks below it</title>",
+        "<title>1.10.30 skips: 91 bundles, 1.8.0 to 1.10.29</title>",
+        "<title>1.9.30 skips: 60 bundles, 1.8.0 to 1.9.29</title>",
+        "<title>1.8.30 skips: 30 bundles, 1.8.0 to 1.8.29</title>",
+        ">skips 91</text>",
+        "from every bundle with a mark",
+    ] {
+        assert!(svg.contains(words), "{words}\n{svg}");
+    }
+    // The languages have points: an edge for each bundle, not for each update.
+    let mermaid = place.catalog("graph c kiwi -o mermaid").out;
+    assert_eq!(mermaid.matches(" -.- ").count(), 91 + 2, "{mermaid}");
+    assert!(mermaid.contains("      c0r0p0 -. skips 91 .-> c0n92\n"), "{mermaid}");
+    assert!(mermaid.contains("      c0r0p1 -.- c0r0p0\n"), "{mermaid}");
+    let dot = place.catalog("graph c kiwi -o dot").out;
+    assert_eq!(dot.matches("arrowhead=none").count(), 91 + 2, "{dot}");
+    // The way is still drawn by itself.
+    let svg = place.catalog("graph c kiwi --from 1.8.3 -o svg").out;
+    assert!(svg.contains("<title>1.10.30 skips 1.8.3</title><path class=\"s-way\""), "{svg}");
+}
+
+#[test]
+fn a_picture_has_its_colours_without_a_style_sheet() {
+    for (documents, from) in [(catalog(), "1.1.0"), (skipping(), "1.8.3")] {
+        let svg = place(&documents).catalog(&format!("graph c kiwi --from {from} -o svg")).out;
+        let (before, rest) = svg.split_once("<style>").unwrap();
+        let (style, after) = rest.split_once("</style>").unwrap();
+        // The style sheet says nothing but what changes on dark pages.
+        assert!(style.starts_with("@media(prefers-color-scheme:dark){"), "{style}");
+        let bare = format!("{before}{after}");
+        for unknown in ["var(", "marker", "context-stroke", "style="] {
+            assert!(!svg.contains(unknown), "{unknown}: {svg}");
+        }
+        let shapes = bare.split('<').filter(|tag| {
+            ["rect ", "text ", "circle ", "path ", "polygon "].iter().any(|it| tag.starts_with(it))
+        });
+        for shape in shapes {
+            let tag = shape.split('>').next().unwrap();
+            assert!(tag.contains(" fill=\"#") || tag.contains(" stroke=\"#"), "{tag}");
+            // A line without a fill of its own would be filled with black.
+            assert!(tag.contains(" fill=\""), "{tag}");
+        }
+    }
+}
+
+#[test]
+fn channels_have_one_order_everywhere() {
+    let mut documents = vec![
+        json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "v2" }),
+        bundle("1.0.0"),
+    ];
+    for name in ["v10", "v9", "alpha", "v2"] {
+        documents.push(json!({ "schema": "olm.channel", "package": "kiwi", "name": name,
+            "entries": [{ "name": "kiwi.v1.0.0" }] }));
+    }
+    let place = place(&documents);
+    let wanted = ["v2", "alpha", "v9", "v10"];
+    let json = |arguments: &str| -> Value {
+        serde_json::from_str(&place.catalog(&format!("{arguments} -o json")).out).unwrap()
+    };
+    let names = |list: &Value, field: &str| -> Vec<String> {
+        let name = |it: &Value| it[field].as_str().unwrap_or_default().to_owned();
+        list.as_array().unwrap().iter().map(name).collect()
+    };
+    assert_eq!(names(&json("list channels c kiwi"), "channel"), wanted);
+    assert_eq!(names(&json("show c kiwi")["channels"], "name"), wanted);
+    assert_eq!(names(&json("show c kiwi 1.0.0")["channels"], "name"), wanted);
+    assert_eq!(json("list bundles c kiwi")[0]["channels"], json!(wanted));
+    assert_eq!(json("show c kiwi")["bundles"][0]["channels"], json!(wanted));
+    let second = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
+    let out = place.catalog("list channels c kiwi").out;
+    let table: Vec<String> = out.lines().skip(1).filter_map(|line| second(line, 1)).collect();
+    assert_eq!(table, wanted);
+    assert!(place.catalog("list bundles c kiwi").out.contains(" v2,alpha,v9,v10 "));
+    let out = place.catalog("graph c kiwi").out;
+    let drawn = out.lines().filter(|line| line.starts_with("Channel "));
+    let drawn: Vec<String> =
+        drawn.map(|line| second(line, 1).unwrap().trim_end_matches(':').to_owned()).collect();
+    assert_eq!(drawn, wanted);
 }

@@ -1,5 +1,7 @@
 //! What is drawn: for each channel its bundles, the updates between them, and the way.
 
+use super::rails::{self, Rail};
+use mainstay_catalog::ChannelOrder;
 use mainstay_updates::{Channel, Edge, End, Entry, Graph, Semantics, View};
 use mainstay_version::{IntervalSet, Version};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +38,7 @@ pub(super) struct Lanes<'g> {
     pub(super) deprecation: Option<&'g str>,
     /// What is installed, as it is called.
     pub(super) from: Option<String>,
-    /// The default channel first, the others by name, `v2` before `v10`.
+    /// In the order of [`ChannelOrder`].
     pub(super) channels: Vec<Lane<'g>>,
 }
 
@@ -49,6 +51,8 @@ pub(super) struct Lane<'g> {
     /// Oldest first.
     pub(super) bundles: Vec<Bundle>,
     pub(super) updates: Vec<Update>,
+    /// Updates of which many are drawn as one.
+    pub(super) rails: Vec<Rail>,
     /// Why the channel has no order.
     pub(super) fault: Option<String>,
     /// The way from what is installed, if somebody asks.
@@ -117,15 +121,27 @@ impl<'g> Lanes<'g> {
         let wanted =
             |channel: &&Channel| only.is_empty() || only.iter().any(|it| **it == *channel.name);
         let mut channels: Vec<&Channel> = graph.channels().iter().filter(wanted).collect();
-        channels.sort_by_cached_key(|channel| {
-            (channel.name != graph.default_channel, as_counted(&channel.name))
-        });
+        let order = |channel: &&Channel| ChannelOrder::of(&channel.name, &graph.default_channel);
+        channels.sort_by_cached_key(order);
         Self {
             package: &graph.package,
             deprecation: graph.deprecation.as_deref(),
             from: from.map(Installed::called),
             channels: channels.into_iter().map(|channel| Lane::of(graph, channel, from)).collect(),
         }
+    }
+}
+
+impl Lane<'_> {
+    /// The updates that are drawn one by one: those that are on no rail, and the way.
+    pub(super) fn single_updates(&self) -> impl Iterator<Item = &Update> {
+        let exits = |rail: &Rail| {
+            let edge = rail.edge;
+            rail.exits.iter().map(move |exit| (edge, exit.at)).collect::<Vec<_>>()
+        };
+        let on_rails: BTreeSet<(Edge, usize)> = self.rails.iter().flat_map(exits).collect();
+        let is_single = move |update: &&Update| !on_rails.contains(&(update.edge, update.to));
+        self.updates.iter().filter(move |update| update.on_way || is_single(update))
     }
 }
 
@@ -138,12 +154,14 @@ impl<'g> Lane<'g> {
             deprecation: channel.deprecation.as_deref(),
             bundles: bundles(channel),
             updates: Vec::new(),
+            rails: Vec::new(),
             fault: view.as_ref().err().map(ToString::to_string),
             way: None,
         };
         lane.place_gone(graph, channel, from);
         lane.label();
         lane.updates(channel);
+        lane.rails = rails::rails(&lane, channel);
         if let Some(from) = from {
             lane.way = Some(lane.walk(view.as_ref().ok(), from));
         }
@@ -287,34 +305,16 @@ impl<'g> Lane<'g> {
     }
 }
 
-/// A name as a key by which numbers in it come in the order of counting.
-fn as_counted(name: &str) -> Vec<(String, usize, String)> {
-    let mut parts: Vec<(String, usize, String)> = Vec::new();
-    for sign in name.chars() {
-        let is_digit = sign.is_ascii_digit();
-        match parts.last_mut() {
-            Some((_, _, number)) if is_digit => number.push(sign),
-            Some((text, _, number)) if number.is_empty() => text.push(sign),
-            _ if is_digit => parts.push((String::new(), 0, sign.to_string())),
-            _ => parts.push((sign.to_string(), 0, String::new())),
-        }
-    }
-    for (_, length, number) in &mut parts {
-        *length = number.trim_start_matches('0').len();
-    }
-    parts
-}
-
 fn version_of(bundle: &Bundle) -> String {
     bundle.version.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Versions in their order: a range is held against its ends, not against each of them.
-struct Versions<'v>(Vec<(&'v Version, usize)>);
+pub(super) struct Versions<'v>(Vec<(&'v Version, usize)>);
 
 impl<'v> Versions<'v> {
     /// Versions, known by their places from now on.
-    fn of(all: impl Iterator<Item = Option<&'v Version>>) -> Self {
+    pub(super) fn of(all: impl Iterator<Item = Option<&'v Version>>) -> Self {
         let known = all.enumerate().filter_map(|(at, version)| Some((version?, at)));
         let mut versions: Vec<_> = known.collect();
         versions.sort_unstable();
@@ -322,7 +322,7 @@ impl<'v> Versions<'v> {
     }
 
     /// The places of those in a set, in the order of versions.
-    fn held(&self, set: &IntervalSet) -> impl Iterator<Item = usize> {
+    pub(super) fn held(&self, set: &IntervalSet) -> impl Iterator<Item = usize> {
         set.intervals().iter().flat_map(|interval| {
             let start = self.0.partition_point(|(version, _)| **version < interval.from);
             let rest = &self.0[start..];

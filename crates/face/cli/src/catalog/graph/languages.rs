@@ -1,8 +1,12 @@
 //! Lanes in the languages of programs that draw: Mermaid and DOT.
+//!
+//! A rail becomes a chain of points: each bundle leads to the point of the nearest exit above it, and
+//! each point to its exit and to the next point above. Ranges are one edge, from the oldest bundle.
 
 use super::{
     lanes::{Bundle, Lane, Lanes, Role, Update},
     names,
+    rails::Rail,
 };
 use mainstay_updates::Edge;
 use std::fmt::Write;
@@ -11,6 +15,20 @@ use std::fmt::Write;
 fn range_of<'l>(lane: &'l Lane<'_>, update: &Update) -> Option<(&'l str, usize)> {
     let (range, _) = lane.bundles[update.to].range.as_ref()?;
     (update.edge == Edge::SkipRange).then_some((range.as_str(), update.count))
+}
+
+/// The rails that are drawn as chains of points, each with a number.
+fn chains<'l>(lane: &'l Lane<'_>) -> impl Iterator<Item = (usize, &'l Rail)> {
+    lane.rails.iter().enumerate().filter(|(_, rail)| rail.edge == Edge::Skips)
+}
+
+/// The updates that are drawn one by one.
+fn singles<'l>(lane: &'l Lane<'_>) -> impl Iterator<Item = &'l Update> {
+    let ranges = lane.updates.iter().filter(|update| update.edge == Edge::SkipRange);
+    let others = lane.single_updates().filter(|update| update.edge != Edge::SkipRange);
+    let mut all: Vec<&Update> = others.chain(ranges).collect();
+    all.sort_by_key(|update| (update.on_way, update.to, update.from, update.edge));
+    all.into_iter()
 }
 
 /// How a bundle is shown, in words that are classes.
@@ -48,10 +66,15 @@ pub(super) fn mermaid(lanes: &Lanes<'_>) -> String {
          classDef skipped fill:#f3f3f3,color:#777,stroke:#aaa\n  \
          classDef gone fill:#fff,color:#777,stroke:#aaa,stroke-dasharray:4 3\n  \
          classDef deprecated fill:#fbe3c0\n  \
-         classDef way stroke:#1a7f37,stroke-width:3px\n",
+         classDef way stroke:#1a7f37,stroke-width:3px\n  \
+         classDef point fill:#8250df,stroke:#8250df\n",
     );
     let mut by_class: Vec<(&str, Vec<String>)> = Vec::new();
     let (mut links, mut way) = (0_usize, Vec::new());
+    let mut add_class = |class, id| match by_class.iter_mut().find(|(known, _)| *known == class) {
+        Some((_, ids)) => ids.push(id),
+        None => by_class.push((class, vec![id])),
+    };
     let package = names::mermaid(lanes.package);
     let _ = writeln!(out, "  subgraph p[\"{package}\"]");
     for (number, lane) in lanes.channels.iter().enumerate() {
@@ -61,13 +84,33 @@ pub(super) fn mermaid(lanes: &Lanes<'_>) -> String {
             let id = format!("c{number}n{at}");
             let _ = writeln!(out, "      {id}[\"{}\"]", names::mermaid(&bundle.label));
             for class in classes(bundle) {
-                match by_class.iter_mut().find(|(known, _)| *known == class) {
-                    Some((_, ids)) => ids.push(id.clone()),
-                    None => by_class.push((class, vec![id.clone()])),
+                add_class(class, id.clone());
+            }
+        }
+        for (rail, chain) in chains(lane) {
+            let point = |exit: usize| format!("c{number}r{rail}p{exit}");
+            for (at, exit) in chain.exits.iter().enumerate() {
+                let _ = writeln!(out, "      {}(( ))", point(at));
+                add_class("point", point(at));
+                let _ = writeln!(
+                    out,
+                    "      {} -. skips {} .-> c{number}n{}",
+                    point(at),
+                    exit.from.count(),
+                    exit.at
+                );
+                links += 1;
+                if at > 0 {
+                    let _ = writeln!(out, "      {} -.- {}", point(at), point(at - 1));
+                    links += 1;
+                }
+                for mark in chain.marks_of(at) {
+                    let _ = writeln!(out, "      c{number}n{mark} -.- {}", point(at));
+                    links += 1;
                 }
             }
         }
-        for update in &lane.updates {
+        for update in singles(lane) {
             let (from, to) =
                 (format!("c{number}n{}", update.from), format!("c{number}n{}", update.to));
             let arrow = match (update.edge, range_of(lane, update)) {
@@ -124,7 +167,24 @@ pub(super) fn dot(lanes: &Lanes<'_>) -> String {
             let _ =
                 writeln!(out, "    c{number}n{at} [label=\"{label}\", tooltip=\"{name}\"{more}];");
         }
-        for update in &lane.updates {
+        for (rail, chain) in chains(lane) {
+            let point = |exit: usize| format!("c{number}r{rail}p{exit}");
+            for (at, exit) in chain.exits.iter().enumerate() {
+                let (here, count) = (point(at), exit.from.count());
+                let _ = writeln!(out, "    {here} [shape=point, color=\"#8250df\"];");
+                let _ = writeln!(
+                    out,
+                    "    {here} -> c{number}n{} [style=dashed, label=\"skips {count}\"];",
+                    exit.at
+                );
+                let above = (at > 0).then(|| format!("{here} -> {}", point(at - 1)));
+                let marks = chain.marks_of(at).map(|mark| format!("c{number}n{mark} -> {here}"));
+                for edge in above.into_iter().chain(marks) {
+                    let _ = writeln!(out, "    {edge} [style=dashed, arrowhead=none];");
+                }
+            }
+        }
+        for update in singles(lane) {
             let mut more = Vec::new();
             match (update.edge, range_of(lane, update)) {
                 (Edge::Replaces, _) => {}

@@ -10,6 +10,8 @@
 mod lanes;
 mod languages;
 mod names;
+mod paint;
+mod rails;
 mod svg;
 mod text;
 
