@@ -154,7 +154,7 @@ rules! {
     LostCharacter = "lost-character" Error,
     /// A mapping has each key once.
     RepeatedKey = "repeated-key" Error,
-    /// Documents have no fields that their schema does not have: rendering drops them.
+    /// Documents have no fields that their schema does not have: they are dropped without a word.
     UnknownField = "unknown-field" Error,
     /// Ranges are written so that nothing of them is passed over.
     RangeMisread = "range-misread" Error,
@@ -163,6 +163,8 @@ rules! {
     // What is allowed, and rarely meant.
     /// Values of properties have no fields that their type does not have.
     UnknownValueField = "unknown-value-field" Warning,
+    /// Manifests of a bundle folder have no fields that their types do not have.
+    UnknownManifestField = "unknown-manifest-field" Warning,
     /// Schemas that begin with `olm.` are those that there are.
     UnknownSchema = "unknown-schema" Warning,
     /// Types of properties are not nearly those that there are.

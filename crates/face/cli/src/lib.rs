@@ -23,4 +23,5 @@ pub mod resolve;
 mod serving;
 pub mod uninstall;
 pub mod upstream;
+mod validation;
 pub mod why;

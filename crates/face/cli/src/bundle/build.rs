@@ -29,8 +29,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let order = arguments.common.read()?;
     let path = folder(io, typed)?;
     let findings = judge(typed, &path);
-    let counts = findings.counts();
-    building::judged(&order, io, "bundle", typed, counts, || findings.text(false))?;
+    building::judged(&order, io, "bundle", typed, &findings)?;
     building::run(&arguments.common, &order, io, |store| {
         crate::image::content::bundle(store, &path, typed, &order.wishes)
     })

@@ -1,8 +1,11 @@
 //! What `opm` asks of the folders and the metadata of a bundle, with places and remedies.
 
-use super::findings::Finding;
+use super::findings::severity;
+use super::validate::About;
+use crate::validation::Finding;
 use mainstay_bundle::Reading;
-use mainstay_bundle::validate::{Level, Library, Loaded, Place, Subject, sdk_objects};
+use mainstay_bundle::validate::{Library, Loaded, Place, Subject, sdk_objects};
+use mainstay_catalog::Severity;
 use std::fs;
 use std::path::Path;
 
@@ -11,34 +14,29 @@ const RULE: &str = "format";
 /// How many bytes of a file of metadata are looked at.
 const LONGEST: u64 = 1 << 20;
 
-/// What is wrong with the bundle in a folder to `opm` and not to the validators. `typed` is how its
-/// folder was given.
+/// What is wrong with the bundle in a folder to `opm` and not to the validators.
 pub(super) fn of_bundle(
     path: &Path,
-    typed: &str,
+    about: &About<'_>,
     reading: &Reading<'_>,
     loaded: &Loaded,
 ) -> Vec<Finding> {
-    let shown = |file: &str| match file {
-        "" => typed.to_owned(),
-        file => format!("{}/{file}", typed.trim_end_matches('/')),
-    };
-    let mut found = of_folder(path, reading, &shown);
+    let mut found = of_folder(path, reading, about);
     if let Some(subject) = &loaded.subject {
-        found.extend(of_objects(path, reading, subject, &shown));
+        found.extend(of_objects(path, reading, subject, about));
     }
     found
 }
 
 /// What is wrong with the folders and the metadata of the bundle in a folder; nothing where there are
-/// no metadata yet, which building the bundle writes. `shown` makes of a path below it the one that somebody can open.
-fn of_folder(path: &Path, reading: &Reading<'_>, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
+/// no metadata yet, which building the bundle writes.
+fn of_folder(path: &Path, reading: &Reading<'_>, about: &About<'_>) -> Vec<Finding> {
     if !path.join("metadata").is_dir() {
         return Vec::new();
     }
     let files = metadata(path);
     // What cannot be read is said when the bundle is read.
-    let faults = reading.format(&shown(""));
+    let faults = reading.format(&about.shown(""));
     let said = faults
         .iter()
         .filter(|it| !it.starts_with("The directory ") && !it.starts_with("Unable to read"));
@@ -53,15 +51,8 @@ fn of_folder(path: &Path, reading: &Reading<'_>, shown: &dyn Fn(&str) -> String)
         } else {
             (find(&files, &["dependencies:"]), "correct the dependency")
         };
-        let (file, line) = place.map_or((shown(""), None), |(file, line)| (shown(&file), line));
-        Finding {
-            rule: RULE.to_owned(),
-            level: Level::Error,
-            file,
-            line,
-            message: small(fault),
-            remedy: remedy.to_owned(),
-        }
+        let (file, line) = place.unwrap_or_default();
+        about.finding(RULE, Severity::Error, (&file, line), small(fault), remedy)
     })
     .collect()
 }
@@ -72,7 +63,7 @@ fn of_objects(
     path: &Path,
     reading: &Reading<'_>,
     subject: &Subject,
-    shown: &dyn Fn(&str) -> String,
+    about: &About<'_>,
 ) -> Vec<Finding> {
     let folder = if path.join("manifests").is_dir() { "manifests" } else { "" };
     let media = reading.media_type(folder, folder);
@@ -91,14 +82,8 @@ fn of_objects(
                 "let the operator make it, or leave it out",
             ),
         };
-        Finding {
-            rule: RULE.to_owned(),
-            level: finding.level,
-            file: place.as_ref().map_or_else(|| shown(""), |place| shown(&place.file)),
-            line: place.and_then(|place| place.line),
-            message,
-            remedy: remedy.to_owned(),
-        }
+        let place = place.as_ref().map_or(("", None), |place| (place.file.as_str(), place.line));
+        about.finding(RULE, severity(finding.level), place, message, remedy)
     };
     said.iter().zip(places).map(one).collect()
 }

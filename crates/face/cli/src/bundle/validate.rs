@@ -1,16 +1,19 @@
 //! `mainstay bundle validate`: everything that is wrong, at once.
 
-use super::findings::{Finding, Findings};
+use super::findings::{Findings, severity};
 use super::format;
-use crate::catalog::Io;
+use crate::catalog::{Io, count};
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
-use clap::{Args, ValueEnum};
+use crate::validation::{Finding, Options, Validated};
+use clap::Args;
 use mainstay_bundle::{
     Folder, Limits, Problem, Reading,
-    validate::{Level, Library, Loaded, Settings, Subject, Validator},
+    validate::{Library, Loaded, Settings, Subject, Validator},
 };
+use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, Place};
+use serde_json::Map;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `validate`.
@@ -19,12 +22,8 @@ pub(super) struct Arguments {
     /// Folders of bundles (with `manifests` and `metadata`), or of manifests alone.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<String>,
-    /// How the findings are written; SARIF 2.1.0 is what code scanners read.
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
-    output: Output,
-    /// Fail for warnings too.
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    options: Options,
     /// Also ask this validator: operatorhub/v2, standardcapabilities, standardcategories or community
     /// (repeatable).
     #[arg(long = "also", value_name = "VALIDATOR", value_parser = optional)]
@@ -41,15 +40,6 @@ pub(super) struct Arguments {
     index: Option<PathBuf>,
 }
 
-/// Formats of findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
-    Yaml,
-    Sarif,
-}
-
 /// The validators that are always asked: what a cluster refuses, what harms it, what will not last.
 const ALWAYS: [Validator; 6] = [
     Validator::Csv,
@@ -59,6 +49,9 @@ const ALWAYS: [Validator; 6] = [
     Validator::RemovedApis,
     Validator::GoodPractices,
 ];
+
+/// The rule of fields that the types of manifests do not have.
+const UNKNOWN_FIELD: &str = "unknown-field";
 
 /// The validators that are asked on request.
 const OPTIONAL: [Validator; 4] = [
@@ -86,55 +79,34 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
         settings.categories_from(&io.folder.join(path));
     }
     let mut findings = Findings::default();
+    let mut read = Vec::new();
     for typed in &arguments.folders {
         let path = folder(io, typed)?;
-        let tree = Folder::new(&path);
-        let reading = Reading::new(&tree, &Limits::default());
-        let loaded = look(&mut findings, typed, &reading, &arguments.also, &settings);
-        for finding in format::of_bundle(&path, typed, &reading, &loaded) {
-            findings.add_new(finding);
+        if collect(&mut findings, typed, &path, &arguments.also, &settings) {
+            read.push(typed.clone());
         }
     }
-    findings.sort();
-    let [errors, warnings] = findings.counts();
-    let passed = errors == 0 && (warnings == 0 || !arguments.strict);
-    let text = match arguments.output {
-        Output::Text => findings.text(io.colour),
-        Output::Json => format!("{:#}\n", findings.value(passed)),
-        Output::Yaml => mainstay_yaml::to_string(&findings.value(passed)),
-        Output::Sarif => format!("{:#}\n", findings.sarif(&io.folder)),
+    // A rule of a validator that nobody asked has no findings.
+    let is_asked = |rule: &str| match OPTIONAL.into_iter().find(|it| it.name() == rule) {
+        Some(optional) => arguments.also.contains(&optional),
+        None => true,
     };
-    io.print(&text);
-    Ok(if passed { Exit::Done } else { Exit::Failed })
+    let bundles = arguments.folders.len();
+    let validated = Validated {
+        folders: &read,
+        is_asked: &is_asked,
+        contents: count(bundles, "bundle"),
+        note: "",
+        fields: Map::from_iter([("bundles".to_owned(), bundles.into())]),
+    };
+    arguments.options.report(findings.into_sorted(), &validated, io)
 }
 
 /// Everything that is always asked about one bundle.
-pub(super) fn judge(typed: &str, path: &Path) -> Findings {
+pub(super) fn judge(typed: &str, path: &Path) -> Vec<Finding> {
     let mut findings = Findings::default();
-    let tree = Folder::new(path);
-    let reading = Reading::new(&tree, &Limits::default());
-    let loaded = look(&mut findings, typed, &reading, &[], &Settings::default());
-    for finding in format::of_bundle(path, typed, &reading, &loaded) {
-        findings.add_new(finding);
-    }
-    findings.sort();
-    findings
-}
-
-fn look(
-    findings: &mut Findings,
-    typed: &str,
-    reading: &Reading<'_>,
-    also: &[Validator],
-    settings: &Settings,
-) -> Loaded {
-    let loaded = reading.load("", typed, Library::default());
-    let shown = |file: &str| match file {
-        "" => typed.to_owned(),
-        file => format!("{}/{file}", typed.trim_end_matches('/')),
-    };
-    collect(findings, &loaded, also, settings, &shown);
-    loaded
+    collect(&mut findings, typed, path, &[], &Settings::default());
+    findings.into_sorted()
 }
 
 /// The path of a folder that is there.
@@ -154,73 +126,129 @@ pub(super) fn folder(io: &Io<'_>, typed: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Adds what there is to say of one bundle.
+/// Adds what there is to say of one bundle. Returns whether all of it was read.
 fn collect(
     findings: &mut Findings,
-    loaded: &Loaded,
+    typed: &str,
+    path: &Path,
     also: &[Validator],
     settings: &Settings,
-    shown: &dyn Fn(&str) -> String,
-) {
-    findings.bundles += 1;
-    let mut add = |rule: &str, level: Level, problem: &Problem| {
-        findings.add(Finding {
-            rule: rule.to_owned(),
-            level,
-            file: shown(&problem.file),
-            line: problem.line,
-            message: problem.message.clone(),
-            remedy: problem.remedy.to_string(),
-        });
-    };
+) -> bool {
+    let tree = Folder::new(path);
+    let reading = Reading::new(&tree, &Limits::default());
+    let loaded = reading.load("", typed, Library::default());
+    let about = About { typed, package: package(&loaded) };
     for problem in &loaded.problems {
-        add("unreadable", Level::Error, problem);
+        findings.add(about.problem("unreadable", Severity::Error, problem));
     }
     for problem in &loaded.dropped {
-        add("dropped", Level::Warning, problem);
+        findings.add(about.problem("dropped", Severity::Warning, problem));
     }
-    let Some(subject) = &loaded.subject else { return };
-    let ask = |validator: &Validator| {
-        let said = validator.run(subject, settings, None);
-        said.into_iter().map(|said| (*validator, said)).collect::<Vec<_>>()
-    };
-    let said: Vec<_> = ALWAYS.iter().chain(also).flat_map(ask).collect();
-    let said: Vec<(Validator, &mainstay_bundle::validate::Finding)> = said
-        .iter()
-        .flat_map(|(validator, said)| said.iter().map(|finding| (*validator, finding)))
-        .collect();
-    let places = subject.places(&said.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
-    for ((validator, finding), place) in said.into_iter().zip(places) {
-        findings.add_new(translated(validator, finding, subject, place, shown));
+    let mut unknown = reading.unknown_fields();
+    if let Some(subject) = &loaded.subject {
+        about.ask(findings, subject, also, settings);
+        unknown.extend(subject.unknown_fields());
+    }
+    for field in unknown {
+        findings.add(about.problem(UNKNOWN_FIELD, severity(field.level), &field.problem));
+    }
+    for finding in format::of_bundle(path, &about, &reading, &loaded) {
+        findings.add_new(finding);
+    }
+    loaded.subject.is_some() && loaded.problems.is_empty()
+}
+
+/// The package of a bundle: of its annotations, or the beginning of the name of its version.
+fn package(loaded: &Loaded) -> String {
+    let Some(subject) = &loaded.subject else { return String::new() };
+    match subject.package.as_str() {
+        "" => subject.name.split('.').next().unwrap_or_default().to_owned(),
+        package => package.to_owned(),
     }
 }
 
-fn translated(
-    validator: Validator,
-    finding: &mainstay_bundle::validate::Finding,
-    subject: &Subject,
-    place: Option<mainstay_bundle::validate::Place>,
-    shown: &dyn Fn(&str) -> String,
-) -> Finding {
+/// The bundle that findings are about.
+pub(super) struct About<'a> {
+    /// Its folder, as it was typed.
+    typed: &'a str,
+    package: String,
+}
+
+impl About<'_> {
+    /// The path of one of its files, as somebody can open it.
+    pub(super) fn shown(&self, file: &str) -> String {
+        match file {
+            "" => self.typed.to_owned(),
+            file => format!("{}/{file}", self.typed.trim_end_matches('/')),
+        }
+    }
+
+    /// A finding in one of its files.
+    pub(super) fn finding(
+        &self,
+        rule: &str,
+        severity: Severity,
+        (file, line): (&str, Option<usize>),
+        message: String,
+        remedy: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            rule: rule.to_owned(),
+            about: "",
+            severity,
+            package: self.package.clone(),
+            blob: None,
+            file: self.shown(file),
+            line,
+            column: None,
+            message,
+            remedy: remedy.into(),
+        }
+    }
+
+    fn problem(&self, rule: &str, severity: Severity, problem: &Problem) -> Finding {
+        let place = (problem.file.as_str(), problem.line);
+        self.finding(rule, severity, place, problem.message.clone(), &*problem.remedy)
+    }
+
+    /// Adds what the validators say.
+    fn ask(
+        &self,
+        findings: &mut Findings,
+        subject: &Subject,
+        also: &[Validator],
+        settings: &Settings,
+    ) {
+        let ask = |validator: &Validator| {
+            let said = validator.run(subject, settings, None);
+            said.into_iter().map(|said| (*validator, said)).collect::<Vec<_>>()
+        };
+        let said: Vec<_> = ALWAYS.iter().chain(also).flat_map(ask).collect();
+        let said: Vec<(Validator, &mainstay_bundle::validate::Finding)> = said
+            .iter()
+            .flat_map(|(validator, said)| said.iter().map(|finding| (*validator, finding)))
+            .collect();
+        let places = subject.places(&said.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
+        for ((validator, finding), place) in said.into_iter().zip(places) {
+            let place =
+                place.as_ref().map_or(("", None), |place| (place.file.as_str(), place.line));
+            let message = message(finding, subject);
+            let (rule, level) = (validator.name(), severity(finding.level));
+            findings.add_new(self.finding(rule, level, place, message, &*finding.remedy));
+        }
+    }
+}
+
+/// What a validator says, without what its place says.
+fn message(finding: &mainstay_bundle::validate::Finding, subject: &Subject) -> String {
+    use mainstay_bundle::validate::Bad;
     // Upstream often has the name of the bundle in front.
     let before = format!("({}) ", subject.name);
-    let mut message = finding.detail.strip_prefix(&before).unwrap_or(&finding.detail).to_owned();
+    let detail = finding.detail.strip_prefix(&before).unwrap_or(&finding.detail);
     match &finding.bad {
-        mainstay_bundle::validate::Bad::Text(value) if finding.kind == "OperationFailed" => {
-            message = format!("{value}: {message}");
-        }
-        mainstay_bundle::validate::Bad::Shown(value) if finding.kind == "ParseError" => {
-            message = format!("{message}: {value}");
-        }
-        _ if finding.kind == "FieldNotFound" => message = format!("{}: {message}", finding.field),
-        _ => {}
-    }
-    Finding {
-        rule: validator.name().to_owned(),
-        level: finding.level,
-        file: place.as_ref().map_or_else(|| shown(""), |place| shown(&place.file)),
-        line: place.and_then(|place| place.line),
-        message,
-        remedy: finding.remedy.to_string(),
+        Bad::Text(value) if finding.kind == "OperationFailed" => format!("{value}: {detail}"),
+        Bad::Shown(value) if finding.kind == "ParseError" => format!("{detail}: {value}"),
+        _ if finding.kind == "FieldNotFound" => format!("{}: {detail}", finding.field),
+        _ => detail.to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! `mainstay catalog build`: a catalog folder as an image, without a container engine.
 
-use super::{Io, open, plain, validate::findings_of};
+use super::{Io, open, plain, validate::inspect_all};
 use crate::{
     exit::Failure,
     image::building::{self, Common},
@@ -35,9 +35,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
             cause.remedy(format!("build its image with: mainstay bundle build {}", plain(typed))),
         ));
     }
-    let findings = findings_of(std::slice::from_ref(&opened));
-    let counts = findings.counts();
-    building::judged(&order, io, "catalog", typed, counts, || findings.text(false))?;
+    let inspected = inspect_all(std::slice::from_ref(&opened));
+    building::judged(&order, io, "catalog", typed, &inspected.findings)?;
     building::run(&arguments.common, &order, io, |store| {
         crate::image::content::catalog(store, &opened.path, typed, &order.wishes)
     })

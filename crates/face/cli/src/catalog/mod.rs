@@ -12,12 +12,10 @@
 //! ```
 
 mod build;
-mod findings;
 mod graph;
 mod list;
 mod open;
 mod render;
-pub(crate) mod sarif;
 mod show;
 mod updates;
 mod validate;

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     catalog::{Format, Io, plain},
     exit::Failure,
+    validation::{self, Finding},
 };
 use clap::Args;
 use mainstay_cause::{Cause, Place};
@@ -75,20 +76,19 @@ impl Common {
     }
 }
 
-/// Tells what was found in a folder; one with errors is no image, unless that is forced. `counts` are
-/// the errors and the warnings, `text` says them.
+/// Tells what was found in a folder; one with errors is no image, unless that is forced.
 pub(crate) fn judged(
     order: &Order,
     io: &mut Io<'_>,
     what: &str,
     typed: &str,
-    [errors, warnings]: [usize; 2],
-    text: impl FnOnce() -> String,
+    findings: &[Finding],
 ) -> Result<(), Failure> {
-    if errors + warnings > 0 {
+    if !findings.is_empty() {
         // Who does not listen is told by the exit code.
-        let _ = io.stderr.write_all(text().as_bytes());
+        let _ = io.stderr.write_all(validation::text(findings).as_bytes());
     }
+    let [errors, _] = validation::totals(findings);
     if errors > 0 && !order.force {
         let cause = Cause::new(format!("the {what} has errors")).at(Place::file(plain(typed)));
         let cause = cause.remedy("correct them").remedy("build the image anyway with --force");

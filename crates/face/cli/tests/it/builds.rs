@@ -107,6 +107,13 @@ fn a_bundle_with_errors_is_refused_unless_it_is_forced() {
     insta::assert_snapshot!(answer.err, @"
     b/manifests/csv.yaml:9: error: csv.Spec.MinKubeVersion has an invalid value: v1.25 [csv]
         write a version such as 1.25.0
+
+    RULE   ERRORS   WARNINGS
+    csv    1        0
+
+    PACKAGE   ERRORS   WARNINGS
+    kiwi      1        0
+
     1 error
     error: b: the bundle has errors
       → correct them

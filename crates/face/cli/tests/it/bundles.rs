@@ -35,6 +35,13 @@ fn what_upstream_passes_over_is_an_error() {
         write each object to its own file
     b/metadata/dependencies.yaml:3: error: the file cannot be decoded: did not find expected node content; other tools drop it without a word [passed-over]
         correct the file
+
+    RULE          ERRORS   WARNINGS
+    passed-over   2        0
+
+    PACKAGE   ERRORS   WARNINGS
+    kiwi      2        0
+
     2 errors
     ");
 }
@@ -46,6 +53,13 @@ fn a_bundle_that_cannot_be_read_says_why() {
     insta::assert_snapshot!(answer.out, @"
     b/manifests: error: no csv in bundle [bad-bundle]
         put a ClusterServiceVersion there
+
+    RULE         ERRORS   WARNINGS
+    bad-bundle   1        0
+
+    PACKAGE   ERRORS   WARNINGS
+    <none>    1        0
+
     1 error
     ");
 }

@@ -18,6 +18,15 @@ fn people_read_two_lines_for_each_problem_and_one_for_all() {
         olm.bundle foo foo.v0.1.0: did you mean "image"?
     c/more/notes.yaml:1:9: warning: nothing reads documents of the schema "olm.bundel" [unknown-schema]
         olm.bundel: did you mean "olm.bundle"?
+
+    RULE             ERRORS   WARNINGS
+    unknown-field    1        0
+    unknown-schema   0        1
+
+    PACKAGE   ERRORS   WARNINGS
+    foo       1        0
+    <none>    0        1
+
     1 error, 1 warning
     "#);
     let answer = Place::with(SOUND).catalog("validate ./c/");
@@ -77,6 +86,10 @@ fn programs_read_json_or_the_same_as_yaml() {
           "path": "c"
         }
       ],
+      "counts": {
+        "packages": [],
+        "rules": []
+      },
       "errors": 0,
       "passed": true,
       "problems": [],

@@ -28,7 +28,9 @@ fn findings_have_file_line_and_remedy() {
     assert_eq!(
         answer.out,
         "b/manifests/csv.yaml:9: error: csv.Spec.MinKubeVersion has an invalid value: v1.25 [csv]\n    \
-         write a version such as 1.25.0\n1 error\n"
+         write a version such as 1.25.0\n\n\
+         RULE   ERRORS   WARNINGS\ncsv    1        0\n\n\
+         PACKAGE   ERRORS   WARNINGS\nkiwi      1        0\n\n1 error\n"
     );
     let sarif: Value = serde_json::from_str(&place.bundle("check b -o sarif").out).unwrap();
     let result = &sarif["runs"][0]["results"][0];
@@ -110,4 +112,55 @@ fn the_hub_is_asked_on_request() {
     assert!(answer.out.contains("csv.Spec.Provider.Name not specified [operatorhub/v2]"));
     assert_eq!(place.bundle("validate --also nobody b").code, 2);
     assert_eq!(place.bundle("validate nowhere").code, 2);
+}
+
+#[test]
+fn fields_that_no_type_has_are_found_wherever_they_stand() {
+    for (from, to, line, message, remedy) in [
+        (
+            "  version: 1.0.0",
+            "  versio: 1.0.0",
+            8,
+            "there is no field \"versio\" in spec of the ClusterServiceVersion: clusters drop it",
+            "did you mean \"version\"?",
+        ),
+        (
+            "    spec: {deployments: []}\n",
+            "    spec:\n      deployments:\n      - name: kiwi\n        spec:\n          template:\n            \
+             spec:\n              serviceAccountNam: kiwi\n",
+            20,
+            "there is no field \"serviceAccountNam\" in spec.install.spec.deployments[0].spec.template.spec \
+             of the ClusterServiceVersion: clusters drop it",
+            "did you mean \"serviceAccountName\"?",
+        ),
+    ] {
+        let csv = CSV.replace(from, to);
+        assert_ne!(csv, CSV, "{from}");
+        let answer = bundle(&csv).bundle("validate b -o json");
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
+        let found = json["problems"].as_array().unwrap();
+        let found = found.iter().find(|it| it["rule"] == "unknown-field");
+        let found = found.unwrap_or_else(|| panic!("{json:#}"));
+        assert_eq!((answer.code, &found["severity"]), (1, &"error".into()));
+        assert_eq!((&found["message"], &found["remedy"]), (&message.into(), &remedy.into()));
+        assert_eq!(
+            (&found["file"], &found["line"]),
+            (&"b/manifests/csv.yaml".into(), &line.into())
+        );
+        // The folder is judged as part of a catalog too, and no image is made of it.
+        let answer = bundle(&csv).catalog("validate b");
+        assert_eq!(answer.code, 1, "{answer:?}");
+        assert!(answer.out.contains(&format!("{message} [unknown-field]")), "{answer:?}");
+        assert_eq!(bundle(&csv).bundle("build b oci:out").code, 1);
+    }
+    // A field that is far from all others is a warning.
+    let place = bundle(&CSV.replace("  version:", "  anything: 1\n  version:"));
+    let answer = place.bundle("validate b");
+    assert_eq!(answer.code, 0);
+    assert!(
+        answer.out.contains("csv.yaml:8: warning: there is no field \"anything\""),
+        "{answer:?}"
+    );
+    assert_eq!(place.bundle("validate b --strict").code, 1);
+    assert!(place.catalog("validate b").out.contains("[unknown-manifest-field]"));
 }

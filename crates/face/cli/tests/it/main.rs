@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod acceptance;
+mod baselines;
 mod builds;
 mod bundles;
 mod drawn;

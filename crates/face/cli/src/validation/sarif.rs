@@ -1,26 +1,24 @@
 //! Findings as SARIF 2.1.0, the format that code scanners read.
 
-use super::findings::Finding;
-use mainstay_catalog::{Problem, Rule};
+use super::Finding;
 use serde_json::{Value, json};
-use std::{fmt::Write, path::Path};
+use std::{collections::BTreeMap, fmt::Write, path::Path};
 
 /// The log of one run. Paths are given as seen from `root`, the folder of the command, which in CI
 /// is that of the repository.
 pub(super) fn log(findings: &[Finding], root: &Path) -> Value {
     // Only rules that are broken: scanners list them all.
-    let rules: Vec<Rule> = Rule::ALL
-        .iter()
-        .copied()
-        .filter(|rule| findings.iter().any(|finding| finding.problem.rule == *rule))
-        .collect();
-    let described = rules.iter().map(|rule| {
-        json!({
-            "id": rule.id(),
-            "shortDescription": { "text": rule.about() },
-            "defaultConfiguration": { "level": rule.severity().as_str() },
-        })
+    let broken: BTreeMap<&str, &Finding> =
+        findings.iter().map(|finding| (finding.rule.as_str(), finding)).collect();
+    let described = broken.iter().map(|(rule, finding)| {
+        let mut described = json!({ "id": rule });
+        if !finding.about.is_empty() {
+            described["shortDescription"] = json!({ "text": finding.about });
+            described["defaultConfiguration"] = json!({ "level": finding.severity.as_str() });
+        }
+        described
     });
+    let rules: Vec<&str> = broken.keys().copied().collect();
     let results = findings.iter().map(|finding| result(finding, &rules, root));
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -39,11 +37,10 @@ pub(super) fn log(findings: &[Finding], root: &Path) -> Value {
     })
 }
 
-fn result(finding: &Finding, rules: &[Rule], root: &Path) -> Value {
-    let Problem { rule, blob, line, column, message, remedy, .. } = &finding.problem;
-    let mut region = json!({ "startLine": line.unwrap_or(1) });
-    if let Some(column) = column {
-        region["startColumn"] = (*column).into();
+fn result(finding: &Finding, rules: &[&str], root: &Path) -> Value {
+    let mut region = json!({ "startLine": finding.line.unwrap_or(1) });
+    if let Some(column) = finding.column {
+        region["startColumn"] = column.into();
     }
     let mut location = json!({
         "physicalLocation": {
@@ -51,26 +48,27 @@ fn result(finding: &Finding, rules: &[Rule], root: &Path) -> Value {
             "region": region,
         },
     });
-    let mut text = message.clone();
-    if let Some(blob) = blob {
+    let mut text = finding.message.clone();
+    if let Some(blob) = &finding.blob {
         location["logicalLocations"] =
             json!([{ "fullyQualifiedName": blob.to_string(), "kind": "object" }]);
         text = format!("{blob}: {text}");
     }
-    if !remedy.is_empty() {
-        let _ = write!(text, " ({remedy})");
+    if !finding.remedy.is_empty() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " ({})", finding.remedy);
     }
     json!({
-        "ruleId": rule.id(),
-        "ruleIndex": rules.iter().position(|known| known == rule),
-        "level": rule.severity().as_str(),
+        "ruleId": finding.rule,
+        "ruleIndex": rules.iter().position(|rule| *rule == finding.rule),
+        "level": finding.severity.as_str(),
         "message": { "text": text },
         "locations": [location],
     })
 }
 
 /// The reference of a file: relative where it lies below the root.
-pub(crate) fn uri(file: &str, root: &Path) -> String {
+fn uri(file: &str, root: &Path) -> String {
     let path = Path::new(file);
     let relative = path.strip_prefix(root).unwrap_or(path);
     let mut out = String::new();

@@ -1,0 +1,308 @@
+//! Baselines: files that list known findings, so that only new ones count.
+//!
+//! An entry names the rule, the file (as seen from the folder of the baseline) and the message. It has
+//! no line: lines move with every edit above them. `count` says how many equal findings an entry
+//! silences, if that is more than one, and `reason` is for people.
+
+use super::{Finding, Validated};
+use crate::{catalog::Io, config::reason, exit::Failure};
+use mainstay_catalog::Severity;
+use mainstay_cause::{Cause, Place};
+use mainstay_formats::{near::nearest, quote};
+use mainstay_yaml::Step;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+};
+
+/// The rule of entries that match nothing.
+const STALE: &str = "stale-baseline";
+
+/// Most bytes of a baseline.
+const LIMIT: u64 = 64 << 20;
+
+const FIELDS: [&str; 5] = ["rule", "file", "message", "count", "reason"];
+
+const HEAD: &str = "\
+# Findings that are known: `validate --baseline` of this file is silent about them, and warns about entries
+# that no longer match. `validate --write-baseline` writes it anew; a `reason` that you add to an entry stays.
+";
+
+/// What an entry and its findings have in common: rule, file and message.
+type Key = (String, String, String);
+
+/// One entry.
+struct Entry {
+    key: Key,
+    count: usize,
+    reason: Option<String>,
+    line: usize,
+}
+
+/// A baseline, and where it is.
+pub(super) struct Baseline {
+    /// The file, as it was typed.
+    typed: String,
+    place: Location,
+    entries: Vec<Entry>,
+}
+
+/// The folder that files of entries are seen from.
+struct Location {
+    folder: PathBuf,
+}
+
+impl Location {
+    fn of(typed: &str, io: &Io<'_>) -> Self {
+        let path = normal(&io.folder.join(typed));
+        Self { folder: path.parent().map(Path::to_owned).unwrap_or_default() }
+    }
+
+    /// A finding's file as entries name it.
+    fn file(&self, finding: &Finding, io: &Io<'_>) -> String {
+        relative(&self.folder, &normal(&io.folder.join(&finding.file)))
+    }
+
+    fn key(&self, finding: &Finding, io: &Io<'_>) -> Key {
+        (finding.rule.clone(), self.file(finding, io), finding.message.clone())
+    }
+
+    /// Whether an entry is about what was validated.
+    fn concerns(&self, entry: &Entry, validated: &Validated<'_>, io: &Io<'_>) -> bool {
+        let (rule, file, _) = &entry.key;
+        let file = normal(&self.folder.join(file));
+        let mut folders = validated.folders.iter();
+        (validated.is_asked)(rule)
+            && folders.any(|folder| file.starts_with(normal(&io.folder.join(folder))))
+    }
+}
+
+impl Baseline {
+    /// Reads a baseline.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no baseline.
+    pub(super) fn read(typed: &str, io: &Io<'_>) -> Result<Self, Failure> {
+        let refuse = |why: String, remedy: &str| {
+            Failure::usage(Cause::new(why).at(Place::file(typed)).remedy(remedy))
+        };
+        let mut bytes = Vec::new();
+        fs::File::open(io.folder.join(typed))
+            .and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes))
+            .map_err(|error| {
+                let remedy = format!("write it with: --write-baseline {typed}");
+                refuse(reason(&error), &remedy)
+            })?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > LIMIT) {
+            return Err(refuse(format!("it has more than {LIMIT} bytes"), "split it"));
+        }
+        let entries = entries(typed, &bytes)?;
+        Ok(Self { typed: typed.to_owned(), place: Location::of(typed, io), entries })
+    }
+
+    /// Takes the findings that are known away, and adds one for each entry that matches no longer.
+    /// Returns how many were known.
+    pub(super) fn silence(
+        &self,
+        findings: &mut Vec<Finding>,
+        validated: &Validated<'_>,
+        io: &Io<'_>,
+    ) -> usize {
+        let mut left: BTreeMap<&Key, usize> = BTreeMap::new();
+        for entry in &self.entries {
+            *left.entry(&entry.key).or_default() += entry.count;
+        }
+        let before = findings.len();
+        findings.retain(|finding| match left.get_mut(&self.place.key(finding, io)) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        });
+        let known = before - findings.len();
+        for entry in &self.entries {
+            let unused = left.get_mut(&entry.key).map_or(0, std::mem::take).min(entry.count);
+            if unused > 0 && self.place.concerns(entry, validated, io) {
+                findings.push(self.stale(entry, unused));
+            }
+        }
+        known
+    }
+
+    /// The finding about an entry of which `unused` are left over.
+    fn stale(&self, entry: &Entry, unused: usize) -> Finding {
+        let (rule, file, message) = &entry.key;
+        let (matches, remedy) = if unused == entry.count {
+            ("matches nothing".to_owned(), "remove the entry".to_owned())
+        } else {
+            let used = entry.count - unused;
+            (format!("matches {used} times only"), format!("lower the count to {used}"))
+        };
+        Finding {
+            rule: STALE.to_owned(),
+            about: "Entries of a baseline match findings.",
+            severity: Severity::Warning,
+            package: String::new(),
+            blob: None,
+            file: self.typed.clone(),
+            line: Some(entry.line),
+            column: None,
+            message: format!("the entry {matches} any more: {file}: {message} [{rule}]"),
+            remedy: format!(
+                "{remedy}, or write the file anew with: --write-baseline {}",
+                self.typed
+            ),
+        }
+    }
+
+    /// Writes a baseline of findings. Of one that is there, entries about other folders stay, and
+    /// reasons.
+    ///
+    /// # Errors
+    /// If it cannot be written, or the file that is there is no baseline.
+    pub(super) fn write(
+        typed: &str,
+        findings: &[Finding],
+        validated: &Validated<'_>,
+        io: &Io<'_>,
+    ) -> Result<(), Failure> {
+        let path = io.folder.join(typed);
+        let place = Location::of(typed, io);
+        let old = if path.exists() { Self::read(typed, io)?.entries } else { Vec::new() };
+        let mut entries: BTreeMap<Key, (usize, Option<String>)> = BTreeMap::new();
+        for finding in findings {
+            entries.entry(place.key(finding, io)).or_default().0 += 1;
+        }
+        for entry in old {
+            if !place.concerns(&entry, validated, io) {
+                let (count, reason) = entries.entry(entry.key).or_default();
+                (*count, *reason) = (*count + entry.count, entry.reason);
+            } else if let Some((_, reason)) = entries.get_mut(&entry.key) {
+                *reason = entry.reason;
+            }
+        }
+        let mut list: Vec<(Key, (usize, Option<String>))> = entries.into_iter().collect();
+        list.sort_by(|(a, _), (b, _)| (&a.1, &a.0, &a.2).cmp(&(&b.1, &b.0, &b.2)));
+        let one = |((rule, file, message), (count, reason)): (Key, (usize, Option<String>))| {
+            let mut entry = json!({ "rule": rule, "file": file, "message": message });
+            if count > 1 {
+                entry["count"] = count.into();
+            }
+            if let Some(reason) = reason {
+                entry["reason"] = reason.into();
+            }
+            entry
+        };
+        let list: Vec<Value> = list.into_iter().map(one).collect();
+        let text = format!("{HEAD}{}", mainstay_yaml::to_string(&json!({ "findings": list })));
+        fs::write(&path, text).map_err(|error| {
+            let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
+            Failure::from(cause.at(Place::file(typed)).remedy("name a file in a folder of yours"))
+        })
+    }
+}
+
+/// The entries of a baseline.
+fn entries(typed: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
+    let remedy =
+        "write `findings`, a list with rule, file and message, or let --write-baseline do it";
+    let refuse = |why: String, line: usize| {
+        Failure::usage(Cause::new(why).at(Place::at(typed, line, 0)).remedy(remedy))
+    };
+    let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
+        .map_err(|error| refuse(error.message.clone(), error.line))?;
+    let fields = value.as_object().ok_or_else(|| refuse("this is no mapping".to_owned(), 1))?;
+    if let Some(name) = fields.keys().find(|name| *name != "findings") {
+        return Err(refuse(unknown(name, ["findings"]), 1));
+    }
+    let list = match fields.get("findings") {
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(Value::Null) => &[],
+        _ => return Err(refuse("there is no list of findings".to_owned(), 1)),
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let paths: Vec<[Step<'_>; 2]> =
+        (0..list.len()).map(|at| [Step::Field("findings"), Step::Item(at)]).collect();
+    let lines = mainstay_yaml::locate_all(&text, &paths);
+    list.iter()
+        .zip(lines)
+        .map(|(value, line)| {
+            let line = line.map_or(1, |(line, _)| line);
+            entry(value, line).map_err(|why| refuse(why, line))
+        })
+        .collect()
+}
+
+fn entry(value: &Value, line: usize) -> Result<Entry, String> {
+    let empty = Map::new();
+    let fields = value.as_object().unwrap_or(&empty);
+    if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+        return Err(unknown(name, FIELDS));
+    }
+    let text = |name: &str| match fields.get(name) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(format!("{name} is no text")),
+        None => Err(format!("an entry has no {name}")),
+    };
+    let count = match fields.get("count") {
+        None => 1,
+        Some(count) => {
+            let count = count.as_u64().and_then(|count| usize::try_from(count).ok());
+            count.filter(|count| *count > 0).ok_or("count is no positive number")?
+        }
+    };
+    let reason = fields.contains_key("reason").then(|| text("reason")).transpose()?;
+    Ok(Entry { key: (text("rule")?, text("file")?, text("message")?), count, reason, line })
+}
+
+/// What is said of a field that a baseline does not have.
+fn unknown<const N: usize>(name: &str, known: [&'static str; N]) -> String {
+    let meant = nearest(name, known, 2).map(|meant| format!("; did you mean {}?", quote(meant)));
+    format!("there is no field {} in a baseline{}", quote(name), meant.unwrap_or_default())
+}
+
+/// A path without `.` and `..`, by its names alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if out.file_name().is_some() => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+/// A path as it is seen from a folder, with `/` between its names.
+fn relative(folder: &Path, path: &Path) -> String {
+    let shared = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(shared).map(|_| "..".into());
+    let down = path.components().skip(shared).map(|part| part.as_os_str().to_string_lossy());
+    let names: Vec<std::borrow::Cow<'_, str>> = up.chain(down).collect();
+    if names.is_empty() { ".".to_owned() } else { names.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{normal, relative};
+    use std::path::Path;
+
+    #[test]
+    fn files_are_named_as_seen_from_the_folder_of_the_baseline() {
+        for (folder, path, expected) in [
+            ("/repo", "/repo/./kiwi/csv.yaml", "kiwi/csv.yaml"),
+            ("/repo/ci", "/repo/x/../kiwi/csv.yaml", "../kiwi/csv.yaml"),
+            ("/a/b", "/c", "../../c"),
+            ("/a", "/a", "."),
+        ] {
+            assert_eq!(relative(Path::new(folder), &normal(Path::new(path))), expected);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Findings of `validate`, whatever was validated: counted, silenced by a baseline, and written.
+//!
+//! ```text
+//! findings of bundles  ─┐                      ┌─► text: findings, counts for rules and packages, a summary
+//! problems of catalogs ─┴─► baseline ─► Report ┼─► JSON, YAML: the same as one value
+//!                                              └─► SARIF
+//! ```
+
+mod baseline;
+mod counts;
+mod sarif;
+
+use crate::{
+    catalog::{Io, count, plain},
+    exit::{Exit, Failure},
+};
+use baseline::Baseline;
+use clap::{Args, ValueEnum};
+use mainstay_catalog::{BlobName, Severity};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// Something that is wrong, with the path that somebody can open.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    /// The name of the rule that is broken, such as `unknown-field`.
+    pub(crate) rule: String,
+    /// What the rule asks for, in one sentence; empty where its name says it.
+    pub(crate) about: &'static str,
+    pub(crate) severity: Severity,
+    /// The package that it is about; empty where no package can be named.
+    pub(crate) package: String,
+    /// The document of a catalog that it is about.
+    pub(crate) blob: Option<BlobName>,
+    /// The file, as seen from where the command was given.
+    pub(crate) file: String,
+    /// From 1.
+    pub(crate) line: Option<usize>,
+    /// From 1.
+    pub(crate) column: Option<usize>,
+    pub(crate) message: String,
+    /// What to do about it; may be empty.
+    pub(crate) remedy: String,
+}
+
+impl Finding {
+    /// `FILE:LINE:COLUMN`, as far as they are known.
+    fn place(&self) -> String {
+        let mut place = plain(&self.file);
+        for number in [self.line, self.column].into_iter().flatten() {
+            place.push(':');
+            place.push_str(&number.to_string());
+        }
+        place
+    }
+
+    fn value(&self) -> Value {
+        let mut value = json!({
+            "severity": self.severity.as_str(),
+            "rule": self.rule,
+            "file": self.file,
+            "message": self.message,
+            "remedy": self.remedy,
+        });
+        for (name, number) in [("line", self.line), ("column", self.column)] {
+            if let Some(number) = number {
+                value[name] = number.into();
+            }
+        }
+        if let Some(blob) = &self.blob {
+            let parts =
+                [("schema", &blob.schema), ("package", &blob.package), ("name", &blob.name)];
+            let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+            let blob = parts.map(|(name, text)| (name.to_owned(), Value::from(&**text)));
+            value["blob"] = Value::Object(blob.collect());
+        }
+        value
+    }
+}
+
+/// How many errors and warnings there are.
+pub(crate) fn totals(findings: &[Finding]) -> [usize; 2] {
+    [Severity::Error, Severity::Warning]
+        .map(|wanted| findings.iter().filter(|finding| finding.severity == wanted).count())
+}
+
+/// How findings are written, and which ones count.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// How the findings are written; SARIF 2.1.0 is what code scanners read.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
+    output: Output,
+    /// Fail for warnings too.
+    #[arg(long)]
+    strict: bool,
+    /// Silence the findings that this file lists. An entry that no longer matches is a warning.
+    #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
+    baseline: Option<String>,
+    /// Write all findings into this file, for `--baseline`. Entries about other folders stay, and so
+    /// do reasons that somebody wrote.
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<String>,
+}
+
+/// Formats of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+    Yaml,
+    Sarif,
+}
+
+/// What was validated.
+pub(crate) struct Validated<'v> {
+    /// The folders of which everything was read, as they were typed. An entry of a baseline about
+    /// other folders is not stale.
+    pub(crate) folders: &'v [String],
+    /// Whether a rule was asked at all; the same holds for one that was not.
+    pub(crate) is_asked: &'v dyn Fn(&str) -> bool,
+    /// What sound folders hold, such as `1 bundle`; empty if nothing.
+    pub(crate) contents: String,
+    /// What the last line says besides.
+    pub(crate) note: &'static str,
+    /// Further fields of the JSON value.
+    pub(crate) fields: Map<String, Value>,
+}
+
+impl Options {
+    /// Prints what was found, and says whether that is a failure.
+    ///
+    /// # Errors
+    /// If the baseline cannot be read or written.
+    pub(crate) fn report(
+        &self,
+        mut findings: Vec<Finding>,
+        validated: &Validated<'_>,
+        io: &mut Io<'_>,
+    ) -> Result<Exit, Failure> {
+        let mut known = None;
+        if let Some(file) = &self.write_baseline {
+            let count = findings.len();
+            Baseline::write(file, &findings, validated, io)?;
+            findings.clear();
+            known = Some(Known { file, count });
+        } else if let Some(file) = &self.baseline {
+            let baseline = Baseline::read(file, io)?;
+            let count = baseline.silence(&mut findings, validated, io);
+            known = Some(Known { file, count });
+        }
+        let [errors, warnings] = totals(&findings);
+        let passed = errors == 0 && (warnings == 0 || !self.strict);
+        let report = Report { findings: &findings, known, validated };
+        let text = match self.output {
+            Output::Text => report.text(io.colour),
+            Output::Json => format!("{:#}\n", report.value(passed)),
+            Output::Yaml => mainstay_yaml::to_string(&report.value(passed)),
+            Output::Sarif => format!("{:#}\n", sarif::log(&findings, &io.folder)),
+        };
+        io.print(&text);
+        Ok(if passed { Exit::Done } else { Exit::Failed })
+    }
+}
+
+/// What a baseline silenced.
+struct Known<'k> {
+    file: &'k str,
+    count: usize,
+}
+
+/// Findings, and what they were found in.
+struct Report<'r> {
+    findings: &'r [Finding],
+    known: Option<Known<'r>>,
+    validated: &'r Validated<'r>,
+}
+
+/// The findings as text, for commands that validate before they do something else.
+pub(crate) fn text(findings: &[Finding]) -> String {
+    let validated = Validated {
+        folders: &[],
+        is_asked: &|_| true,
+        contents: String::new(),
+        note: "",
+        fields: Map::new(),
+    };
+    Report { findings, known: None, validated: &validated }.text(false)
+}
+
+impl Report<'_> {
+    /// Two lines for each finding, the counts for rules and packages, and a last line that sums up.
+    fn text(&self, colour: bool) -> String {
+        let paint = |code: &str, text: &str| {
+            if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        };
+        let mut out = String::new();
+        for finding in self.findings {
+            let code = if finding.severity == Severity::Error { "1;31" } else { "1;33" };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "{}: {}: {} {}",
+                paint("1", &finding.place()),
+                paint(code, finding.severity.as_str()),
+                plain(&finding.message.replace('\n', "; ")),
+                paint("2", &format!("[{}]", finding.rule)),
+            );
+            let blob = finding.blob.as_ref().map(|blob| plain(&blob.to_string()));
+            let remedy = Some(plain(&finding.remedy)).filter(|remedy| !remedy.is_empty());
+            let parts: Vec<String> = blob.into_iter().chain(remedy).collect();
+            if !parts.is_empty() {
+                let _ = writeln!(out, "    {}", parts.join(": "));
+            }
+        }
+        if !self.findings.is_empty() {
+            let _ = write!(out, "\n{}\n", counts::tables(self.findings));
+        }
+        let _ = writeln!(out, "{}{}", self.summary(), self.validated.note);
+        out
+    }
+
+    fn summary(&self) -> String {
+        let contents = &self.validated.contents;
+        let known = self.known.as_ref().filter(|known| known.count > 0);
+        let silenced = known.map_or_else(String::new, |known| {
+            format!("; {} in {}", count(known.count, "known finding"), plain(known.file))
+        });
+        let found = match totals(self.findings) {
+            [0, 0] if known.is_some() && contents.is_empty() => "nothing new".to_owned(),
+            [0, 0] if known.is_some() => format!("nothing new in {contents}"),
+            [0, 0] if contents.is_empty() => "sound, and empty".to_owned(),
+            [0, 0] => format!("sound: {contents}"),
+            [errors, 0] => count(errors, "error"),
+            [0, warnings] => count(warnings, "warning"),
+            [errors, warnings] => {
+                format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+            }
+        };
+        format!("{found}{silenced}")
+    }
+
+    /// All of it as one value. `passed` is the verdict.
+    fn value(&self, passed: bool) -> Value {
+        let [errors, warnings] = totals(self.findings);
+        let mut value = json!({
+            "passed": passed,
+            "errors": errors,
+            "warnings": warnings,
+            "problems": self.findings.iter().map(Finding::value).collect::<Vec<_>>(),
+            "counts": counts::value(self.findings),
+        });
+        for (name, field) in &self.validated.fields {
+            value[name] = field.clone();
+        }
+        if let Some(known) = &self.known {
+            value["baseline"] = json!({ "file": known.file, "known": known.count });
+        }
+        value
+    }
+}
