@@ -16,8 +16,15 @@ use mainstay_cause::{Cause, Place};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 
+const EXAMPLES: &str = "Examples:
+  mainstay bundle validate ./kiwi
+  mainstay bundle validate bundles/* --also operatorhub/v2 --strict
+  mainstay bundle validate bundles/* --write-baseline known-findings.yaml
+  mainstay bundle validate bundles/* --baseline known-findings.yaml -o sarif";
+
 /// Arguments of `validate`.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// Folders of bundles (with `manifests` and `metadata`), or of manifests alone.
     #[arg(value_name = "DIR", required = true)]

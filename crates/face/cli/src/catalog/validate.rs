@@ -13,8 +13,15 @@ use mainstay_bundle::{Bundle, Folder as BundleFolder, Image, Limits, Reading, va
 use mainstay_catalog::{Folder, Keep, LoadOptions, Problem, Rule, inspect};
 use serde_json::{Map, Value, json};
 
+const EXAMPLES: &str = "Examples:
+  mainstay catalog validate ./catalog
+  mainstay catalog validate ./catalog bundles/* --strict -o sarif
+  mainstay catalog validate ./catalog --write-baseline known-findings.yaml
+  mainstay catalog validate ./catalog --baseline known-findings.yaml";
+
 /// Arguments of `validate`.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// Folders of catalogs, or of bundles (with `manifests` and `metadata`).
     #[arg(value_name = "PATH", required = true)]
