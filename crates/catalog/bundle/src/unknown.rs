@@ -29,6 +29,10 @@ use std::{collections::BTreeMap, fmt::Write};
 /// How many places of one field are named in an object; the others are counted.
 const NAMED: usize = 3;
 
+/// How many unknown fields of an object are named, and how many are kept to be counted: nobody writes
+/// that many by mistake.
+const MOST: [usize; 2] = [100, 10_000];
+
 /// A field that the type of an object does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
@@ -135,12 +139,17 @@ fn problems(
     whole: &str,
     loss: &str,
 ) -> Vec<UnknownField> {
+    if found.is_empty() {
+        return Vec::new();
+    }
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     found.retain(|unknown| {
         let count = counts.entry((unknown.owner, unknown.name)).or_default();
         *count += 1;
         *count <= NAMED
     });
+    let unnamed = found.len().saturating_sub(MOST[0]);
+    found.truncate(MOST[0]);
     let paths: Vec<Vec<Step>> = found.iter().map(Unknown::steps).collect();
     let lines = manifest.lines_of(paths.iter().map(Vec::as_slice));
     let names = Names::of(manifest.source());
@@ -162,6 +171,11 @@ fn problems(
         })
         .collect();
     problems.sort_by_key(|unknown| unknown.problem.line);
+    if unnamed > 0 {
+        let message = format!("there are {unnamed} more fields that {whole} does not have");
+        let problem = manifest.problem(message, "correct the others first");
+        problems.push(UnknownField { level: Level::Warning, problem });
+    }
     problems
 }
 
@@ -405,6 +419,9 @@ impl<'v> Walk<'v> {
         names: impl Fn() -> N,
     ) -> Option<&'static str> {
         let same = names().find(|known| self.any_case && known.eq_ignore_ascii_case(name));
+        if self.found.len() == MOST[1] {
+            return same;
+        }
         let meant = same.or_else(|| {
             let lower = name.to_ascii_lowercase();
             // What the object says under its own name was not meant.

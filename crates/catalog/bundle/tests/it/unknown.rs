@@ -327,6 +327,27 @@ fn a_field_that_is_unknown_in_many_places_is_named_three_times() {
     assert!(found[2].problem.message.ends_with("; also in 6 more places"), "{found:?}");
 }
 
+#[test]
+fn a_hostile_object_has_a_bounded_number_of_findings() {
+    let unknown: String = (0..20_000).fold(String::new(), |text, number| {
+        text + &format!("{}\"field{number}\": 1", if number == 0 { "" } else { ", " })
+    });
+    let spec = "{\"a\": ".repeat(100) + &format!("{{{unknown}}}") + &"}".repeat(100);
+    let csv = CSV
+        .replace("  version: 1.0.0\n", &format!("  version: 1.0.0\n  icon: [{{{unknown}}}]\n"))
+        + &format!("more: {spec}\n");
+    let files: Files = [("manifests/csv.yaml", &*csv)].into_iter().collect();
+    let limits = Limits::default();
+    let reading = Reading::new(&files, &limits);
+    let found = reading.load("", "", Library::default()).subject.unwrap().unknown_fields();
+    assert_eq!(found.len(), 101);
+    let last = &found[100].problem.message;
+    assert!(
+        last.starts_with("there are 9900 more fields that the ClusterServiceVersion"),
+        "{last}"
+    );
+}
+
 fn bundles(folder: &Path, found: &mut Vec<PathBuf>) {
     if folder.join("manifests").is_dir() {
         found.push(folder.to_owned());
