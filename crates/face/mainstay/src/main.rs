@@ -47,6 +47,7 @@ fn raise_file_limit() {
 }
 
 /// Gives back what requests have used; how soon is in `.cargo/config.toml`.
+#[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
