@@ -4,7 +4,8 @@
 //! it. Three worlds: bindings for many users, all bindings for one user (the worst: each has to be
 //! looked at), and the former with a role changed before every decision.
 
-use crate::table::{Table, percentile};
+use crate::figure::Figure;
+use crate::table::{Cell, Report, Table, percentile};
 use anyhow::Result;
 use mainstay_apiserver::Identity;
 use mainstay_apiserver::authz::{Attributes, Authorizer};
@@ -34,34 +35,42 @@ pub(crate) struct Arguments {
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let mut table = Table::new(&["World", "Allowed", "p99", "Refused", "p99"]);
-    for (name, users, churn) in [
-        ("bindings of many users", arguments.users, false),
-        ("all bindings of one user", 1, false),
-        ("many users, a role changed before each", arguments.users, true),
+/// What part of a round's decisions is made where a role changes before each.
+const CHURN: usize = 20;
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
+    let columns = [
+        ("allowed-p50", "allowed, p50"),
+        ("allowed-p99", "p99"),
+        ("refused-p50", "refused, p50"),
+        ("refused-p99", "p99"),
+    ];
+    let mut table = Table::new("decisions", "roles and bindings", &columns);
+    let many = arguments.users;
+    for (key, title, users, churn) in [
+        ("many", format!("bindings of {many} users"), many, false),
+        ("one", "all bindings of one user".to_owned(), 1, false),
+        ("churn", format!("{many} users, a role changed before each decision"), many, true),
     ] {
         let world = World::new(arguments.roles, users.max(1)).await?;
-        let mut cells = vec![name.to_owned()];
+        let mut cells = Vec::new();
         for verb in ["get", "delete"] {
             let mut figures = Vec::new();
             for _ in 0..arguments.rounds.max(1) {
                 world.round(arguments, verb, churn, &mut figures).await?;
             }
             figures.sort_unstable();
-            cells.extend([50, 99].map(|percent| micros(percentile(&figures, percent))));
+            let percentiles = [50, 99].map(|percent| percentile(&figures, percent));
+            cells.extend(percentiles.map(|time| Cell::from(Figure::time(time))));
         }
-        table.row(cells);
+        table.row(key, title, cells);
     }
-    println!(
-        "{} roles and bindings, a decision (median and 99th percentile):\n\n{table}",
-        arguments.roles
-    );
-    Ok(())
-}
-
-fn micros(duration: Duration) -> String {
-    format!("{:.2} µs", duration.as_secs_f64() * 1e6)
+    let mut report = Report::default();
+    let decisions = arguments.decisions * arguments.rounds.max(1);
+    report.fact("decisions", Figure::number(decisions));
+    report.fact("churned", Figure::number(decisions / CHURN));
+    report.table(table)?;
+    Ok(report)
 }
 
 struct World {
@@ -98,7 +107,7 @@ impl World {
         figures: &mut Vec<Duration>,
     ) -> Result<()> {
         let names: Vec<String> = (0..arguments.roles).map(|at| format!("things{at}")).collect();
-        let decisions = if churn { arguments.decisions / 20 } else { arguments.decisions };
+        let decisions = if churn { arguments.decisions / CHURN } else { arguments.decisions };
         for at in 0..decisions.max(1) {
             let role = at.wrapping_mul(7919) % arguments.roles;
             if churn {

@@ -1,124 +1,140 @@
-//! Everything in one run, ours beside a real API server where there is one.
-//!
-//! All servers are started afresh for every round, the real one by a program that is named. Rounds
-//! take turns between the servers, so that a slow minute of the machine meets all.
+//! All subjects one after the other, each in a process of its own: memory of one is not that of the
+//! next, and its command is the one that takes its figures again.
 
-use crate::api::{self, Amounts, Figures};
-use crate::figure::Figure;
-use crate::launch::{Data, Launched, Peer};
-use crate::table::Table;
-use crate::{cluster, store};
-use anyhow::{Context, Result};
-use std::path::PathBuf;
-use std::time::Duration;
+use anyhow::{Context, Result, ensure};
+use clap::CommandFactory as _;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// What to measure, beside whom.
+/// Which subjects, beside whom.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    cluster: cluster::Arguments,
-    #[command(flatten)]
-    amounts: Amounts,
-    /// How often the servers are measured; figures are medians, memory is that of the first round.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// A program that starts a real control plane to compare with. It is called with
-    /// `--dir DIR --controllers=false`, prints `KUBECONFIG=FILE` and lines `NAME pid N` (etcd,
-    /// kube-apiserver) once all is ready, and runs until SIGTERM.
+    /// The subjects; all of them if none is named.
+    #[arg(value_parser = SUBJECTS.map(|subject| subject.name))]
+    subjects: Vec<String>,
+    /// The smallest amounts: to see that all is measured and recorded, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+    /// A program that starts a real control plane, for the subjects that have such an option.
     #[arg(long, value_name = "PROGRAM")]
     real: Option<PathBuf>,
+    /// A `mainstay` built with another allocator, for the subject `memory`.
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
+    /// The `mainstay` to measure; by default the one beside this program.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// A folder on the disk to measure; by default the one for temporary files.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The folder with the archives of published catalogs, definitions and recorded worlds. Without
+    /// it the subjects that need them are left out.
+    #[arg(long, env = "MAINSTAY_TESTDATA", value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
-/// The servers that take turns.
-#[derive(Clone, Copy)]
-enum Server {
-    Durable,
-    Memory,
-    Real,
+/// A subject as part of all.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    /// Whether it needs archives that are not part of the project.
+    pub(crate) data: bool,
+    /// The smallest amounts.
+    quick: &'static str,
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    println!("## Store\n");
-    store::run(&store::Arguments::at(arguments.cluster.program.dir.clone())).await?;
-    println!("## Cluster\n");
-    cluster::run(&arguments.cluster).await?;
-    println!("## API server\n");
+const fn part(name: &'static str, data: bool, quick: &'static str) -> Part {
+    Part { name, data, quick }
+}
 
-    let mut servers = vec![(Server::Durable, Vec::new()), (Server::Memory, Vec::new())];
-    if arguments.real.is_some() {
-        servers.push((Server::Real, Vec::new()));
-    }
-    for _ in 0..arguments.rounds.max(1) {
-        for (server, rounds) in &mut servers {
-            rounds.push(measure(*server, arguments).await?);
+/// In the order in which they are measured.
+pub(crate) const SUBJECTS: [Part; 14] = [
+    part("store", false, "--single=200 --together=1000 --objects=500"),
+    part("cluster", false, "--runs=1 --content=200"),
+    part("api", false, "--rounds=1 --single=50 --objects=200 --watches=50 --applies=50"),
+    part(
+        "memory",
+        false,
+        "--rounds=1 --single=50 --objects=200 --applies=50 --requests=8 --settle=1",
+    ),
+    part("webhook", false, "--rounds=1 --objects=20"),
+    part("workloads", false, "--deployments=5 --idle=2"),
+    part("access", false, "--rounds=1 --roles=50 --users=10 --decisions=500"),
+    part("rules", true, "--rounds=1 --rules=3 --objects=50 --together=5"),
+    part("catalogs", true, "--rounds=1"),
+    part("registry", true, "--rounds=1 --calls=20"),
+    part("images", false, "--rounds=1 --size=8"),
+    part("resolver", true, "--rounds=1 --limit=100"),
+    part(
+        "operators",
+        false,
+        "--operators=3 --at-once=2 --watch=1 --bundles=2000 --namespaces=5 --everywhere=2 --few=3 --more=5",
+    ),
+    part("fleet", false, "--operators=2 --namespaces=5 --more=5 --idle=2"),
+];
+
+/// Runs the subjects, and goes on with the others where one fails.
+///
+/// # Errors
+/// If one has failed; which one and how it says itself.
+pub(crate) fn run(arguments: &Arguments, record: Option<&Path>) -> Result<()> {
+    let own = std::env::current_exe().context("finding out where this program is")?;
+    let command = crate::Arguments::command();
+    let mut failed = Vec::new();
+    for part in &SUBJECTS {
+        let chosen = &arguments.subjects;
+        if !chosen.is_empty() && !chosen.iter().any(|name| name == part.name) {
+            continue;
+        }
+        println!("\n## {}\n", part.name);
+        if part.data && arguments.data.is_none() {
+            println!("skipped: {} needs the archives that MAINSTAY_TESTDATA names", part.name);
+            continue;
+        }
+        let subject = command.find_subcommand(part.name).context("a subject without a command")?;
+        let takes = |long| subject.get_arguments().any(|option| option.get_long() == Some(long));
+        let mut words = vec![OsString::from(part.name)];
+        let given = [
+            ("real", arguments.real.as_deref()),
+            ("beside", arguments.beside.as_deref()),
+            ("binary", arguments.binary.as_deref()),
+            ("dir", arguments.dir.as_deref()),
+        ];
+        let given = given.iter().filter(|(long, _)| takes(long)).copied();
+        for (long, value) in given.chain([("record", record)]) {
+            if let Some(value) = value {
+                words.extend([format!("--{long}").into(), value.into()]);
+            }
+        }
+        if arguments.quick {
+            words.extend(part.quick.split(' ').map(OsString::from));
+        }
+        let mut process = Command::new(&own);
+        process.args(words).envs(arguments.data.iter().map(|data| ("MAINSTAY_TESTDATA", data)));
+        let status = process.status().with_context(|| format!("starting {}", own.display()))?;
+        if !status.success() {
+            failed.push(part.name);
         }
     }
-    let medians: Vec<Figures> = servers.iter().map(|(_, rounds)| join(rounds)).collect();
-    let [durable, memory, ..] = medians.as_slice() else { return Ok(()) };
-    let real = medians.get(2);
-    let mut columns = vec!["work", "data folder", "in memory"];
-    if real.is_some() {
-        columns.extend(["real", "data folder : real"]);
-    }
-    let mut table = Table::new(&columns);
-    for (work, ours) in durable {
-        let mut cells = vec![work.clone(), ours.to_string(), cell(find(memory, work))];
-        if let Some(real) = real {
-            let theirs = find(real, work);
-            cells.push(cell(theirs));
-            cells.push(theirs.map_or_else(|| "–".to_owned(), |theirs| ours.ratio(theirs)));
-        }
-        table.row(cells);
-    }
-    println!(
-        "Medians of {} rounds; memory is that of the first. {}\n",
-        arguments.rounds,
-        api::conditions()?
-    );
-    println!("{table}");
+    ensure!(failed.is_empty(), "not measured, see above: {}", failed.join(", "));
     Ok(())
 }
 
-async fn measure(server: Server, arguments: &Arguments) -> Result<Figures> {
-    let program = &arguments.cluster.program;
-    let (data, work) = (program.folder()?, program.folder()?);
-    let data = match server {
-        Server::Durable => Data::Folder(data.path()),
-        Server::Memory => Data::Memory,
-        Server::Real => {
-            let real = arguments.real.as_ref().context("no real server")?;
-            let up = Peer::start(real, work.path()).await?;
-            let mut figures = vec![started(up.ready_in)];
-            figures.extend(up.api.measure(&arguments.amounts, &up.processes).await?);
-            up.stop().await?;
-            return Ok(figures);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches as _;
+
+    #[test]
+    fn every_subject_takes_part_and_knows_its_smallest_amounts() {
+        let command = crate::Arguments::command();
+        let subjects = command.get_subcommands().map(clap::Command::get_name);
+        let subjects: Vec<&str> = subjects.filter(|name| !["all", "page"].contains(name)).collect();
+        assert_eq!(subjects, SUBJECTS.map(|part| part.name));
+        for part in &SUBJECTS {
+            let words = ["mainstay-bench", part.name].into_iter().chain(part.quick.split(' '));
+            let matches = command.clone().try_get_matches_from(words).unwrap();
+            assert!(crate::Arguments::from_arg_matches(&matches).is_ok(), "{}", part.name);
         }
-    };
-    let up = Launched::start(&program.path()?, data, None, work.path()).await?;
-    let mut figures = vec![started(up.ready_in)];
-    figures.extend(up.api.measure(&arguments.amounts, &[up.process()]).await?);
-    up.stop().await?;
-    Ok(figures)
-}
-
-fn started(ready_in: Duration) -> (String, Figure) {
-    ("start → /readyz".to_owned(), Figure::Time(ready_in))
-}
-
-/// Several rounds as one.
-fn join(rounds: &[Figures]) -> Figures {
-    let Some(first) = rounds.first() else { return Figures::new() };
-    let of_all = |work: &str| {
-        let runs: Vec<_> = rounds.iter().filter_map(|round| find(round, work)).collect();
-        Figure::of_runs(&runs)
-    };
-    first.iter().filter_map(|(work, _)| Some((work.clone(), of_all(work)?))).collect()
-}
-
-fn find(figures: &Figures, work: &str) -> Option<Figure> {
-    figures.iter().find(|(it, _)| it == work).map(|&(_, figure)| figure)
-}
-
-fn cell(figure: Option<Figure>) -> String {
-    figure.map_or_else(|| "–".to_owned(), |it| it.to_string())
+    }
 }

@@ -9,8 +9,8 @@ use crate::fan_out::{self, Way};
 use crate::figure::{Figure, median};
 use crate::multiplex::Connector;
 use crate::process::Usage;
-use crate::store::{config_map, size_of_one};
-use crate::table::{Table, percentile};
+use crate::store::config_map;
+use crate::table::percentile;
 use anyhow::{Context, Result};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -19,21 +19,8 @@ use kube::core::Request;
 use kube::{Client, Config};
 use mainstay_clock::Clock;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-/// Which server, and how much of everything.
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
-    /// How to reach the server, as whom.
-    #[arg(long, env = "KUBECONFIG")]
-    kubeconfig: PathBuf,
-    /// A process of the server, to report its memory and processor time (repeatable).
-    #[arg(long = "pid")]
-    processes: Vec<u32>,
-    #[command(flatten)]
-    amounts: Amounts,
-}
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -59,28 +46,30 @@ pub(crate) const NAMESPACE: &str = "mainstay-bench";
 /// How often a list is fetched and a change made.
 pub(crate) const REPEATS: usize = 5;
 
-/// What was measured, by the name of the work.
-pub(crate) type Figures = Vec<(String, Figure)>;
-
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let api = Api::connect(&arguments.kubeconfig).await?;
-    let mut table = Table::new(&["work", "figure"]);
-    for (work, figure) in api.measure(&arguments.amounts, &arguments.processes).await? {
-        table.row([work, figure.to_string()]);
-    }
-    if arguments.processes.is_empty() {
-        println!("For memory and processor time name the server's processes with --pid.\n");
-    }
-    println!("{}\n\n{table}", conditions()?);
-    Ok(())
+/// One measured thing: its key, by which it is found, and its title.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) key: String,
+    pub(crate) title: String,
+    pub(crate) figure: Figure,
 }
 
-/// What figures of this module were measured with.
-pub(crate) fn conditions() -> Result<String> {
-    let size = size_of_one()?;
-    Ok(format!(
-        "ConfigMaps of {size} bytes over TLS; HTTP/1.1 with one connection for each client, watches as their rows say."
-    ))
+/// What was measured of one server.
+pub(crate) type Figures = Vec<Named>;
+
+/// The same work of several rounds as one figure each: the medians, found by their keys.
+pub(crate) fn medians(rounds: &[Figures]) -> Figures {
+    let Some(first) = rounds.first() else { return Figures::new() };
+    let of_all = |named: &Named| {
+        let figures: Vec<_> = rounds.iter().filter_map(|round| find(round, &named.key)).collect();
+        Some(Named { figure: median(&figures)?, ..named.clone() })
+    };
+    first.iter().filter_map(of_all).collect()
+}
+
+/// The figure with this key.
+pub(crate) fn find(figures: &[Named], key: &str) -> Option<Figure> {
+    figures.iter().find(|named| named.key == key).map(|named| named.figure)
 }
 
 /// Where a server is, and as whom it is spoken to.
@@ -94,7 +83,7 @@ pub(crate) async fn config(kubeconfig: &Path) -> Result<Config> {
 /// Processor time per piece of work.
 fn each(before: Usage, after: Usage, count: usize) -> Figure {
     let spent = after.processor.saturating_sub(before.processor);
-    Figure::Time(spent / u32::try_from(count.max(1)).unwrap_or(u32::MAX))
+    Figure::time(spent / u32::try_from(count.max(1)).unwrap_or(u32::MAX))
 }
 
 /// A server to measure.
@@ -124,71 +113,91 @@ impl Api {
         Ok(Self { client: Client::try_from(config)?, connector, clock: Clock::system() })
     }
 
+    /// What the server calls its version.
+    pub(crate) async fn version(&self) -> Result<String> {
+        let request = http::Request::get("/version").body(Vec::new())?;
+        let version = self.client.request_text(request).await.context("asking for the version")?;
+        let version: serde_json::Value = serde_json::from_str(&version)?;
+        Ok(version["gitVersion"].as_str().unwrap_or("of an unknown version").to_owned())
+    }
+
     /// Measures everything. What `processes` use is left out if there are none.
     pub(crate) async fn measure(&self, amounts: &Amounts, processes: &[u32]) -> Result<Figures> {
         let Amounts { single, objects, watches, applies } = *amounts;
+        let all = Figure::number(objects);
         let rest = objects.saturating_sub(single);
         let usage = || Usage::of(processes);
         let mut figures = Figures::new();
-        let mut add = |work: &str, figure| figures.push((work.to_owned(), figure));
+        let mut add = |key: &str, title: &str, figure| {
+            figures.push(Named { key: key.to_owned(), title: title.to_owned(), figure });
+        };
         self.begin().await?;
         let idle = usage()?;
         let (elapsed, samples) = self.create(1, 0..single).await?;
         let after_single = usage()?;
-        add("creates/s, 1 client", Figure::rate(single, elapsed));
-        add("- p50", Figure::Time(percentile(&samples, 50)));
-        add("- p99", Figure::Time(percentile(&samples, 99)));
+        add("creates-1", "creates/s, 1 client", Figure::rate(single, elapsed));
+        add("creates-1-p50", "– p50", Figure::time(percentile(&samples, 50)));
+        add("creates-1-p99", "– p99", Figure::time(percentile(&samples, 99)));
         let (elapsed, samples) = self.create(32, single..objects).await?;
         let filled = usage()?;
-        add("creates/s, 32 clients", Figure::rate(rest, elapsed));
-        add("- p99, 32 clients", Figure::Time(percentile(&samples, 99)));
+        add("creates-32", "creates/s, 32 clients", Figure::rate(rest, elapsed));
+        add("creates-32-p99", "– p99", Figure::time(percentile(&samples, 99)));
         if !processes.is_empty() {
-            add("server's processor time per create, 1 client", each(idle, after_single, single));
-            let figure = each(after_single, filled, rest);
-            add("server's processor time per create, 32 clients", figure);
-            add("memory before", Figure::Size(idle.memory));
-            add(&format!("memory with {objects} objects"), Figure::Size(filled.memory));
+            let title = "server's processor time per create, 1 client";
+            add("create-processor-1", title, each(idle, after_single, single));
+            let title = "server's processor time per create, 32 clients";
+            add("create-processor-32", title, each(after_single, filled, rest));
+            add("memory-before", "memory before", Figure::size(idle.memory));
+            let title = format!("memory with {all} objects");
+            add("memory-filled", &title, Figure::size(filled.memory));
         }
 
         let (mut lists, mut size) = (Vec::new(), 0);
         for _ in 0..REPEATS {
             let start = self.clock.elapsed();
             size = self.list().await?.len();
-            lists.push(Figure::Time(self.clock.elapsed().saturating_sub(start)));
+            lists.push(Figure::time(self.clock.elapsed().saturating_sub(start)));
         }
         let list = median(&lists).context("no list was fetched")?;
-        add(&format!("list of {objects}"), list);
-        add("- its size", Figure::Size(size as u64));
+        add("list", &format!("list of {all} as JSON"), list);
+        add("list-size", "– its size", Figure::size(size as u64));
 
         let before = usage()?;
         let (elapsed, samples) = self.apply(applies).await?;
         let after = usage()?;
-        add("server-side apply/s, 1 client", Figure::rate(applies, elapsed));
-        add("- p50", Figure::Time(percentile(&samples, 50)));
+        add("applies", "server-side apply/s, 1 client", Figure::rate(applies, elapsed));
+        add("applies-p50", "– p50", Figure::time(percentile(&samples, 50)));
+        add("applies-p99", "– p99", Figure::time(percentile(&samples, 99)));
         if !processes.is_empty() {
-            add("server's processor time per apply", each(before, after, applies));
+            let title = "server's processor time per apply";
+            add("apply-processor", title, each(before, after, applies));
         }
 
+        let many = Figure::number(watches);
         for way in [Way::Multiplexed, Way::Apart] {
             let before = usage()?;
             let (changes, after) = fan_out::measure(self, way, watches, usage).await?;
             let of_changes = |percent| {
                 let figures: Vec<_> =
-                    changes.iter().map(|it| Figure::Time(percentile(it, percent))).collect();
+                    changes.iter().map(|it| Figure::time(percentile(it, percent))).collect();
                 median(&figures).context("no change was made")
             };
-            add(&format!("one change to {watches} watches, {way}, p50"), of_changes(50)?);
-            add(&format!("one change to {watches} watches, {way}, last"), of_changes(100)?);
+            let key = way.key();
+            let title = format!("one change to {many} watches, {way}, p50");
+            add(&format!("{key}-p50"), &title, of_changes(50)?);
+            let title = format!("one change to {many} watches, {way}, last");
+            add(&format!("{key}-last"), &title, of_changes(100)?);
             if !processes.is_empty() {
                 let more = after.memory.saturating_sub(before.memory);
-                add(&format!("memory for these watches, {way}"), Figure::Size(more));
+                add(&format!("{key}-memory"), "– memory for these watches", Figure::size(more));
             }
         }
 
         let start = self.clock.elapsed();
         self.clear().await?;
         let elapsed = self.clock.elapsed().saturating_sub(start);
-        add(&format!("deletecollection of {objects}"), Figure::Time(elapsed));
+        let title = format!("deletecollection of {all}");
+        add("deletecollection", &title, Figure::time(elapsed));
         Ok(figures)
     }
 
@@ -259,7 +268,7 @@ impl Api {
 
     /// Applies changes to one object, one after the other; gives the time for all and the sorted
     /// times of each.
-    async fn apply(&self, count: usize) -> Result<(Duration, Vec<Duration>)> {
+    pub(crate) async fn apply(&self, count: usize) -> Result<(Duration, Vec<Duration>)> {
         let mut requests = Vec::with_capacity(count);
         let params = PatchParams::apply("mainstay-bench").force();
         for index in 0..count {
@@ -278,5 +287,27 @@ impl Api {
         let elapsed = self.clock.elapsed().saturating_sub(start);
         samples.sort_unstable();
         Ok((elapsed, samples))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two rows are called "– p50": that of creates and that of applies.
+    #[test]
+    fn medians_of_creates_and_of_applies_are_told_apart() {
+        let round = |create, apply| {
+            [("creates-1-p50", create), ("applies-p50", apply)].map(|(key, ms)| Named {
+                key: key.to_owned(),
+                title: "– p50".to_owned(),
+                figure: Figure::time(Duration::from_millis(ms)),
+            })
+        };
+        let rounds = [round(1, 10), round(3, 30), round(2, 20)].map(|round| round.to_vec());
+        let joined = medians(&rounds);
+        let text = |key| find(&joined, key).map(|figure| figure.to_string());
+        assert_eq!(text("creates-1-p50").as_deref(), Some("2.00 ms"));
+        assert_eq!(text("applies-p50").as_deref(), Some("20.0 ms"));
     }
 }

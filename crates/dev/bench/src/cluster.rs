@@ -3,9 +3,9 @@
 //!
 //! Every run is a process of its own, so that nothing is warm but the machine's file cache.
 
-use crate::figure::{Figure, median, spread};
+use crate::figure::{Figure, Runs, median};
 use crate::launch::{Data, Launched, Program, demo};
-use crate::table::{Table, percent};
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use futures::io::{AsyncBufReadExt, BufReader};
 use kube::Client;
@@ -43,7 +43,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// How long an installation may take before the measurement is given up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let program = arguments.program.path()?;
     let folder = arguments.program.folder()?;
     let work = folder.path();
@@ -53,37 +53,47 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
         "there is no catalog at {}: start from the root of the project, or name it with --catalog",
         catalog.display()
     );
-    let mut table = Table::new(&["work", "median", "runs", "from … to"]);
-    let mut row = |work: &str, runs: &[Figure]| {
-        let median = median(runs).map(|it| it.to_string()).unwrap_or_default();
-        table.row([work.to_owned(), median, runs.len().to_string(), spread(runs)]);
+    let columns = [("median", "median"), ("least", "from"), ("most", "to"), ("runs", "runs")];
+    let mut table = Table::new("times", "work", &columns);
+    let mut row = |key: &str, title: &str, runs: &[Figure]| {
+        let median = median(runs);
+        let range = median.and_then(|median| Some((median, median.runs?)));
+        let range = range.map(|(median, Runs { count, least, most })| {
+            let of = |value| Figure { value, runs: None, ..median };
+            [of(least), of(most), Figure::number(count)]
+        });
+        let [least, most, runs] = range.map_or_else(
+            || [Cell::Nothing, Cell::Nothing, Cell::Nothing],
+            |range| range.map(Cell::from),
+        );
+        table.row(key, title, [median.into(), least, most, runs]);
     };
 
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..arguments.runs {
         let up = Launched::start(&program, Data::Memory, None, work).await?;
-        ready.push(Figure::Time(up.ready_in));
-        stopped.push(Figure::Time(up.stop().await?));
+        ready.push(Figure::time(up.ready_in));
+        stopped.push(Figure::time(up.stop().await?));
     }
-    row("exec → /readyz, in memory", &ready);
-    row("SIGTERM → gone, in memory", &stopped);
+    row("start-memory", "start → `/readyz`, in memory", &ready);
+    row("stop-memory", "SIGTERM → gone, in memory", &stopped);
 
     let mut ready = Vec::new();
     for _ in 0..arguments.runs {
         let up = Launched::start(&program, Data::Memory, Some(catalog), work).await?;
-        ready.push(Figure::Time(up.ready_in));
+        ready.push(Figure::time(up.ready_in));
     }
-    row("exec → /readyz, in memory, sample catalog", &ready);
+    row("start-catalog", "start → `/readyz`, in memory, with the sample catalog", &ready);
 
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for run in 0..arguments.runs {
         let data = work.join(format!("fresh-{run}"));
         let up = Launched::start(&program, Data::Folder(&data), None, work).await?;
-        ready.push(Figure::Time(up.ready_in));
-        stopped.push(Figure::Time(up.stop().await?));
+        ready.push(Figure::time(up.ready_in));
+        stopped.push(Figure::time(up.stop().await?));
     }
-    row("exec → /readyz, new data folder", &ready);
-    row("SIGTERM → gone, new data folder", &stopped);
+    row("start-data", "start → `/readyz`, new data folder", &ready);
+    row("stop-data", "SIGTERM → gone, new data folder", &stopped);
 
     let data = work.join("filled");
     let up = Launched::start(&program, Data::Folder(&data), Some(catalog), work).await?;
@@ -93,44 +103,45 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..arguments.runs {
         let up = Launched::start(&program, Data::Folder(&data), None, work).await?;
-        ready.push(Figure::Time(up.ready_in));
-        stopped.push(Figure::Time(up.stop().await?));
+        ready.push(Figure::time(up.ready_in));
+        stopped.push(Figure::time(up.stop().await?));
     }
-    let content = arguments.content;
-    row(&format!("exec → /readyz, data folder with {content} objects and an operator"), &ready);
-    row("SIGTERM → gone, that data folder", &stopped);
+    let content = Figure::number(arguments.content);
+    let title = format!("start → `/readyz`, data folder with {content} ConfigMaps and an operator");
+    row("start-filled", &title, &ready);
+    row("stop-filled", "SIGTERM → gone, that data folder", &stopped);
 
     let mut steps = 0;
-    for (name, durable) in [("in memory", false), ("data folder", true)] {
+    for (key, name, durable) in
+        [("install-memory", "in memory", false), ("install-data", "data folder", true)]
+    {
         let mut installed = Vec::new();
         for run in 0..arguments.runs {
             let data = work.join(format!("install-{run}"));
             let data = if durable { Data::Folder(&data) } else { Data::Memory };
             let up = Launched::start(&program, data, Some(catalog), work).await?;
             let (elapsed, plan) = install(&up.api.client).await?;
-            installed.push(Figure::Time(elapsed));
+            installed.push(Figure::time(elapsed));
             steps = plan;
         }
-        row(&format!("Subscription → CSV Succeeded, {name}"), &installed);
+        row(key, &format!("Subscription → CSV `Succeeded`, {name}"), &installed);
     }
 
-    let mut told = Vec::new();
+    let mut demos = Vec::new();
     for _ in 0..arguments.runs {
-        told.push(Figure::Time(demo(&program).await?));
+        demos.push(Figure::time(demo(&program).await?));
     }
-    row("demo --exit, from start to end", &told);
+    row("demo", "`demo --exit`, from start to end", &demos);
 
     let idle = idle(&program, catalog, work).await?;
-    row("memory idle, in memory, sample catalog", &[Figure::Size(idle.memory)]);
-    table.row([
-        "processor idle, of one core".to_owned(),
-        percent(idle.processor, IDLE),
-        "1".to_owned(),
-        format!("over {} s", IDLE.as_secs()),
-    ]);
-    println!("The operator's InstallPlan has {steps} steps; its Deployment comes on top.\n");
-    println!("{table}");
-    Ok(())
+    let title = "memory when idle, in memory, with the sample catalog";
+    row("idle-memory", title, &[Figure::size(idle.memory)]);
+    let title = format!("processor when idle, of one core, over {} s", IDLE.as_secs());
+    row("idle-processor", &title, &[Figure::share(idle.processor, IDLE)]);
+    let mut report = Report::default();
+    report.fact("steps", Figure::number(steps));
+    report.table(table)?;
+    Ok(report)
 }
 
 /// What a cluster that nobody asks anything uses.

@@ -29,6 +29,16 @@ pub(crate) enum Way {
     Apart,
 }
 
+impl Way {
+    /// By which its figures are found.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Multiplexed => "watches-http2",
+            Self::Apart => "watches-apart",
+        }
+    }
+}
+
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

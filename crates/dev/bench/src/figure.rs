@@ -1,94 +1,178 @@
-//! One measured thing: how it is printed, how several runs of it become one, and how it compares.
+//! Figures: one measured value with its unit, how several runs become one figure, and how a figure
+//! is written on the page.
 
-use crate::table::{megabytes, millis};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Figure {
-    /// How often per second.
-    Rate(f64),
-    /// How long.
-    Time(Duration),
-    /// How much memory or text, in bytes.
-    Size(u64),
+/// What a value counts. The name in a record is that of the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Unit {
+    /// Pieces of work per second.
+    #[serde(rename = "/s")]
+    Rate,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Time,
+    /// Bytes of memory, of files or of text.
+    #[serde(rename = "B")]
+    Size,
+    /// Bytes per second.
+    #[serde(rename = "B/s")]
+    Speed,
+    /// How many times as much as something else.
+    #[serde(rename = "times")]
+    Times,
+    /// The part of one processor core that was busy.
+    #[serde(rename = "of a core")]
+    Share,
+    /// Requests, packages and the like.
+    #[serde(rename = "number")]
+    Number,
+}
+
+/// One measured value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    /// In the unit, to six significant digits.
+    pub(crate) value: f64,
+    pub(crate) unit: Unit,
+    /// If the value is the median of several runs.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) runs: Option<Runs>,
+}
+
+/// The runs that a median was taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Runs {
+    #[serde(rename = "runs")]
+    pub(crate) count: usize,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
 }
 
 impl Figure {
+    pub(crate) fn new(value: f64, unit: Unit) -> Self {
+        // A clock that counts nanoseconds does not make a measurement that exact.
+        let value = format!("{value:.5e}").parse().unwrap_or(value);
+        Self { value, unit, runs: None }
+    }
+
     /// So many pieces of work in so much time.
     pub(crate) fn rate(count: usize, elapsed: Duration) -> Self {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "counts of a benchmark are far below the precision of a double"
-        )]
-        let count = count as f64;
-        Self::Rate(count / elapsed.as_secs_f64())
+        Self::new(float(count as u64) / elapsed.as_secs_f64(), Unit::Rate)
     }
 
-    /// The same work of several runs as one figure: the median, except that a size is that of the
-    /// first run. A process that has been through one run holds memory that it could give back, and
-    /// a server that is not ours cannot be started afresh for every run.
-    pub(crate) fn of_runs(runs: &[Self]) -> Option<Self> {
-        if let Some(Self::Size(_)) = runs.first() {
-            return runs.first().copied();
-        }
-        median(runs)
+    pub(crate) fn time(time: Duration) -> Self {
+        Self::new(time.as_secs_f64(), Unit::Time)
     }
 
-    /// How many times the other figure this one is.
-    pub(crate) fn ratio(self, other: Self) -> String {
-        let ratio = self.value() / other.value();
-        if !ratio.is_finite() {
-            "–".to_owned()
-        } else if ratio < 10.0 {
-            format!("{ratio:.2}")
-        } else {
-            format!("{ratio:.0}")
-        }
+    pub(crate) fn size(bytes: u64) -> Self {
+        Self::new(float(bytes), Unit::Size)
     }
 
-    fn value(self) -> f64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "bytes of a process are far below the precision of a double"
-        )]
-        match self {
-            Self::Rate(rate) => rate,
-            Self::Time(time) => time.as_secs_f64(),
-            Self::Size(size) => size as f64,
-        }
+    /// So many bytes in so much time.
+    pub(crate) fn speed(bytes: u64, elapsed: Duration) -> Self {
+        Self::new(float(bytes) / elapsed.as_secs_f64(), Unit::Speed)
+    }
+
+    pub(crate) fn times(ratio: f64) -> Self {
+        Self::new(ratio, Unit::Times)
+    }
+
+    /// Processor time as a part of the time in which one core could have spent it.
+    pub(crate) fn share(part: Duration, whole: Duration) -> Self {
+        Self::new(part.as_secs_f64() / whole.as_secs_f64(), Unit::Share)
+    }
+
+    pub(crate) fn number(count: usize) -> Self {
+        Self::new(float(count as u64), Unit::Number)
+    }
+
+    /// So many in all, for each of so many pieces of work.
+    pub(crate) fn each(count: usize, pieces: usize) -> Self {
+        Self::new(float(count as u64) / float(pieces.max(1) as u64), Unit::Number)
+    }
+
+    /// How many times the other figure this one is; none if that cannot be said.
+    pub(crate) fn over(self, other: Self) -> Option<Self> {
+        let ratio = self.value / other.value;
+        (self.unit == other.unit && ratio.is_finite()).then(|| Self::times(ratio))
     }
 }
 
-/// The middle one; of an even number the upper of the two.
+/// Counts and sizes are far below the precision of a double.
+#[expect(clippy::cast_precision_loss, reason = "far below the precision of a double")]
+pub(crate) fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// The middle one, of an even number the upper of the two, with the range of all.
 pub(crate) fn median(figures: &[Figure]) -> Option<Figure> {
-    sorted(figures).get(figures.len() / 2).copied()
-}
-
-/// From the smallest to the largest, as text.
-pub(crate) fn spread(figures: &[Figure]) -> String {
-    let sorted = sorted(figures);
-    match (sorted.first(), sorted.last()) {
-        (Some(first), Some(last)) => format!("{first} … {last}"),
-        _ => "–".to_owned(),
-    }
-}
-
-fn sorted(figures: &[Figure]) -> Vec<Figure> {
     let mut sorted = figures.to_vec();
-    sorted.sort_by(|a, b| a.value().total_cmp(&b.value()));
-    sorted
+    sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let (least, most) = (sorted.first()?.value, sorted.last()?.value);
+    let runs = Some(Runs { count: sorted.len(), least, most });
+    sorted.get(sorted.len() / 2).map(|middle| Figure { runs, ..*middle })
 }
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rate(rate) => write!(f, "{rate:.0}"),
-            Self::Time(time) => f.write_str(&millis(*time)),
-            Self::Size(size) => f.write_str(&megabytes(*size)),
+        let value = self.value;
+        match self.unit {
+            Unit::Time => f.write_str(&time(value)),
+            Unit::Size => write!(f, "{} MB", grouped(value / 1e6, 1)),
+            Unit::Speed => write!(f, "{} MB/s", significant(value / 1e6)),
+            Unit::Times if value < 0.000_5 => f.write_str("below 0.001"),
+            Unit::Times if value < 0.1 => write!(f, "{value:.3}"),
+            Unit::Rate | Unit::Times => f.write_str(&significant(value)),
+            // The kernel counts in hundredths of a second: less cannot be told from nothing.
+            Unit::Share if value < 0.001 => f.write_str("below 0.1 %"),
+            Unit::Share => write!(f, "{:.1} %", value * 100.0),
+            Unit::Number if value.fract() == 0.0 => f.write_str(&grouped(value, 0)),
+            Unit::Number => f.write_str(&grouped(value, 1)),
         }
     }
+}
+
+/// A time with the unit that leaves three digits to say.
+fn time(seconds: f64) -> String {
+    if seconds >= 1.0 {
+        format!("{} s", significant(seconds))
+    } else if seconds >= 1e-4 || seconds == 0.0 {
+        format!("{} ms", significant(seconds * 1e3))
+    } else {
+        format!("{} µs", significant(seconds * 1e6))
+    }
+}
+
+/// As many decimals as leave three digits.
+fn significant(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        small if small < 10.0 => grouped(value, 2),
+        middle if middle < 100.0 => grouped(value, 1),
+        _ => grouped(value, 0),
+    }
+}
+
+/// A number with so many decimals, and commas between the thousands.
+fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (whole, fraction) = text.split_once('.').map_or((&*text, ""), |(a, b)| (a, b));
+    let mut out = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        let left = whole.len() - at;
+        if at > 0 && left % 3 == 0 && digit.is_ascii_digit() {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if decimals > 0 {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -96,19 +180,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_runs_a_time_is_the_median_and_a_size_the_first() {
-        let times = [3, 1, 2].map(|it| Figure::Time(Duration::from_millis(it)));
-        assert_eq!(Figure::of_runs(&times), Some(Figure::Time(Duration::from_millis(2))));
-        assert_eq!(spread(&times), "1.00 ms … 3.00 ms");
-        let sizes = [3, 1, 2].map(Figure::Size);
-        assert_eq!(Figure::of_runs(&sizes), Some(Figure::Size(3)));
-        assert_eq!(Figure::of_runs(&[]), None);
+    fn the_median_of_several_runs_keeps_their_range() {
+        let times = [3, 1, 2].map(|ms| Figure::time(Duration::from_millis(ms)));
+        let median = median(&times).unwrap();
+        assert_eq!(median.to_string(), "2.00 ms");
+        assert_eq!(median.runs, Some(Runs { count: 3, least: 0.001, most: 0.003 }));
+        assert_eq!(super::median(&[]), None);
     }
 
     #[test]
-    fn a_ratio_says_how_many_times_the_other_this_is() {
-        assert_eq!(Figure::Size(50).ratio(Figure::Size(200)), "0.25");
-        assert_eq!(Figure::Rate(300.0).ratio(Figure::Rate(20.0)), "15");
-        assert_eq!(Figure::Size(1).ratio(Figure::Size(0)), "–");
+    fn figures_are_written_with_three_digits_and_their_unit() {
+        let time = |nanos| Figure::time(Duration::from_nanos(nanos)).to_string();
+        assert_eq!(time(450), "0.45 µs");
+        assert_eq!(time(64_000), "64.0 µs");
+        assert_eq!(time(630_000), "0.63 ms");
+        assert_eq!(time(98_760_000), "98.8 ms");
+        assert_eq!(time(10_234_000_000), "10.2 s");
+        assert_eq!(time(0), "0 ms");
+        assert_eq!(Figure::rate(1_526_400, Duration::from_secs(1)).to_string(), "1,526,400");
+        assert_eq!(Figure::size(1_014_040_000).to_string(), "1,014.0 MB");
+        assert_eq!(Figure::times(0.0357).to_string(), "0.036");
+        assert_eq!(Figure::times(0.0).to_string(), "below 0.001");
+        assert_eq!(Figure::times(24.02).to_string(), "24.0");
+        assert_eq!(Figure::each(376, 10).to_string(), "37.6");
+        assert_eq!(Figure::number(20_300).to_string(), "20,300");
+        let core = Duration::from_secs(10);
+        assert_eq!(Figure::share(Duration::ZERO, core).to_string(), "below 0.1 %");
+        assert_eq!(Figure::share(Duration::from_millis(250), core).to_string(), "2.5 %");
+    }
+
+    #[test]
+    fn only_figures_of_one_unit_have_a_ratio() {
+        let (a, b) = (Figure::size(50), Figure::size(200));
+        assert_eq!(a.over(b), Some(Figure::times(0.25)));
+        assert_eq!(a.over(Figure::size(0)), None);
+        assert_eq!(a.over(Figure::number(1)), None);
+    }
+
+    #[test]
+    fn a_record_holds_the_value_to_six_digits_and_its_runs() {
+        let runs = [1, 3].map(|third| Figure::times(f64::from(third) / 3.0));
+        let text = serde_json::to_string(&median(&runs).unwrap()).unwrap();
+        assert_eq!(text, r#"{"value":1.0,"unit":"times","runs":2,"least":0.333333,"most":1.0}"#);
+        let read: Figure = serde_json::from_str(&text).unwrap();
+        assert_eq!(Some(read), median(&runs));
+        let single: Figure = serde_json::from_str(r#"{"value":2.0,"unit":"s"}"#).unwrap();
+        assert_eq!(single, Figure::time(Duration::from_secs(2)));
     }
 }

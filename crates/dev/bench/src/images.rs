@@ -6,8 +6,9 @@
 //! compression helps with, the same on every machine.
 
 use crate::catalogs::child::{self, Cost};
+use crate::figure::Figure;
 use crate::launch::Program;
-use crate::table::{Table, megabytes, millis};
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -151,41 +152,47 @@ struct Contest {
     moved: u64,
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let work = arguments.program.folder()?;
     let store = Store::open(work.path().join("source"))?;
     let found = Command::new(&arguments.skopeo).arg("--version").output().ok();
-    let theirs = found.filter(|found| found.status.success()).map(|_| arguments.skopeo.clone());
+    let found = found.filter(|found| found.status.success());
+    let theirs = found.as_ref().map(|_| arguments.skopeo.clone());
     let image = image(&store, arguments.size, arguments.layers)?;
     layout::write_folder(&store, &[("v1".to_owned(), image.clone())], &work.path().join("layout"))?;
     store.set(&"localhost/bench:v1".parse()?, &image)?;
     let document = store.document(&image.digest)?;
     let moved = document.parts().iter().map(|part| part.size).sum();
-    println!(
-        "An image of {} MB in {} layers, {} when compressed; least times and most memory of {} runs.\n",
-        arguments.size,
-        arguments.layers,
-        megabytes(moved),
-        arguments.rounds,
-    );
     let ours = std::fs::canonicalize(arguments.program.path()?)?;
+    let mut columns = vec![
+        ("wall", "wall"),
+        ("processor", "processor"),
+        ("memory", "memory"),
+        ("speed", "speed"),
+    ];
+    if theirs.is_some() {
+        columns.extend([
+            ("their-wall", "`skopeo`: wall"),
+            ("their-processor", "processor"),
+            ("their-memory", "memory"),
+            ("wall-ratio", "ours : theirs, wall"),
+            ("processor-ratio", "processor"),
+            ("memory-ratio", "memory"),
+        ]);
+    }
     let contest = Contest { ours, theirs, rounds: arguments.rounds.max(1), work, moved };
-    let mut table = Table::new(&[
-        "What",
-        "wall",
-        "processor",
-        "memory",
-        "MB/s",
-        "skopeo: wall",
-        "processor",
-        "memory",
-        "ours / theirs",
-    ]);
+    let mut table = Table::new("moves", "work", &columns);
     contest.push(&mut table).await?;
     contest.pull(&store, &mut table).await?;
     contest.unpack(arguments.size, &mut table)?;
-    println!("{table}");
-    Ok(())
+    let mut report = Report::default();
+    report.fact("moved", Figure::size(moved));
+    report.fact("files", Figure::size(arguments.size * 1_000_000));
+    if let Some(found) = found {
+        report.fact("skopeo", String::from_utf8_lossy(&found.stdout).trim().to_owned());
+    }
+    report.table(table)?;
+    Ok(report)
 }
 
 impl Contest {
@@ -221,7 +228,7 @@ impl Contest {
                 std::fs::remove_dir_all(&folder)?;
             }
         }
-        row(table, "push", self.moved, &ours, &theirs);
+        self.row(table, "push", self.moved, &ours, &theirs);
         Ok(())
     }
 
@@ -249,7 +256,7 @@ impl Contest {
                 std::fs::remove_dir_all(&folder)?;
             }
         }
-        row(table, "pull", self.moved, &ours, &theirs);
+        self.row(table, "pull", self.moved, &ours, &theirs);
         Ok(())
     }
 
@@ -264,45 +271,26 @@ impl Contest {
             ours.push(child::run(&self.ours, &words, self.work.path()).context("mainstay")?);
             std::fs::remove_dir_all(&folder)?;
         }
-        row(table, "unpack", size * 1_000_000, &ours, &[]);
+        self.row(table, "unpack", size * 1_000_000, &ours, &[]);
         Ok(())
     }
-}
 
-fn row(table: &mut Table, what: &str, bytes: u64, ours: &[Cost], theirs: &[Cost]) {
-    let Some(ours) = Cost::of_rounds(ours) else { return };
-    #[expect(clippy::cast_precision_loss, reason = "sizes are far below the precision of a double")]
-    let bytes = bytes as f64;
-    let mut cells = vec![
-        what.to_owned(),
-        millis(ours.wall),
-        millis(ours.processor),
-        megabytes(ours.memory),
-        format!("{:.0}", bytes / 1e6 / ours.wall.as_secs_f64()),
-    ];
-    if let Some(theirs) = Cost::of_rounds(theirs) {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes are far below the precision of a double"
-        )]
-        let memory = ours.memory as f64 / theirs.memory as f64;
-        let part = |ours: std::time::Duration, theirs: std::time::Duration| {
-            ours.as_secs_f64() / theirs.as_secs_f64()
-        };
-        cells.extend([
-            millis(theirs.wall),
-            millis(theirs.processor),
-            megabytes(theirs.memory),
-            format!(
-                "{:.2}, {:.2}, {memory:.2}",
-                part(ours.wall, theirs.wall),
-                part(ours.processor, theirs.processor)
-            ),
-        ]);
-    } else {
-        cells.extend(std::iter::repeat_n("-".to_owned(), 4));
+    /// Work that moves so many bytes.
+    fn row(&self, table: &mut Table, work: &str, bytes: u64, ours: &[Cost], theirs: &[Cost]) {
+        let Some(ours) = Cost::of_rounds(ours) else { return };
+        let mut cells = ours.cells().to_vec();
+        cells.push(Figure::speed(bytes, ours.wall).into());
+        if self.theirs.is_some() {
+            match Cost::of_rounds(theirs) {
+                Some(theirs) => {
+                    cells.extend(theirs.cells());
+                    cells.extend(ours.over(theirs));
+                }
+                None => cells.extend(std::iter::repeat_n(Cell::Nothing, 6)),
+            }
+        }
+        table.row(work, work, cells);
     }
-    table.row(cells);
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! `mainstay-bench`: the figures of `docs/performance.md`, to be taken again on any machine.
+//! `mainstay-bench`: takes the figures of `docs/performance.md`, and writes that page.
 //!
-//! One sub-command per subject; each prints a table. Build it with `--release`, and run it on a
-//! machine that does nothing else: figures are comparable only within one run.
-//!
-//! What it does not do: judge. Goals stand beside the figures in the documentation.
+//! One sub-command per subject: it prints tables and which goals they meet, and with `--record FOLDER`
+//! writes them to `FOLDER/SUBJECT.json`. `all` runs one subject after the other, `page` makes the page
+//! of the records. Build it with `--release`, and run it on a machine that does nothing else: figures
+//! are comparable only within one run.
 #![expect(
     clippy::print_stdout,
-    reason = "a table on standard output is all that this program makes"
+    reason = "figures on standard output are what this program is started for"
 )]
 
 mod access;
@@ -16,81 +16,124 @@ mod catalogs;
 mod cluster;
 mod fan_out;
 mod figure;
+mod goals;
 mod images;
 mod launch;
+mod memory;
 mod multiplex;
 mod operators;
+mod page;
 mod process;
+mod record;
 mod redb_engine;
 mod registry;
 mod resolver;
 mod rules;
+mod servers;
 mod store;
 mod table;
 mod webhook;
 mod workloads;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context as _;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use record::Run;
+use std::path::PathBuf;
+use table::Report;
 
-/// Measures Mainstay's parts.
+/// Measures Mainstay's parts, and writes `docs/performance.md`.
 #[derive(Parser)]
 #[command(name = "mainstay-bench")]
 struct Arguments {
     #[command(subcommand)]
     subject: Subject,
+    /// Write what was measured to `FOLDER/SUBJECT.json` too.
+    #[arg(long, value_name = "FOLDER", global = true)]
+    record: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Subject {
     /// The object store: the journal beside redb behind the same seam.
     Store(store::Arguments),
-    /// A Kubernetes API server of any make, over TLS.
-    Api(api::Arguments),
     /// A whole cluster in a process: start, idle, an operator installed, stop.
     Cluster(cluster::Arguments),
-    /// Creates that a webhook is asked about, on one or several running servers.
+    /// API servers over TLS: our own, beside a real one where there is one.
+    Api(servers::Arguments),
+    /// What the allocator gives back, beside a build with another one.
+    Memory(memory::Arguments),
+    /// Creates that a webhook is asked about, beside a real server where there is one.
     Webhook(webhook::Arguments),
     /// Many Deployments from apply to all Available, and what they cost when nothing happens.
     Workloads(workloads::Arguments),
     /// Decisions about who may do what, with many roles and bindings.
     Access(access::Arguments),
-    /// Rules of definitions: evaluated beside kube-cel, and a definition with many of them.
+    /// Rules of CRDs: evaluated beside kube-cel, and a CRD with many of them.
     Rules(rules::Arguments),
     /// Catalogs and bundle folders read, judged, rendered and listed, beside libyaml and opm.
     Catalogs(catalogs::Arguments),
+    /// The registry API of a served catalog, from the start of the program on.
+    Registry(registry::Arguments),
+    /// Images pushed, pulled and unpacked, beside skopeo.
+    Images(images::Arguments),
     /// Resolution: published catalogs, recorded worlds, explanations, worlds made to be hard.
     Resolver(resolver::Arguments),
     /// Operators installed one after the other and at once, waiting, failing, found again.
     Operators(operators::Arguments),
     /// Many operators for all of many namespaces: the controllers beside an API, and all in one.
     Fleet(operators::fleet::Arguments),
-    /// The registry API of a served catalog, from the start of the program on.
-    Registry(registry::Arguments),
-    /// Images pushed, pulled and unpacked, beside skopeo.
-    Images(images::Arguments),
-    /// The store, the API and the cluster, against our own server, and beside a real one where there is one.
+    /// All subjects, each in a process of its own.
     All(all::Arguments),
+    /// Write the page of performance from records.
+    Page(page::Arguments),
+}
+
+impl Subject {
+    async fn run(&self) -> anyhow::Result<Report> {
+        match self {
+            Self::Store(arguments) => store::run(arguments).await,
+            Self::Cluster(arguments) => cluster::run(arguments).await,
+            Self::Api(arguments) => servers::run(arguments).await,
+            Self::Memory(arguments) => memory::run(arguments).await,
+            Self::Webhook(arguments) => webhook::run(arguments).await,
+            Self::Workloads(arguments) => workloads::run(arguments).await,
+            Self::Access(arguments) => access::run(arguments).await,
+            Self::Rules(arguments) => rules::run(arguments),
+            Self::Catalogs(arguments) => catalogs::run(arguments),
+            Self::Registry(arguments) => registry::run(arguments).await,
+            Self::Images(arguments) => images::run(arguments).await,
+            Self::Resolver(arguments) => resolver::run(arguments),
+            Self::Operators(arguments) => operators::run(arguments).await,
+            Self::Fleet(arguments) => operators::fleet::run(arguments).await,
+            Self::All(_) | Self::Page(_) => anyhow::bail!("this is no subject to measure"),
+        }
+    }
 }
 
 fn main() -> anyhow::Result<()> {
-    let subject = Arguments::parse().subject;
+    let command = Arguments::command();
+    let matches = command.clone().get_matches();
+    let Arguments { subject, record } = Arguments::from_arg_matches(&matches)?;
+    let (name, chosen) = matches.subcommand().context("no subject was named")?;
+    let command = command.find_subcommand(name).context("no subject was named")?;
+    match &subject {
+        Subject::Page(arguments) => return page::run(arguments),
+        Subject::All(arguments) => return all::run(arguments, record.as_deref()),
+        Subject::Resolver(arguments) if resolver::run_hard(arguments)? => return Ok(()),
+        Subject::Catalogs(arguments) if catalogs::write_only(arguments)? => return Ok(()),
+        _ => {}
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        match subject {
-            Subject::Store(arguments) => store::run(&arguments).await,
-            Subject::Api(arguments) => api::run(&arguments).await,
-            Subject::Cluster(arguments) => cluster::run(&arguments).await,
-            Subject::Webhook(arguments) => webhook::run(&arguments).await,
-            Subject::Workloads(arguments) => workloads::run(&arguments).await,
-            Subject::Access(arguments) => access::run(&arguments).await,
-            Subject::Rules(arguments) => rules::run(&arguments),
-            Subject::Catalogs(arguments) => catalogs::run(&arguments),
-            Subject::Resolver(arguments) => resolver::run(&arguments),
-            Subject::Operators(arguments) => operators::run(&arguments).await,
-            Subject::Fleet(arguments) => operators::fleet::run(&arguments).await,
-            Subject::Registry(arguments) => registry::run(&arguments).await,
-            Subject::Images(arguments) => images::run(&arguments).await,
-            Subject::All(arguments) => all::run(&arguments).await,
-        }
-    })
+    let run = Run::begin(name);
+    let report = runtime.block_on(subject.run())?;
+    let done = run.end(report, command, chosen)?;
+    println!("{}", done.report);
+    let goals = goals::of_subject(&done);
+    if !goals.is_empty() {
+        println!("{goals}");
+    }
+    if let Some(folder) = record {
+        done.save(&folder)?;
+    }
+    Ok(())
 }

@@ -39,6 +39,13 @@ pub(crate) fn own_memory() -> Result<(u64, u64)> {
     Ok((now, kilobytes(&status, "VmHWM:").unwrap_or(now)))
 }
 
+/// The memory of a process that is no file's, in bytes: what its allocator holds, mostly.
+pub(crate) fn anonymous(process: u32) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    kilobytes(&status, "RssAnon:").context("a process without memory")
+}
+
 fn memory(status: &str) -> Option<u64> {
     kilobytes(status, "VmRSS:")
 }
@@ -64,6 +71,7 @@ mod tests {
         assert_eq!(memory("Name:\tx\nVmRSS:\t    1234 kB\n"), Some(1234 * 1024));
         let (now, most) = own_memory().unwrap();
         assert!(now > 0 && most > 0);
+        assert!(anonymous(std::process::id()).unwrap() > 0);
         let stat = "7 (a) (b c) S 1 7 7 0 -1 4194304 90 0 0 0 150 50 0 0 20 0 1 0 100";
         assert_eq!(processor(stat), Some(Duration::from_secs(2)));
         assert!(Usage::of(&[std::process::id()]).unwrap().memory > 0);

@@ -1,7 +1,8 @@
 //! The store: what durability costs, and how long a restart takes.
 
+use crate::figure::{Figure, median};
 use crate::redb_engine::Redb;
-use crate::table::{Table, megabytes, millis, per_second, percentile};
+use crate::table::{Cell, Report, Table, percentile};
 use anyhow::{Context, Result};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
@@ -11,11 +12,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How much of everything, unless said otherwise.
-const SINGLE: usize = 5_000;
-const TOGETHER: usize = 50_000;
-const OBJECTS: usize = 20_000;
-
 /// What to measure, and where.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -23,21 +19,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dir: Option<PathBuf>,
     /// How many objects are created by one client, one after the other.
-    #[arg(long, default_value_t = SINGLE)]
+    #[arg(long, default_value_t = 5_000)]
     single: usize,
     /// How many objects are created by several clients together.
-    #[arg(long, default_value_t = TOGETHER)]
+    #[arg(long, default_value_t = 50_000)]
     together: usize,
     /// How many objects a store holds when it is opened again.
-    #[arg(long, default_value_t = OBJECTS)]
+    #[arg(long, default_value_t = 20_000)]
     objects: usize,
-}
-
-impl Arguments {
-    /// The usual amounts, on the disk of this folder.
-    pub(crate) const fn at(dir: Option<PathBuf>) -> Self {
-        Self { dir, single: SINGLE, together: TOGETHER, objects: OBJECTS }
-    }
 }
 
 /// The engines that are compared.
@@ -53,7 +42,7 @@ impl Kind {
         match self {
             Self::Memory => "memory",
             Self::Journal => "journal",
-            Self::Redb => "redb, quick repair",
+            Self::Redb => "redb",
         }
     }
 
@@ -69,32 +58,55 @@ impl Kind {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+/// How often a store is opened again.
+const OPENINGS: usize = 7;
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let temporary = tempfile::tempdir()?;
     let folder = arguments.dir.as_deref().unwrap_or(temporary.path());
-    let mut table = Table::new(&[
-        "engine",
-        "1 client, writes/s",
-        "p50",
-        "p99",
-        "32 clients, writes/s",
-        "64 clients, writes/s",
-        "open",
-        "on disk",
-        "raw",
-    ]);
-    for kind in [Kind::Memory, Kind::Journal, Kind::Redb] {
-        table.row(measure(kind, folder, arguments).await?);
+    let (memory, raw) = measure(Kind::Memory, folder, arguments).await?;
+    let (journal, _) = measure(Kind::Journal, folder, arguments).await?;
+    let (redb, _) = measure(Kind::Redb, folder, arguments).await?;
+    let columns = [
+        ("memory", "memory"),
+        ("journal", "journal"),
+        ("redb", "redb"),
+        ("ratio", "journal : redb"),
+    ];
+    let mut table = Table::new("engines", "work", &columns);
+    for (((key, title), memory), (journal, redb)) in
+        WORK.iter().zip(memory).zip(journal.into_iter().zip(redb))
+    {
+        let ratio = journal.zip(redb).and_then(|(journal, redb)| journal.over(redb));
+        table.row(*key, *title, [memory, journal, redb, ratio].map(Cell::from));
     }
-    println!("Objects of {} bytes; `open` with {} of them.\n", size_of_one()?, arguments.objects);
-    println!("{table}");
-    Ok(())
+    let mut report = Report::default();
+    report.fact("object", Figure::number(size_of_one()?));
+    report.fact("raw", Figure::size(raw));
+    report.fact("openings", Figure::number(OPENINGS));
+    report.table(table)?;
+    Ok(report)
 }
 
-async fn measure(kind: Kind, folder: &Path, arguments: &Arguments) -> Result<Vec<String>> {
+/// What is measured of each engine.
+const WORK: [(&str, &str); 7] = [
+    ("writes-1", "writes/s, 1 client"),
+    ("writes-1-p50", "– p50"),
+    ("writes-1-p99", "– p99"),
+    ("writes-32", "writes/s, 32 clients"),
+    ("writes-64", "writes/s, 64 clients"),
+    ("open", "open"),
+    ("disk", "on disk"),
+];
+
+/// A figure for each of [`WORK`], and the bytes of the objects that are opened again.
+async fn measure(
+    kind: Kind,
+    folder: &Path,
+    arguments: &Arguments,
+) -> Result<([Option<Figure>; 7], u64)> {
     let clock = Clock::system();
-    let mut cells = vec![kind.name().to_owned()];
-    let at = |name: &str| folder.join(format!("{}-{name}", kind.name().replace([',', ' '], "")));
+    let at = |name: &str| folder.join(format!("{}-{name}", kind.name()));
 
     let store = kind.open(&at("single"))?;
     let mut samples = Vec::with_capacity(arguments.single);
@@ -104,16 +116,16 @@ async fn measure(kind: Kind, folder: &Path, arguments: &Arguments) -> Result<Vec
         create(&store, index).await?;
         samples.push(clock.elapsed().saturating_sub(before));
     }
-    cells.push(per_second(arguments.single, clock.elapsed().saturating_sub(start)));
+    let single = Figure::rate(arguments.single, clock.elapsed().saturating_sub(start));
     samples.sort_unstable();
-    cells.push(millis(percentile(&samples, 50)));
-    cells.push(millis(percentile(&samples, 99)));
+    let [middle, slow] = [50, 99].map(|percent| Figure::time(percentile(&samples, percent)));
     close(store, &at("single")).await?;
 
+    let mut together = Vec::new();
     for clients in [32, 64] {
         let store = kind.open(&at("together"))?;
         let elapsed = fill(&clock, &store, clients, arguments.together).await?;
-        cells.push(per_second(arguments.together, elapsed));
+        together.push(Figure::rate(arguments.together, elapsed));
         close(store, &at("together")).await?;
     }
 
@@ -122,24 +134,22 @@ async fn measure(kind: Kind, folder: &Path, arguments: &Arguments) -> Result<Vec
     fill(&clock, &store, 64, arguments.objects).await?;
     let raw: usize = store.list("configmaps", None).iter().map(|it| it.size()).sum();
     store.close().await?;
-    if matches!(kind, Kind::Memory) {
-        cells.extend(["–".to_owned(), "–".to_owned()]);
-    } else {
+    let (mut opened, mut on_disk) = (None, None);
+    if !matches!(kind, Kind::Memory) {
         let mut times = Vec::new();
-        for _ in 0..7 {
+        for _ in 0..OPENINGS {
             let start = clock.elapsed();
             let store = kind.open(&folder)?;
-            times.push(clock.elapsed().saturating_sub(start));
+            times.push(Figure::time(clock.elapsed().saturating_sub(start)));
             anyhow::ensure!(store.list("configmaps", None).len() == arguments.objects);
             store.close().await?;
         }
-        times.sort_unstable();
-        cells.push(millis(percentile(&times, 50)));
-        cells.push(megabytes(size_on_disk(&folder)?));
+        opened = median(&times);
+        on_disk = Some(Figure::size(size_on_disk(&folder)?));
     }
-    cells.push(megabytes(raw as u64));
     fs::remove_dir_all(&folder).context("removing what was measured")?;
-    Ok(cells)
+    let (many, most) = (together.first().copied(), together.get(1).copied());
+    Ok(([Some(single), Some(middle), Some(slow), many, most, opened, on_disk], raw as u64))
 }
 
 /// Creates objects from several clients at once.

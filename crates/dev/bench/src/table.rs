@@ -1,81 +1,248 @@
-//! Figures in columns.
+//! Tables of figures: what a subject reports, on the terminal, in a record and on the page.
 
+use crate::figure::Figure;
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-/// A table whose first row names the columns, printed as Markdown.
-pub(crate) struct Table(Vec<Vec<String>>);
+/// Everything that one run of a subject has measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Single values that belong to no table, by name.
+    pub(crate) facts: BTreeMap<String, Cell>,
+    pub(crate) tables: Vec<Table>,
+}
 
-impl Table {
-    pub(crate) fn new(columns: &[&str]) -> Self {
-        Self(vec![columns.iter().map(|&it| it.to_owned()).collect()])
+impl Report {
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Cell>) {
+        self.facts.insert(name.to_owned(), value.into());
     }
 
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.0.push(cells.into_iter().collect());
+    /// Adds a table.
+    ///
+    /// # Errors
+    /// If two tables, two rows or two columns of it have one key: a figure that is looked up by its
+    /// key would be that of another row. Or if a row has not as many cells as there are columns.
+    pub(crate) fn table(&mut self, table: Table) -> Result<()> {
+        let key = &table.key;
+        ensure!(self.find(key).is_none(), "two tables have the key {key}");
+        let mut keys = BTreeSet::new();
+        for column in &table.columns {
+            ensure!(keys.insert(&column.key), "table {key}: two columns {}", column.key);
+        }
+        let mut keys = BTreeSet::new();
+        for row in &table.rows {
+            ensure!(keys.insert(&row.key), "table {key}: two rows {}", row.key);
+            let (cells, columns) = (row.cells.len(), table.columns.len());
+            ensure!(cells == columns, "table {key}: row {} has {cells} cells", row.key);
+        }
+        self.tables.push(table);
+        Ok(())
+    }
+
+    /// The table with this key.
+    pub(crate) fn find(&self, key: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.key == key)
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.0.first().map_or(0, Vec::len);
-        let width = |at: usize| {
-            self.0
-                .iter()
-                .filter_map(|row| row.get(at))
-                .map(|it| it.chars().count())
-                .max()
-                .unwrap_or_default()
-        };
-        let widths: Vec<_> = (0..columns).map(width).collect();
-        for (at, row) in self.0.iter().enumerate() {
-            for (cell, width) in row.iter().zip(&widths) {
-                write!(f, "| {cell:<width$} ")?;
-            }
-            writeln!(f, "|")?;
-            if at == 0 {
-                for width in &widths {
-                    write!(f, "|{:-<1$}", "", width + 2)?;
-                }
-                writeln!(f, "|")?;
-            }
+        for (name, value) in &self.facts {
+            writeln!(f, "{name}: {value}")?;
+        }
+        for table in &self.tables {
+            write!(f, "\n{table}")?;
         }
         Ok(())
     }
 }
 
-/// A rate as whole events per second.
-pub(crate) fn per_second(count: usize, elapsed: Duration) -> String {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of a benchmark are far below the precision of a double"
-    )]
-    let count = count as f64;
-    format!("{:.0}", count / elapsed.as_secs_f64())
+/// A table whose rows and columns have keys, by which goals and the page find a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Table {
+    pub(crate) key: String,
+    /// The title of the first column, which has the titles of the rows.
+    pub(crate) title: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
 }
 
-/// A duration in milliseconds, with as many decimals as say something.
-pub(crate) fn millis(duration: Duration) -> String {
-    let millis = duration.as_secs_f64() * 1000.0;
-    if millis < 10.0 { format!("{millis:.2} ms") } else { format!("{millis:.0} ms") }
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Column {
+    pub(crate) key: String,
+    pub(crate) title: String,
 }
 
-/// A size in megabytes of a million bytes.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) key: String,
+    pub(crate) title: String,
+    /// One for each column.
+    pub(crate) cells: Vec<Cell>,
 }
 
-/// How much of a time another one was, in percent. The kernel counts in hundredths of a second, so
-/// nothing means less than one of them.
-pub(crate) fn percent(part: Duration, whole: Duration) -> String {
-    if part.is_zero() {
-        return "below 0.1 %".to_owned();
+/// What a row says of a column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Cell {
+    Figure(Figure),
+    Text(String),
+    /// Nothing was measured, or nothing can be.
+    Nothing,
+}
+
+impl Cell {
+    pub(crate) const fn figure(&self) -> Option<Figure> {
+        match self {
+            Self::Figure(figure) => Some(*figure),
+            _ => None,
+        }
     }
-    format!("{:.1} %", part.as_secs_f64() / whole.as_secs_f64() * 100.0)
+}
+
+impl From<Figure> for Cell {
+    fn from(figure: Figure) -> Self {
+        Self::Figure(figure)
+    }
+}
+
+impl From<Option<Figure>> for Cell {
+    fn from(figure: Option<Figure>) -> Self {
+        figure.map_or(Self::Nothing, Self::Figure)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Figure(figure) => figure.fmt(f),
+            Self::Text(text) => f.write_str(text),
+            Self::Nothing => f.write_str("–"),
+        }
+    }
+}
+
+impl Table {
+    /// A table without rows: its key, the title of its first column, key and title of the others.
+    pub(crate) fn new(key: &str, title: &str, columns: &[(&str, &str)]) -> Self {
+        let columns = columns
+            .iter()
+            .map(|&(key, title)| Column { key: key.to_owned(), title: title.to_owned() });
+        let (key, title) = (key.to_owned(), title.to_owned());
+        Self { key, title, columns: columns.collect(), rows: Vec::new() }
+    }
+
+    pub(crate) fn row(
+        &mut self,
+        key: impl Into<String>,
+        title: impl Into<String>,
+        cells: impl IntoIterator<Item = Cell>,
+    ) {
+        let cells = cells.into_iter().collect();
+        self.rows.push(Row { key: key.into(), title: title.into(), cells });
+    }
+
+    /// The cell of a row in a column.
+    pub(crate) fn cell<'a>(&self, row: &'a Row, column: &str) -> Option<&'a Cell> {
+        let at = self.columns.iter().position(|known| known.key == column)?;
+        row.cells.get(at)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = std::iter::once(self.title.clone());
+        let head: Vec<String> =
+            head.chain(self.columns.iter().map(|it| it.title.clone())).collect();
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.cells.iter().map(ToString::to_string);
+            std::iter::once(row.title.clone()).chain(cells).collect()
+        });
+        f.write_str(&markdown(&head, &rows.collect::<Vec<_>>()))
+    }
+}
+
+/// Rows of text below the titles of their columns, as a Markdown table.
+pub(crate) fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+    let width = |at: usize| {
+        let cells = std::iter::once(head).chain(rows.iter().map(Vec::as_slice));
+        cells.filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!(" {cell:<width$} "));
+        format!("|{}|\n", cells.collect::<Vec<_>>().join("|"))
+    };
+    let rule: Vec<String> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
+    let rows = rows.iter().map(|row| line(row)).collect::<String>();
+    format!("{}|{}|\n{rows}", line(head), rule.join("|"))
 }
 
 /// The value below which so many percent of the sorted samples lie.
 pub(crate) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(at).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new("creates", "work", &[("ours", "Ours"), ("peer", "The peer")]);
+        table.row("p50", "– p50", [Figure::size(1_000_000).into(), Cell::Nothing]);
+        table.row("why", "– why", ["ä".into(), Figure::times(2.0).into()]);
+        table
+    }
+
+    #[test]
+    fn a_table_is_markdown_and_its_cells_are_found_by_their_keys() {
+        let table = table();
+        assert_eq!(
+            table.to_string(),
+            "| work  | Ours   | The peer |\n|-------|--------|----------|\n\
+             | – p50 | 1.0 MB | –        |\n| – why | ä      | 2.00     |\n"
+        );
+        let cell = table.cell(&table.rows[1], "peer").unwrap();
+        assert_eq!(cell.figure(), Some(Figure::times(2.0)));
+        assert_eq!(table.cell(&table.rows[1], "theirs"), None);
+    }
+
+    #[test]
+    fn two_rows_with_one_key_are_refused() {
+        let mut report = Report::default();
+        let mut twice = table();
+        twice.row("p50", "– p50", [Cell::Nothing, Cell::Nothing]);
+        let error = report.table(twice).unwrap_err().to_string();
+        assert_eq!(error, "table creates: two rows p50");
+        let mut short = table();
+        short.row("p99", "– p99", [Cell::Nothing]);
+        assert!(report.table(short).is_err());
+        report.table(table()).unwrap();
+        assert!(report.table(table()).is_err());
+    }
+
+    #[test]
+    fn a_record_keeps_every_cell() {
+        let mut report = Report::default();
+        report.fact("steps", Figure::number(7));
+        report.table(table()).unwrap();
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+    }
 }

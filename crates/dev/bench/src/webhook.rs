@@ -1,11 +1,12 @@
 //! Creates that webhooks are asked about: the same requests to several servers, which ask the same
-//! webhook, a process of its own in this program.
+//! webhook; it runs in this program.
 //!
 //! Servers take turns, round by round, so that what else the machine does hits all of them.
 
 use crate::api::{Api, NAMESPACE};
-use crate::figure::{Figure, median};
-use crate::table::{Table, percentile};
+use crate::figure::{Figure, Unit, median};
+use crate::launch::{Data, Launched, Peer, Program};
+use crate::table::{Cell, Report, Table, percentile};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,11 +29,19 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// Which servers, and how much.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How to reach a server, as whom (repeatable).
-    #[arg(long = "kubeconfig", required = true)]
-    kubeconfigs: Vec<PathBuf>,
+    #[command(flatten)]
+    program: Program,
+    /// A program that starts a real control plane to compare with. It is called with
+    /// `--dir DIR --controllers=false`, prints `KUBECONFIG=FILE` and lines `NAME pid N` (etcd,
+    /// kube-apiserver) once all is ready, and runs until SIGTERM.
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "kubeconfig")]
+    real: Option<PathBuf>,
+    /// A running server to measure instead: how to reach it, as whom (repeatable; ours first, then
+    /// the real one).
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Vec<PathBuf>,
     /// How many objects are created in one turn.
     #[arg(long, default_value_t = 500)]
     objects: usize,
@@ -60,6 +69,14 @@ enum Asked {
 impl Asked {
     const ALL: [Self; 3] = [Self::Nothing, Self::ToJudge, Self::ToChange];
 
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::ToJudge => "judge",
+            Self::ToChange => "change",
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Nothing => "no webhook",
@@ -77,27 +94,62 @@ impl Asked {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let webhook = Webhook::start().await?;
-    let mut apis = Vec::new();
-    for kubeconfig in &arguments.kubeconfigs {
-        apis.push(Api::connect(kubeconfig).await?);
+/// What is measured of each server in a turn.
+const WORK: [(&str, &str); 3] = [
+    ("creates-1", "1 client: creates/s"),
+    ("creates-1-p50", "1 client: p50"),
+    ("creates-32", "32 clients: creates/s"),
+];
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
+    let mut report = Report::default();
+    if !arguments.kubeconfig.is_empty() {
+        let mut apis = Vec::new();
+        for kubeconfig in &arguments.kubeconfig {
+            apis.push(Api::connect(kubeconfig).await?);
+        }
+        let all: Vec<&Api> = apis.iter().collect();
+        report.table(measure(arguments, &all).await?)?;
+        return Ok(report);
     }
-    let names = arguments.kubeconfigs.iter().map(|path| path.display().to_string());
-    let columns: Vec<String> = std::iter::once("work".to_owned()).chain(names).collect();
-    let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+    let program = &arguments.program;
+    let (data, work, beside) = (program.folder()?, program.folder()?, program.folder()?);
+    let data = Data::Folder(data.path());
+    let ours = Launched::start(&program.path()?, data, None, work.path()).await?;
+    if let Some(real) = &arguments.real {
+        let real = Peer::start(real, beside.path()).await?;
+        report.fact("peer", real.api.version().await?);
+        report.table(measure(arguments, &[&ours.api, &real.api]).await?)?;
+        real.stop().await?;
+    } else {
+        report.table(measure(arguments, &[&ours.api]).await?)?;
+    }
+    ours.stop().await?;
+    Ok(report)
+}
+
+/// Has the servers take turns; with two of them, how many times as fast the first is.
+async fn measure(arguments: &Arguments, apis: &[&Api]) -> Result<Table> {
+    let webhook = Webhook::start().await?;
+    let numbers: Vec<String> = (3..=apis.len()).map(|number| format!("server-{number}")).collect();
+    let mut columns: Vec<(&str, &str)> = match apis.len() {
+        1 => vec![("ours", "ours")],
+        _ => vec![("ours", "ours"), ("real", "real"), ("times", "times as fast")],
+    };
+    columns.extend(numbers.iter().map(|number| (number.as_str(), number.as_str())));
+    let mut table = Table::new("creates", "work", &columns);
     for asked in Asked::ALL {
         let mut figures: Vec<[Vec<Figure>; 3]> = vec![Default::default(); apis.len()];
-        for api in &apis {
+        for api in apis {
             configure(api, &webhook, asked).await?;
         }
-        for _ in 0..arguments.rounds {
+        for _ in 0..arguments.rounds.max(1) {
             for (api, [rates, medians, many]) in apis.iter().zip(&mut figures) {
                 let before = webhook.calls();
                 api.begin().await?;
                 let (elapsed, samples) = api.create(1, 0..arguments.objects).await?;
                 rates.push(Figure::rate(arguments.objects, elapsed));
-                medians.push(Figure::Time(percentile(&samples, 50)));
+                medians.push(Figure::time(percentile(&samples, 50)));
                 let all = arguments.objects * 2;
                 let (elapsed, _) = api.create(32, arguments.objects..all).await?;
                 many.push(Figure::rate(arguments.objects, elapsed));
@@ -107,25 +159,30 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
                 ensure!(calls >= expected, "the webhook was called {calls} times, not {expected}");
             }
         }
-        for api in &apis {
+        for api in apis {
             remove(api, asked).await?;
             api.begin().await?;
         }
-        for (at, what) in
-            ["creates/s, 1 client", "- p50", "creates/s, 32 clients"].iter().enumerate()
-        {
-            let of = |figures: &[Vec<Figure>; 3]| {
-                median(&figures[at]).map_or_else(String::new, |it| it.to_string())
-            };
-            let work = format!("{}: {what}", asked.name());
-            table.row(std::iter::once(work).chain(figures.iter().map(of)));
+        for (at, (key, title)) in WORK.iter().enumerate() {
+            let medians: Vec<Option<Figure>> =
+                figures.iter().map(|server| median(&server[at])).collect();
+            let mut cells: Vec<Cell> = medians.iter().map(|figure| (*figure).into()).collect();
+            if let [ours, theirs, ..] = medians.as_slice() {
+                // A rate is better when it is larger, a time when it is smaller.
+                let times = ours.zip(*theirs).and_then(|(ours, theirs)| match ours.unit {
+                    Unit::Time => theirs.over(ours),
+                    _ => ours.over(theirs),
+                });
+                cells.insert(2, times.into());
+            }
+            table.row(
+                format!("{}-{key}", asked.key()),
+                format!("{}, {title}", asked.name()),
+                cells,
+            );
         }
     }
-    println!(
-        "Medians of {} turns with {} objects.\n\n{table}",
-        arguments.rounds, arguments.objects
-    );
-    Ok(())
+    Ok(table)
 }
 
 /// Makes the configuration, and waits until the server acts on it.

@@ -9,7 +9,7 @@ use crate::api::Api;
 use crate::figure::{Figure, median};
 use crate::launch::{Data, Launched, Peer, Program};
 use crate::process::Usage;
-use crate::table::{Table, megabytes, percent};
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use futures::io::{AsyncBufReadExt, BufReader};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -79,67 +79,57 @@ struct Round {
     memory: u64,
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let mut columns = vec!["work"];
-    let mut servers = Vec::new();
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
+    let mut report = Report::default();
+    report.fact("settle", Figure::time(SETTLE));
     if let Some(kubeconfig) = &arguments.kubeconfig {
-        columns.push("measured");
         let api = Api::connect(kubeconfig).await?;
-        servers.push(vec![round(arguments, &api, &arguments.pid).await?]);
-    } else {
-        columns.push("data folder");
+        let rounds = vec![round(arguments, &api, &arguments.pid).await?];
+        report.table(table(arguments, &[("measured", "measured")], &[rounds]))?;
+        return Ok(report);
+    }
+    let mut columns = vec![("data", "ours, data folder")];
+    let mut servers = vec![Vec::new()];
+    if arguments.real.is_some() {
+        columns.extend([("real", "real"), ("ratio", "ours : real")]);
         servers.push(Vec::new());
-        if arguments.real.is_some() {
-            columns.extend(["real", "data folder : real"]);
-            servers.push(Vec::new());
-        }
-        for _ in 0..arguments.rounds.max(1) {
-            for (at, rounds) in servers.iter_mut().enumerate() {
-                rounds.push(if at == 0 { ours(arguments).await? } else { real(arguments).await? });
-            }
+    }
+    for _ in 0..arguments.rounds.max(1) {
+        for (at, rounds) in servers.iter_mut().enumerate() {
+            rounds.push(match at {
+                0 => ours(arguments).await?,
+                _ => real(arguments, &mut report).await?,
+            });
         }
     }
-    let Arguments { deployments, replicas, clients, rounds, .. } = arguments;
-    println!(
-        "{deployments} Deployments of {replicas} pods, {clients} clients, medians of {rounds} rounds.\n"
-    );
-    println!("{}", table(arguments, &columns, &servers));
-    Ok(())
+    report.table(table(arguments, &columns, &servers))?;
+    Ok(report)
 }
 
-fn table(arguments: &Arguments, columns: &[&str], servers: &[Vec<Round>]) -> Table {
+/// Reads one figure of a round.
+type Reader<'a> = &'a dyn Fn(&Round) -> Figure;
+
+fn table(arguments: &Arguments, columns: &[(&str, &str)], servers: &[Vec<Round>]) -> Table {
     let watched = Duration::from_secs(arguments.idle);
-    let mut table = Table::new(columns);
-    let mut row =
-        |work: &str, text: &dyn Fn(Figure) -> String, figure: &dyn Fn(&Round) -> Figure| {
-            let medians: Vec<Figure> = servers
-                .iter()
-                .filter_map(|rounds| median(&rounds.iter().map(figure).collect::<Vec<_>>()))
-                .collect();
-            let mut cells = vec![work.to_owned()];
-            cells.extend(medians.iter().map(|figure| text(*figure)));
-            if let [ours, theirs] = medians.as_slice() {
-                cells.push(ours.ratio(*theirs));
-            }
-            table.row(cells);
-        };
-    let seconds = |figure: Figure| match figure {
-        Figure::Time(time) => format!("{:.2} s", time.as_secs_f64()),
-        other => other.to_string(),
+    let mut table = Table::new("rollout", "work", columns);
+    let mut row = |key: &str, title: &str, figure: Reader<'_>| {
+        let medians: Vec<Option<Figure>> = servers
+            .iter()
+            .map(|rounds| median(&rounds.iter().map(figure).collect::<Vec<_>>()))
+            .collect();
+        let mut cells: Vec<Cell> = medians.iter().map(|figure| (*figure).into()).collect();
+        if let [ours, theirs] = medians.as_slice() {
+            cells.push(ours.zip(*theirs).and_then(|(ours, theirs)| ours.over(theirs)).into());
+        }
+        table.row(key, title, cells);
     };
-    row("first apply → all Available", &seconds, &|round| Figure::Time(round.wall));
-    row("processor time until then", &seconds, &|round| Figure::Time(round.busy));
-    row("- and until settled", &seconds, &|round| Figure::Time(round.work));
-    let share = move |figure: Figure| match figure {
-        Figure::Time(time) => percent(time, watched),
-        other => other.to_string(),
-    };
-    row("processor idle, of one core", &share, &|round| Figure::Time(round.idle));
-    let size = |figure: Figure| match figure {
-        Figure::Size(bytes) => megabytes(bytes),
-        other => other.to_string(),
-    };
-    row("memory then", &size, &|round| Figure::Size(round.memory));
+    row("wall", "first apply → all Available", &|round| Figure::time(round.wall));
+    row("busy", "processor time until then", &|round| Figure::time(round.busy));
+    let title = format!("– and {} s more, for what is still written", SETTLE.as_secs());
+    row("work", &title, &|round| Figure::time(round.work));
+    let title = format!("processor when idle with them, of one core, over {} s", watched.as_secs());
+    row("idle", &title, &|round| Figure::share(round.idle, watched));
+    row("memory", "memory then", &|round| Figure::size(round.memory));
     table
 }
 
@@ -154,11 +144,12 @@ async fn ours(arguments: &Arguments) -> Result<Round> {
     Ok(round)
 }
 
-async fn real(arguments: &Arguments) -> Result<Round> {
+async fn real(arguments: &Arguments, report: &mut Report) -> Result<Round> {
     let program = arguments.real.as_ref().context("no real control plane")?;
     let folder = arguments.program.folder()?;
     let nodes = format!("--nodes={}", arguments.nodes);
     let up = Peer::start_with(program, folder.path(), &[&nodes], "kwok").await?;
+    report.fact("peer", up.api.version().await?);
     let round = round(arguments, &up.api, &up.processes).await?;
     up.stop().await?;
     Ok(round)

@@ -1,5 +1,7 @@
 //! A program that runs from start to end, and what it has used.
 
+use crate::figure::Figure;
+use crate::table::Cell;
 use anyhow::{Context, Result, bail};
 use mainstay_clock::Clock;
 use std::io::Read as _;
@@ -29,6 +31,21 @@ impl Cost {
             memory: a.memory.max(b.memory),
             wall: a.wall.min(b.wall),
         })
+    }
+
+    /// Time on the clock, processor time, memory.
+    pub(crate) fn cells(self) -> [Cell; 3] {
+        let Self { processor, memory, wall } = self;
+        [Figure::time(wall), Figure::time(processor), Figure::size(memory)].map(Cell::from)
+    }
+
+    /// How many times as much as another one, in the order of [`Cost::cells`].
+    pub(crate) fn over(self, other: Self) -> [Cell; 3] {
+        let ratio = |ours: Cell, theirs: Cell| ours.figure()?.over(theirs.figure()?);
+        let [wall, processor, memory] = self.cells();
+        let [their_wall, their_processor, their_memory] = other.cells();
+        [(wall, their_wall), (processor, their_processor), (memory, their_memory)]
+            .map(|(ours, theirs)| ratio(ours, theirs).into())
     }
 }
 

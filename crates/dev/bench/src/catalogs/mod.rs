@@ -2,26 +2,27 @@
 //!
 //! Processor time of different machines cannot be compared, so a yardstick is measured in the same
 //! run: libyaml's event parser over the same bytes (for JSON, Python's decoder). What opm has cost
-//! as a multiple of that is recorded; where it is at hand it takes part itself. Goals and verdicts
-//! are printed beside the figures; nothing fails because of them.
+//! as a multiple of that is recorded; where it is at hand it takes part itself.
 
 pub(crate) mod child;
 mod fourfold;
 mod recorded;
 mod yardstick;
 
+use crate::figure::{Figure, float};
 use crate::launch::Program;
-use crate::table::{Table, megabytes, millis};
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result, ensure};
 use child::Cost;
 use recorded::Work;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// What to measure, beside whom.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
@@ -66,17 +67,25 @@ const WHAT: &str = "published catalogs";
 /// How often the large catalog holds the certified one.
 const TIMES: usize = 4;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+/// Writes the large catalog if that is all that is wanted; false if it is not.
+pub(crate) fn write_only(arguments: &Arguments) -> Result<bool> {
+    let Some(file) = &arguments.write_fourfold else { return Ok(false) };
     let mut unpacked = Vec::new();
+    let (archive, below) = recorded::CATALOGS[0];
+    let certified = input(arguments.certified.as_deref(), archive, below, WHAT, &mut unpacked)?;
+    fourfold::write(&certified, file, TIMES)?;
+    Ok(true)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
+    let mut unpacked = Vec::new();
+    let mut report = Report::default();
     let given = [&arguments.certified, &arguments.community];
     let mut catalogs = Vec::new();
     for ((archive, below), given) in recorded::CATALOGS.iter().zip(given) {
         catalogs.push(input(given.as_deref(), archive, below, WHAT, &mut unpacked)?);
     }
-    let [certified, community] = catalogs.as_slice() else { return Ok(()) };
-    if let Some(file) = &arguments.write_fourfold {
-        return fourfold::write(certified, file, TIMES);
-    }
+    let [certified, community] = catalogs.as_slice() else { return Ok(report) };
     let bundles = input(arguments.bundles.as_deref(), "bundles-249", ".", WHAT, &mut unpacked)?;
     let contest = Contest {
         ours: fs::canonicalize(arguments.program.path()?)?,
@@ -84,17 +93,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         rounds: arguments.rounds.max(1),
         work: arguments.program.folder()?,
     };
-    println!(
-        "Least processor time (user and system) and most memory of {} runs.\n",
-        contest.rounds
-    );
-    contest.catalog("certified", 0, certified)?;
-    contest.catalog("community", 1, community)?;
-    contest.bundles(&bundles)?;
+    contest.catalog("certified", 0, certified, &mut report)?;
+    contest.catalog("community", 1, community, &mut report)?;
+    contest.bundles(&bundles, &mut report)?;
     if !arguments.skip_fourfold {
-        contest.fourfold(certified)?;
+        contest.fourfold(certified, &mut report)?;
     }
-    Ok(())
+    Ok(report)
 }
 
 /// The folder that was given, or one below that of an archive, which holds `what`.
@@ -117,138 +122,111 @@ pub(crate) fn input(
 
 impl Contest {
     /// Everything that is done with one catalog. `which` is its place in what is recorded.
-    fn catalog(&self, name: &str, which: usize, folder: &Path) -> Result<()> {
+    fn catalog(&self, name: &str, which: usize, folder: &Path, report: &mut Report) -> Result<()> {
         let (files, bytes) = size(folder)?;
         let libyaml = yardstick::yaml(folder)?;
-        println!(
-            "The {name} catalog: {files} files, {}; libyaml's events {}.\n",
-            megabytes(bytes),
-            millis(libyaml)
-        );
-        let less = recorded::FASTER[which];
+        report.fact(&format!("{name}-files"), Figure::number(files));
+        report.fact(&format!("{name}-bytes"), Figure::size(bytes));
+        report.fact(&format!("{name}-libyaml"), Figure::time(libyaml));
         let mut columns = vec![
-            "command".to_owned(),
-            "processor".to_owned(),
-            "× libyaml".to_owned(),
-            "opm × libyaml, recorded".to_owned(),
-            format!("times less (goal: {less:.0})"),
-            "met".to_owned(),
-            "memory".to_owned(),
-            "of opm's (goal: 0.25)".to_owned(),
-            "met".to_owned(),
-            "wall".to_owned(),
+            ("wall", "wall"),
+            ("processor", "processor"),
+            ("memory", "memory"),
+            ("multiple", "× libyaml"),
+            ("recorded", "opm: × libyaml"),
+            ("less", "times less"),
+            ("part", "memory: of opm's"),
         ];
         self.name_theirs(&mut columns);
-        let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut table = Table::new(name, "command", &columns);
         for work in recorded::WORK {
             let Work { name, arguments, ratio, memory } = work;
-            let mut row = vec![(*name).to_owned()];
-            let ours = match self.cost(true, arguments, folder) {
-                Ok(ours) => ours,
-                Err(error) => {
-                    row.push(format!("fails: {error:#}"));
-                    row.resize(columns.len(), "–".to_owned());
-                    table.row(row);
-                    continue;
-                }
-            };
-            let multiple = ours.processor.as_secs_f64() / libyaml.as_secs_f64();
-            let factor = ratio[which] / multiple;
-            let part = in_megabytes(ours.memory) / f64::from(memory[which]);
-            row.extend([
-                millis(ours.processor),
-                format!("{multiple:.2}"),
-                format!("{:.1}", ratio[which]),
-                format!("{factor:.1}"),
-                verdict(factor >= less),
-                megabytes(ours.memory),
-                format!("{part:.2}"),
-                verdict(part * recorded::SMALLER <= 1.0),
-                millis(ours.wall),
-            ]);
-            self.beside(&mut row, ours, arguments, folder)?;
-            table.row(row);
+            let opm = Figure::times(ratio[which]);
+            self.row(&mut table, (name, &format!("`{name}`")), arguments, folder, |ours| {
+                let multiple = Figure::time(ours.processor).over(Figure::time(libyaml));
+                let less = multiple.and_then(|multiple| opm.over(multiple));
+                let theirs = Figure::size(u64::from(memory[which]) * 1_000_000);
+                let part = Figure::size(ours.memory).over(theirs);
+                vec![multiple.into(), opm.into(), less.into(), part.into()]
+            })?;
         }
-        println!("{table}");
+        report.table(table)
+    }
+
+    /// A row of the costs of a command, what `compared` makes of them, and the real opm's if it
+    /// takes part. A command that fails has its last words instead.
+    fn row(
+        &self,
+        table: &mut Table,
+        (key, title): (&str, &str),
+        arguments: &[&str],
+        folder: &Path,
+        compared: impl FnOnce(Cost) -> Vec<Cell>,
+    ) -> Result<()> {
+        let cells = match self.cost(true, arguments, folder) {
+            Ok(ours) => {
+                let mut cells = ours.cells().to_vec();
+                cells.extend(compared(ours));
+                if self.theirs.is_some() {
+                    let theirs = self.cost(false, arguments, folder).context("opm")?;
+                    cells.extend(theirs.cells());
+                    cells.extend(ours.over(theirs));
+                }
+                cells
+            }
+            Err(error) => {
+                let mut cells = vec![Cell::Text(format!("fails: {error:#}"))];
+                cells.resize(table.columns.len(), Cell::Nothing);
+                cells
+            }
+        };
+        table.row(key, title, cells);
         Ok(())
     }
 
-    /// All bundle folders rendered by one call.
-    fn bundles(&self, folder: &Path) -> Result<()> {
+    /// All bundle folders rendered by one call; judged by one, and rendered to manifests by another.
+    fn bundles(&self, folder: &Path, report: &mut Report) -> Result<()> {
         let mut found = Vec::new();
         let mut bytes = 0;
         bundle_folders(folder, &mut found, &mut bytes)?;
         ensure!(!found.is_empty(), "no bundle folders below {}", folder.display());
+        report.fact("bundles", Figure::number(found.len()));
+        report.fact("bundles-bytes", Figure::size(bytes));
+        report.fact("bundles-opm", Figure::time(Duration::from_secs_f64(recorded::BUNDLES / 1e3)));
+        let each = |cost: Cost| Figure::time(cost.processor.div_f64(in_megabytes(bytes)));
         let mut columns = vec![
-            "bundle folders".to_owned(),
-            "input".to_owned(),
-            "processor".to_owned(),
-            "for each MB".to_owned(),
-            "opm, recorded".to_owned(),
-            "goal".to_owned(),
-            "met".to_owned(),
-            "memory".to_owned(),
-            "wall".to_owned(),
+            ("wall", "wall"),
+            ("processor", "processor"),
+            ("memory", "memory"),
+            ("each", "processor for each MB"),
         ];
         self.name_theirs(&mut columns);
-        let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut table = Table::new("bundles", "command", &columns);
         let mut arguments = vec!["render"];
         arguments.extend(found.iter().map(String::as_str));
-        let mut row = vec![found.len().to_string(), megabytes(bytes)];
-        match self.cost(true, &arguments, folder) {
-            Ok(ours) => {
-                let each = ours.processor.as_secs_f64() * 1000.0 / in_megabytes(bytes);
-                row.extend([
-                    millis(ours.processor),
-                    format!("{each:.1} ms"),
-                    format!("{} ms", recorded::BUNDLES),
-                    format!("{} ms", recorded::BUNDLES_GOAL),
-                    verdict(each <= recorded::BUNDLES_GOAL),
-                    megabytes(ours.memory),
-                    millis(ours.wall),
-                ]);
-                self.beside(&mut row, ours, &arguments, folder)?;
-            }
-            Err(error) => {
-                row.push(format!("fails: {error:#}"));
-                row.resize(columns.len(), "–".to_owned());
-            }
-        }
-        table.row(row);
-        println!("{table}");
-        self.manifests(&found, bytes, folder)
-    }
-
-    /// All bundle folders judged by one call, and all rendered to manifests by another. Bundles that are
-    /// found wrong, or that cannot be rendered without being configured, count too.
-    fn manifests(&self, found: &[String], bytes: u64, folder: &Path) -> Result<()> {
-        let mut table =
-            Table::new(&["bundles", "processor", "for each MB", "goal", "met", "memory", "wall"]);
-        for (what, command) in
-            [("judged, one call", "validate"), ("rendered to manifests, one call", "render")]
+        let title = "`opm render`";
+        self.row(&mut table, ("render", title), &arguments, folder, |ours| {
+            vec![each(ours).into()]
+        })?;
+        // Bundles that are found wrong, or that cannot be rendered without being configured, count too.
+        for (key, title, command) in
+            [("judge", "`bundle validate`", "validate"), ("manifests", "`bundle render`", "render")]
         {
             let words = ["bundle".to_owned(), command.to_owned()];
             let arguments: Vec<String> = words.into_iter().chain(found.iter().cloned()).collect();
             let run = || child::finish(&self.ours, &arguments, folder).map(|(cost, _)| cost);
             let rounds: Vec<Cost> = (0..self.rounds).map(|_| run()).collect::<Result<_>>()?;
             let cost = Cost::of_rounds(&rounds).context("no rounds")?;
-            let each = cost.processor.as_secs_f64() * 1000.0 / in_megabytes(bytes);
-            table.row(vec![
-                what.to_owned(),
-                millis(cost.processor),
-                format!("{each:.1} ms"),
-                format!("{} ms", recorded::MANIFESTS_GOAL),
-                verdict(each <= recorded::MANIFESTS_GOAL),
-                megabytes(cost.memory),
-                millis(cost.wall),
-            ]);
+            let mut cells = cost.cells().to_vec();
+            cells.push(each(cost).into());
+            cells.resize(table.columns.len(), Cell::Nothing);
+            table.row(key, title, cells);
         }
-        println!("{table}");
-        Ok(())
+        report.table(table)
     }
 
     /// One large JSON file.
-    fn fourfold(&self, certified: &Path) -> Result<()> {
+    fn fourfold(&self, certified: &Path, report: &mut Report) -> Result<()> {
         let folder = self.work.path().join("fourfold");
         fs::create_dir(&folder)?;
         let file = folder.join("catalog.json");
@@ -257,59 +235,36 @@ impl Contest {
         let written = Command::new(own)
             .args(["catalogs", "--certified"])
             .arg(certified)
-            .args(["--community", ".", "--write-fourfold"])
+            .arg("--write-fourfold")
             .arg(&file)
             .status();
         ensure!(written.is_ok_and(|status| status.success()), "writing the large catalog failed");
         let (_, bytes) = size(&folder)?;
         let decoder = yardstick::json(&file)?;
-        println!(
-            "The certified catalog {TIMES} times over as one JSON file: {}; Python's JSON decoder {}.\n",
-            megabytes(bytes),
-            millis(decoder)
-        );
-        let (theirs, memory) = recorded::FOURFOLD;
+        report.fact("fourfold-bytes", Figure::size(bytes));
+        report.fact("fourfold-python", Figure::time(decoder));
+        let (recorded, memory) = recorded::FOURFOLD;
         let mut columns = vec![
-            "command".to_owned(),
-            "processor".to_owned(),
-            format!("× Python (goal: {})", recorded::FOURFOLD_GOAL),
-            "met".to_owned(),
-            "opm × Python, recorded".to_owned(),
-            "memory".to_owned(),
-            "of opm's (goal: 0.25)".to_owned(),
-            "met".to_owned(),
-            "wall".to_owned(),
+            ("wall", "wall"),
+            ("processor", "processor"),
+            ("memory", "memory"),
+            ("multiple", "× Python"),
+            ("recorded", "opm: × Python"),
+            ("part", "memory: of opm's"),
         ];
         self.name_theirs(&mut columns);
-        let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
-        for arguments in [&["validate", "{}"] as &[&str], &["render", "{}"]] {
-            let mut row = vec![arguments[0].to_owned()];
-            match self.cost(true, arguments, &folder) {
-                Ok(ours) => {
-                    let multiple = ours.processor.as_secs_f64() / decoder.as_secs_f64();
-                    let part = in_megabytes(ours.memory) / f64::from(memory);
-                    row.extend([
-                        millis(ours.processor),
-                        format!("{multiple:.2}"),
-                        verdict(multiple <= recorded::FOURFOLD_GOAL),
-                        format!("{theirs:.0}"),
-                        megabytes(ours.memory),
-                        format!("{part:.2}"),
-                        verdict(part * recorded::SMALLER <= 1.0),
-                        millis(ours.wall),
-                    ]);
-                    self.beside(&mut row, ours, arguments, &folder)?;
-                }
-                Err(error) => {
-                    row.push(format!("fails: {error:#}"));
-                    row.resize(columns.len(), "–".to_owned());
-                }
-            }
-            table.row(row);
+        let mut table = Table::new("fourfold", "command", &columns);
+        for (command, opm) in [("validate", Some(Figure::times(recorded))), ("render", None)] {
+            let title = format!("`{command}`");
+            self.row(&mut table, (command, &title), &[command, "{}"], &folder, |ours| {
+                let multiple = Figure::time(ours.processor).over(Figure::time(decoder));
+                let part =
+                    Figure::size(ours.memory).over(Figure::size(u64::from(memory) * 1_000_000));
+                vec![multiple.into(), opm.into(), part.into()]
+            })?;
         }
-        println!("{table}");
         fs::remove_dir_all(&folder)?;
-        Ok(())
+        report.table(table)
     }
 
     /// What a command costs; `{}` in its arguments stands for `folder`, `{out}` for a new one.
@@ -334,47 +289,22 @@ impl Contest {
         Cost::of_rounds(&rounds).context("no rounds")
     }
 
-    fn name_theirs(&self, columns: &mut Vec<String>) {
+    fn name_theirs(&self, columns: &mut Vec<(&str, &str)>) {
         if self.theirs.is_some() {
-            columns.extend(
-                ["opm: processor", "times less", "opm: memory", "of it", "opm: wall"]
-                    .map(str::to_owned),
-            );
-        }
-    }
-
-    /// The same by the real opm, if it takes part.
-    fn beside(
-        &self,
-        row: &mut Vec<String>,
-        ours: Cost,
-        arguments: &[&str],
-        folder: &Path,
-    ) -> Result<()> {
-        if self.theirs.is_some() {
-            let theirs = self.cost(false, arguments, folder).context("opm")?;
-            row.extend([
-                millis(theirs.processor),
-                format!("{:.1}", theirs.processor.as_secs_f64() / ours.processor.as_secs_f64()),
-                megabytes(theirs.memory),
-                format!("{:.2}", in_megabytes(ours.memory) / in_megabytes(theirs.memory)),
-                millis(theirs.wall),
+            columns.extend([
+                ("their-wall", "opm: wall"),
+                ("their-processor", "processor"),
+                ("their-memory", "memory"),
+                ("wall-ratio", "ours : opm, wall"),
+                ("processor-ratio", "processor"),
+                ("memory-ratio", "memory"),
             ]);
         }
-        Ok(())
     }
 }
 
-fn verdict(met: bool) -> String {
-    if met { "yes" } else { "no" }.to_owned()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "sizes of files and processes are far below the precision of a double"
-)]
 fn in_megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
+    float(bytes) / 1e6
 }
 
 /// How many files there are below a folder, and their bytes.

@@ -1,4 +1,4 @@
-//! What opm 1.73 has cost on another machine, and the goals that stand on it.
+//! What opm 1.73 has cost on another machine.
 //!
 //! Seconds of another machine say nothing here. What can be compared is how many times as long as
 //! libyaml on the same bytes it took there, and how much memory it needed.
@@ -14,12 +14,6 @@ pub(super) struct Work {
     /// Peak memory in MB: certified catalog, community catalog.
     pub(super) memory: [u32; 2],
 }
-
-/// How many times less processor time than opm: certified catalog, community catalog.
-pub(super) const FASTER: [f64; 2] = [13.0, 6.0];
-
-/// How many times less memory than opm.
-pub(super) const SMALLER: f64 = 4.0;
 
 /// The published catalogs: archive, folder in it.
 pub(super) const CATALOGS: [(&str, &str); 2] =
@@ -89,14 +83,5 @@ pub(super) const WORK: &[Work] = &[
 /// of Python's JSON decoder, and peak memory in MB.
 pub(super) const FOURFOLD: (f64, u32) = (36.0, 1240);
 
-/// The most it may be: a multiple of Python's JSON decoder.
-pub(super) const FOURFOLD_GOAL: f64 = 2.4;
-
 /// Bundle folders rendered: milliseconds of processor time for each MB of input.
 pub(super) const BUNDLES: f64 = 87.0;
-
-/// The most it may be.
-pub(super) const BUNDLES_GOAL: f64 = 8.7;
-
-/// The goal for judging bundles and for rendering them to manifests: milliseconds for each MB.
-pub(super) const MANIFESTS_GOAL: f64 = 10.0;

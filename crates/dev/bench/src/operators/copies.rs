@@ -1,8 +1,9 @@
 //! Operators for all namespaces, and their copies in each of them.
 
-use super::{Arguments, TOOLS, catalog, world::World};
+use super::{Arguments, Row, TOOLS, catalog, world::World};
+use crate::figure::Figure;
 use crate::process::own_memory;
-use crate::table::{Table, megabytes, millis};
+use crate::table::Table;
 use anyhow::Result;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_client::{Cache, Patch, Selection};
@@ -57,11 +58,17 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
     copies.until(|| copies.len() == wanted).await;
     let took = world.clock.elapsed().saturating_sub(start);
     world.rest().await;
-    table.row([
-        format!("{operators} operators for all of {} namespaces, all copied", namespaces.len()),
-        millis(took),
-        format!("each copy {}", world.sum()?.since(before).each(wanted)),
-    ]);
+    let count = namespaces.len();
+    Row {
+        key: "copies",
+        title: format!("{operators} operators for all of {count} namespaces, all copied"),
+        figure: Figure::time(took),
+        p99: None,
+        memory: None,
+        sum: world.sum()?.since(before),
+        pieces: (wanted, "copy"),
+    }
+    .add(table);
 
     let (start, before) = (world.clock.elapsed(), world.sum()?);
     spread(&world, "more", more).await;
@@ -69,11 +76,17 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
     copies.until(|| copies.len() == wanted).await;
     let took = world.clock.elapsed().saturating_sub(start);
     world.rest().await;
-    table.row([
-        format!("{more} more namespaces, all copies there"),
-        millis(took),
-        format!("each copy {}", world.sum()?.since(before).each(operators * more)),
-    ]);
+    let copied = Figure::number(operators * more);
+    Row {
+        key: "more-copies",
+        title: format!("{more} more namespaces, all {copied} copies there"),
+        figure: Figure::time(took),
+        p99: None,
+        memory: None,
+        sum: world.sum()?.since(before),
+        pieces: (operators * more, "copy"),
+    }
+    .add(table);
 
     let marked = complete(&world, &format!("olm.copiedFrom,{MARK}"), &stop);
     marked.synced().await;
@@ -85,30 +98,36 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
     marked.until(|| marked.len() == each).await;
     let took = world.clock.elapsed().saturating_sub(start);
     world.rest().await;
-    table.row([
-        format!("a changed version, in all {each} copies"),
-        millis(took),
-        format!("each copy {}", world.sum()?.since(before).each(each)),
-    ]);
+    Row {
+        key: "changed",
+        title: format!("a CSV that changes, in all {each} copies"),
+        figure: Figure::time(took),
+        p99: None,
+        memory: None,
+        sum: world.sum()?.since(before),
+        pieces: (each, "copy"),
+    }
+    .add(table);
 
     stop.cancel();
     world.stop().await;
+    let all = Figure::number(wanted);
     let (without, _) = own_memory()?;
     let (start, before) = (world.clock.elapsed(), world.sum()?);
     world.start().await?;
     let synced = world.clock.elapsed().saturating_sub(start);
     let last: Duration = world.rest().await.saturating_sub(start);
     let (with, _) = own_memory()?;
-    table.row([
-        format!("started again with {wanted} copies"),
-        format!(
-            "in sync after {}, at rest after {}; memory + {}",
-            millis(synced),
-            millis(last.max(synced)),
-            megabytes(with.saturating_sub(without))
-        ),
-        world.sum()?.since(before).each(1),
-    ]);
+    Row {
+        key: "restart-copies",
+        title: format!("started again with {all} copies, in sync and at rest"),
+        figure: Figure::time(last.max(synced)),
+        p99: None,
+        memory: Some(Figure::size(with.saturating_sub(without))),
+        sum: world.sum()?.since(before),
+        pieces: (1, "restart"),
+    }
+    .add(table);
     world.end().await;
     Ok(())
 }

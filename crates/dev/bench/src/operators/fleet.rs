@@ -3,9 +3,10 @@
 
 use super::catalog;
 use super::world::CATALOGS;
+use crate::figure::Figure;
 use crate::launch::{Companion, Data, Launched, Program};
 use crate::process::Usage;
-use crate::table::{Table, megabytes, millis, percent};
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use futures::{StreamExt as _, TryStreamExt as _};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP, SUBSCRIPTION};
@@ -61,24 +62,53 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How long anything may take before the measurement is given up.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let program = arguments.program.path()?;
     let work = arguments.program.folder()?;
     let mut unpacked = Vec::new();
     let catalogs = catalogs(work.path(), arguments, &mut unpacked)?;
-    let mut table = Table::new(&["work", "figure", "memory", "requests that write, of all"]);
-    for (name, whole) in [("apart", false), ("whole", true)] {
-        if arguments.only.as_deref().is_some_and(|only| only != name) {
+    let mut measured: [Vec<Measured>; 2] = Default::default();
+    for ((name, whole), measured) in [("apart", false), ("whole", true)].iter().zip(&mut measured) {
+        if arguments.only.as_deref().is_some_and(|only| only != *name) {
             continue;
         }
         let folder = work.path().join(name);
         std::fs::create_dir(&folder).context("making a folder to work in")?;
-        let fleet = Fleet::start(&program, &folder, &catalogs, whole).await?;
-        fleet.measure(arguments, &mut table).await?;
+        let fleet = Fleet::start(&program, &folder, &catalogs, *whole).await?;
+        *measured = fleet.measure(arguments).await?;
         fleet.stop().await?;
     }
-    println!("{table}");
-    Ok(())
+    let mut report = Report::default();
+    report.fact("catalogs", Figure::number(catalogs.len()));
+    report.table(table(&measured))?;
+    Ok(report)
+}
+
+/// One measured thing of one of the two clusters.
+struct Measured {
+    key: &'static str,
+    title: String,
+    figure: Figure,
+    /// The same of the API, where it is another process.
+    api: Option<Figure>,
+}
+
+fn table([apart, whole]: &[Vec<Measured>; 2]) -> Table {
+    let columns = [
+        ("apart", "controllers and packages beside the API"),
+        ("api", "the API"),
+        ("whole", "all in one"),
+    ];
+    let mut table = Table::new("work", "work", &columns);
+    for (at, row) in (if apart.is_empty() { whole } else { apart }).iter().enumerate() {
+        let cells = [
+            apart.get(at).map(|row| row.figure),
+            apart.get(at).and_then(|row| row.api),
+            whole.get(at).map(|row| row.figure),
+        ];
+        table.row(row.key, &row.title, cells.map(Cell::from));
+    }
+    table
 }
 
 /// The address at which others reach this machine; nothing is sent to find it out.
@@ -157,8 +187,11 @@ impl Fleet {
         Ok(Self { up, beside, cluster })
     }
 
-    async fn measure(&self, arguments: &Arguments, table: &mut Table) -> Result<()> {
-        let who = if self.beside.is_some() { "controllers beside the API" } else { "all in one" };
+    async fn measure(&self, arguments: &Arguments) -> Result<Vec<Measured>> {
+        let mut rows = Vec::new();
+        let mut add = |key, title: String, figure, api| {
+            rows.push(Measured { key, title, figure, api });
+        };
         let &Arguments { operators, namespaces, more, .. } = arguments;
         let clock = self.up.api.clock;
         self.until("the controllers are there", async {
@@ -175,15 +208,12 @@ impl Fleet {
         })
         .await?;
         self.calm().await?;
-        table.row([format!("{who}: nothing there"), String::new(), self.memory()?, String::new()]);
+        let (own, api) = self.memory()?;
+        add("memory", "memory with nothing but the catalogs".to_owned(), own, api);
         let start = clock.elapsed();
         let packages = self.packages().await.context("packages are not served any more")?;
-        table.row([
-            format!("{who}: a list of all {packages} packages"),
-            millis(clock.elapsed().saturating_sub(start)),
-            self.memory()?,
-            String::new(),
-        ]);
+        let took = Figure::time(clock.elapsed().saturating_sub(start));
+        add("packages", format!("a list of all {packages} packages"), took, None);
 
         self.spread("few", namespaces).await?;
         self.create(
@@ -226,23 +256,23 @@ impl Fleet {
         self.until("all copies are there", copies.until(|| copies.len() == wanted)).await?;
         let took = clock.elapsed().saturating_sub(start);
         self.calm().await?;
-        table.row([
-            format!("{who}: {operators} operators for {} namespaces, {wanted} copies", all.len()),
-            millis(took),
-            self.memory()?,
-            self.written(&before).await?,
-        ]);
+        let (count, made) = (all.len(), Figure::number(wanted));
+        let title =
+            format!("{operators} Subscriptions → all {made} copies in {count} namespaces there");
+        add("copies", title, Figure::time(took), None);
+        add("copies-writes", "writes until then".to_owned(), self.written(&before).await?, None);
+        let (own, api) = self.memory()?;
+        add("copies-memory", "memory then".to_owned(), own, api);
 
         let (start, before, used) = (clock.elapsed(), self.writes().await?, self.usage()?);
         tokio::time::sleep(Duration::from_secs(arguments.idle)).await;
         let spent = self.usage()?.processor.saturating_sub(used.processor);
         let looked = clock.elapsed().saturating_sub(start);
-        table.row([
-            format!("{who}: {} s in which nothing happens", arguments.idle),
-            format!("{} of a core", percent(spent, looked)),
-            self.memory()?,
-            self.written(&before).await?,
-        ]);
+        let title =
+            format!("processor in {} s in which nothing happens, of one core", arguments.idle);
+        add("idle", title, Figure::share(spent, looked), None);
+        let title = "writes then, but of the Lease".to_owned();
+        add("idle-writes", title, self.written(&before).await?, None);
 
         let (start, before) = (clock.elapsed(), self.writes().await?);
         self.spread("more", more).await?;
@@ -252,13 +282,15 @@ impl Fleet {
         let took = clock.elapsed().saturating_sub(start);
         self.calm().await?;
         stop.cancel();
-        table.row([
-            format!("{who}: {more} more namespaces, all {} copies there", operators * more),
-            format!("{}, the namespaces after {}", millis(took), millis(made)),
-            self.memory()?,
-            self.written(&before).await?,
-        ]);
-        Ok(())
+        let title = format!("{} more namespaces at once: all made", Figure::number(more));
+        add("more-namespaces", title, Figure::time(made), None);
+        let title = format!("– all {} more copies there", Figure::number(operators * more));
+        add("more-copies", title, Figure::time(took), None);
+        let title = "– writes until then".to_owned();
+        add("more-writes", title, self.written(&before).await?, None);
+        let (own, api) = self.memory()?;
+        add("more-memory", "– memory then".to_owned(), own, api);
+        Ok(rows)
     }
 
     async fn stop(self) -> Result<()> {
@@ -273,12 +305,11 @@ impl Fleet {
         Usage::of(&[self.beside.as_ref().map_or_else(|| self.up.process(), Companion::process)])
     }
 
-    fn memory(&self) -> Result<String> {
-        let own = megabytes(self.usage()?.memory);
-        Ok(match self.beside {
-            Some(_) => format!("{own}; the API's {}", megabytes(self.up.usage()?.memory)),
-            None => own,
-        })
+    /// That of what is measured, and that of an API beside it.
+    fn memory(&self) -> Result<(Figure, Option<Figure>)> {
+        let own = Figure::size(self.usage()?.memory);
+        let api = self.beside.as_ref().map(|_| self.up.usage()).transpose()?;
+        Ok((own, api.map(|api| Figure::size(api.memory))))
     }
 
     /// How many packages there are, if they are served.
@@ -310,19 +341,12 @@ impl Fleet {
         Ok(counts)
     }
 
-    /// The writes since an earlier time, of a kind each.
-    async fn written(&self, before: &BTreeMap<String, u64>) -> Result<String> {
-        let now = self.writes().await?;
-        let more = now.iter().filter_map(|(kind, count)| {
-            let more = count - before.get(kind).copied().unwrap_or_default();
-            (more > 0).then_some((more, kind))
-        });
-        let mut more: Vec<_> = more.collect();
-        more.sort_unstable_by(|a, b| b.cmp(a));
-        let sum: u64 = more.iter().map(|it| it.0).sum();
-        let most: Vec<String> =
-            more.iter().take(4).map(|(count, kind)| format!("{count} {kind}")).collect();
-        Ok(format!("{sum}: {}", most.join(", ")))
+    /// How many writes there were since an earlier time, apart from those of Leases.
+    async fn written(&self, before: &BTreeMap<String, u64>) -> Result<Figure> {
+        let more = self.writes().await?.into_iter().filter(|(kind, _)| !kind.ends_with(" leases"));
+        let more: u64 =
+            more.map(|(kind, count)| count - before.get(&kind).copied().unwrap_or_default()).sum();
+        Ok(Figure::number(usize::try_from(more)?))
     }
 
     /// Waits until nobody writes, apart from Leases.

@@ -7,10 +7,12 @@
 mod catalog;
 mod copies;
 pub(crate) mod fleet;
+mod recorded;
 mod world;
 
+use crate::figure::Figure;
 use crate::process::own_memory;
-use crate::table::{Table, megabytes, millis, percent, percentile};
+use crate::table::{Cell, Report, Table, percentile};
 use anyhow::Result;
 use futures::future::join_all;
 use mainstay_api::resources::{INSTALL_PLAN, SUBSCRIPTION};
@@ -19,7 +21,7 @@ use mainstay_object::Object;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
-use world::World;
+use world::{Sum, World};
 
 /// How much to measure.
 #[derive(Clone, Debug, clap::Args)]
@@ -72,13 +74,47 @@ const VERSIONS: usize = 2;
 /// How many bundles a catalog of the large set has, and how many versions each package of it.
 const LARGE: (usize, usize) = (2_000, 10);
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let mut table =
-        Table::new(&["work", "figure", "requests and processor time of the controllers"]);
+/// A row of the table.
+struct Row<'a> {
+    key: &'a str,
+    title: String,
+    figure: Figure,
+    p99: Option<Figure>,
+    /// How much more memory this process has.
+    memory: Option<Figure>,
+    /// What the controllers of operators did for it.
+    sum: Sum,
+    /// Of how many pieces of work that is the sum, and what one of them is.
+    pieces: (usize, &'a str),
+}
+
+impl Row<'_> {
+    fn add(self, table: &mut Table) {
+        let mut cells = vec![self.figure.into(), self.p99.into(), self.memory.into()];
+        cells.extend(self.sum.each(self.pieces.0).map(Cell::from));
+        cells.push(self.pieces.1.into());
+        cells.push(recorded::olm(self.key).map_or(Cell::Nothing, Cell::from));
+        table.row(self.key, self.title, cells);
+    }
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
+    let columns = [
+        ("figure", "figure"),
+        ("p99", "p99"),
+        ("memory", "more memory"),
+        ("writes", "controllers: writes"),
+        ("reads", "reads"),
+        ("processor", "processor time"),
+        ("piece", "of each"),
+        ("olm", "OLM, recorded"),
+    ];
+    let mut table = Table::new("work", "work", &columns);
+    let mut report = Report::default();
     if arguments.only_everywhere {
         copies::run(arguments, &mut table).await?;
-        println!("{table}");
-        return Ok(());
+        report.table(table)?;
+        return Ok(report);
     }
     let folder = tempfile::tempdir()?;
     catalog::write(folder.path(), arguments.operators.max(arguments.at_once) + 1, VERSIONS)?;
@@ -93,8 +129,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     world.end().await;
     copies::run(arguments, &mut table).await?;
     large(arguments, &mut table).await?;
-    println!("{table}");
-    Ok(())
+    report.table(table)?;
+    Ok(report)
 }
 
 async fn one_after_the_other(
@@ -121,12 +157,11 @@ async fn one_after_the_other(
     let sum = world.sum()?.since(before);
     arguments.tell_writes(world, "one after the other", count);
     times.sort_unstable();
-    let [middle, most] = [50, 99].map(|it| millis(percentile(&times, it)));
-    table.row([
-        format!("Subscription → Succeeded, {count} one after the other"),
-        format!("p50 {middle}, p99 {most}"),
-        format!("each {}", sum.each(count)),
-    ]);
+    let [figure, p99] = [50, 99].map(|percent| Figure::time(percentile(&times, percent)));
+    let title = format!("Subscription → `Succeeded`, {count} one after the other");
+    let pieces = (count, "operator");
+    let row = Row { key: "one-by-one", title, figure, p99: Some(p99), memory: None, sum, pieces };
+    row.add(table);
     Ok(())
 }
 
@@ -145,11 +180,16 @@ async fn at_once(world: &World, arguments: &Arguments, table: &mut Table) -> Res
     let took = world.clock.elapsed().saturating_sub(start);
     world.rest().await;
     let sum = world.sum()?.since(before);
-    table.row([
-        format!("{count} at once in one namespace, all Succeeded"),
-        millis(took),
-        format!("each {}", sum.each(count)),
-    ]);
+    Row {
+        key: "at-once",
+        title: format!("{count} at once in one namespace, all `Succeeded`"),
+        figure: Figure::time(took),
+        p99: None,
+        memory: None,
+        sum,
+        pieces: (count, "operator"),
+    }
+    .add(table);
     Ok(())
 }
 
@@ -172,16 +212,21 @@ async fn waiting(world: &World, arguments: &Arguments, table: &mut Table) -> Res
     let pending = |it: &Object| it.str(&["status", "state"]) == Some("UpgradePending");
     world.cluster.wait_for(&SUBSCRIPTION, Some("patient"), &package, pending).await;
     let (sum, watched) = watched(world, arguments).await?;
-    table.row([
-        "an upgrade that waits for approval".to_owned(),
-        format!("{} of a core", percent(sum.processor, watched)),
-        format!("in {} s: {}", arguments.watch, sum.each(1)),
-    ]);
+    Row {
+        key: "waiting",
+        title: format!("an upgrade that waits for approval, over {} s: of a core", arguments.watch),
+        figure: Figure::share(sum.processor, watched),
+        p99: None,
+        memory: None,
+        sum,
+        pieces: (1, "all that time"),
+    }
+    .add(table);
     Ok(())
 }
 
 /// What the controllers do while nothing happens.
-async fn watched(world: &World, arguments: &Arguments) -> Result<(world::Sum, Duration)> {
+async fn watched(world: &World, arguments: &Arguments) -> Result<(Sum, Duration)> {
     world.rest().await;
     let before = world.sum()?;
     let watched = Duration::from_secs(arguments.watch);
@@ -200,11 +245,17 @@ async fn refused(world: &World, arguments: &Arguments, table: &mut Table) -> Res
     let watched = Duration::from_secs(arguments.watch);
     tokio::time::sleep(watched).await;
     let sum = world.sum()?.since(before);
-    table.row([
-        "a Deployment that the API refuses".to_owned(),
-        format!("{} of a core", percent(sum.processor, watched)),
-        format!("in the first {} s: {}", arguments.watch, sum.each(1)),
-    ]);
+    let seconds = arguments.watch;
+    Row {
+        key: "refused",
+        title: format!("a Deployment that the API refuses, the first {seconds} s: of a core"),
+        figure: Figure::share(sum.processor, watched),
+        p99: None,
+        memory: None,
+        sum,
+        pieces: (1, "all that time"),
+    }
+    .add(table);
     Ok(())
 }
 
@@ -218,11 +269,17 @@ async fn again(world: &mut World, arguments: &Arguments, table: &mut Table) -> R
     let last = world.rest().await.saturating_sub(start);
     arguments.tell_writes(world, "started again", 1);
     let sum = world.sum()?.since(before);
-    table.row([
-        format!("started again with {} operators", arguments.operators + arguments.at_once + 1),
-        format!("in sync after {}, at rest after {}", millis(synced), millis(last.max(synced))),
-        sum.each(1),
-    ]);
+    let operators = arguments.operators + arguments.at_once + 1;
+    Row {
+        key: "restart",
+        title: format!("started again with {operators} operators, in sync and at rest"),
+        figure: Figure::time(last.max(synced)),
+        p99: None,
+        memory: None,
+        sum,
+        pieces: (1, "restart"),
+    }
+    .add(table);
     Ok(())
 }
 
@@ -257,16 +314,24 @@ async fn large(arguments: &Arguments, table: &mut Table) -> Result<()> {
     let plans = world.cluster.cluster().list(&INSTALL_PLAN, None, &ListParams::default()).await?;
     anyhow::ensure!(plans.items.len() == count, "{} plans for {count}", plans.items.len());
     let sum = world.sum()?.since(before);
-    table.row([
-        format!("{count} namespaces resolved with {catalogs} catalogs of {} bundles", LARGE.0),
-        format!(
-            "{}; memory + {} (at most + {}), plans in the API included",
-            millis(took),
-            megabytes(with.saturating_sub(without)),
-            megabytes(most.saturating_sub(without))
+    let (more, most) = (with.saturating_sub(without), most.saturating_sub(without));
+    Row {
+        key: "large",
+        title: format!(
+            "{} namespaces resolved with {catalogs} catalogs of {} bundles, a plan for each",
+            Figure::number(count),
+            Figure::number(LARGE.0)
         ),
-        format!("each {}", sum.each(count)),
-    ]);
+        figure: Figure::time(took),
+        p99: None,
+        memory: Some(Figure::size(more)),
+        sum,
+        pieces: (count, "namespace"),
+    }
+    .add(table);
+    let mut cells = vec![Cell::Nothing, Cell::Nothing, Figure::size(most).into()];
+    cells.resize(table.columns.len(), Cell::Nothing);
+    table.row("large-most", "– the most memory of the process until then", cells);
     world.end().await;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A cluster whose controllers of operators can be told from all the rest: they have threads of their
 //! own, and every request of theirs is counted.
 
-use crate::table::millis;
+use crate::figure::Figure;
 use anyhow::{Context, Result};
 use http::{Method, Request, Response};
 use kube::client::Body;
@@ -79,15 +79,11 @@ impl Sum {
         }
     }
 
-    /// Requests, writes and processor time of one of so many pieces of work.
-    pub(crate) fn each(self, count: usize) -> String {
+    /// Writes, reads and processor time of one of so many pieces of work.
+    pub(crate) fn each(self, count: usize) -> [Figure; 3] {
         let parts = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
-        format!(
-            "{} writes, {} reads, {} of processor time",
-            self.writes / count.max(1),
-            self.reads / count.max(1),
-            millis(self.processor / parts)
-        )
+        let [writes, reads] = [self.writes, self.reads].map(|sum| Figure::each(sum, count));
+        [writes, reads, Figure::time(self.processor / parts)]
     }
 }
 

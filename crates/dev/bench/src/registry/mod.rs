@@ -6,7 +6,7 @@ mod wire;
 use crate::figure::{Figure, median};
 use crate::launch::Program;
 use crate::process::Usage;
-use crate::table::{Table, megabytes, millis, percentile};
+use crate::table::{Cell, Report, Table, percentile};
 use anyhow::{Context, Result, ensure};
 use mainstay_clock::Clock;
 use std::collections::BTreeSet;
@@ -41,11 +41,6 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long a server may take to serve.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Goals: until it serves, memory in bytes, the middle call for a bundle and for a provider.
-const COLD: Duration = Duration::from_millis(500);
-const MEMORY: u64 = 50_000_000;
-const CALL: Duration = Duration::from_millis(1);
-
 /// A server that does not outlive its owner.
 struct Server {
     child: Child,
@@ -60,7 +55,7 @@ impl Drop for Server {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let unpacked;
     let catalog = if let Some(folder) = &arguments.catalog {
         folder.clone()
@@ -74,48 +69,45 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     if let Some(opm) = &arguments.opm {
         programs.push(("opm", opm.clone(), vec!["serve"]));
     }
+    let mut report = Report::default();
     for (name, program, words) in programs {
-        println!("{name}: {}\n", program.display());
-        println!("{}", measure(&program, &words, &catalog, arguments).await?);
+        report.table(measure(name, &program, &words, &catalog, arguments).await?)?;
     }
-    Ok(())
+    Ok(report)
 }
 
 async fn measure(
+    name: &str,
     program: &Path,
     words: &[&str],
     catalog: &Path,
     arguments: &Arguments,
 ) -> Result<Table> {
     let clock = Clock::system();
-    let mut table = Table::new(&["what", "figure", "p99", "goal", "met"]);
+    let mut table = Table::new(name, "work", &[("figure", "figure"), ("p99", "p99")]);
     let mut starts = Vec::new();
     let mut last = None;
     for _ in 0..arguments.rounds.max(1) {
         drop(last.take());
         let (server, connection, time) = start(program, words, catalog, &clock).await?;
-        starts.push(Figure::Time(time));
+        starts.push(Figure::time(time));
         last = Some((server, connection));
     }
     let (server, mut connection) = last.context("no rounds")?;
-    let Some(Figure::Time(cold)) = median(&starts) else { anyhow::bail!("no rounds") };
-    let goal = |goal: String, met: bool| [goal, if met { "yes" } else { "no" }.to_owned()];
-    let mut row = |what: &str, figure: String, p99: String, goal: [String; 2]| {
-        let [goal, met] = goal;
-        table.row([what.to_owned(), figure, p99, goal, met]);
+    let mut row = |key: &str, title: &str, figure: Option<Figure>, p99: Option<Figure>| {
+        table.row(key, title, [figure, p99].map(Cell::from));
     };
-    let none = || ["–".to_owned(), "–".to_owned()];
-    row("start → SERVING", millis(cold), "–".to_owned(), goal(millis(COLD), cold <= COLD));
+    row("start", "start → SERVING", median(&starts), None);
     let memory = Usage::of(&[server.child.id()])?.memory;
-    let small = memory <= MEMORY;
-    row("memory then", megabytes(memory), "–".to_owned(), goal(megabytes(MEMORY), small));
+    row("memory", "memory then", Some(Figure::size(memory)), None);
 
     let begin = clock.elapsed();
     let bundles = connection.call("api.Registry/ListBundles", &[]).await?;
-    let all = clock.elapsed().saturating_sub(begin);
+    let all = Figure::time(clock.elapsed().saturating_sub(begin));
     let bytes: usize = bundles.iter().map(bytes::Bytes::len).sum();
-    let what = format!("ListBundles: {} messages, {}", bundles.len(), megabytes(bytes as u64));
-    row(&what, millis(all), "–".to_owned(), none());
+    let bytes = Figure::size(bytes as u64);
+    let title = format!("`ListBundles`: {} messages, {bytes}", bundles.len());
+    row("list-bundles", &title, Some(all), None);
 
     let (mut names, mut packages, mut apis) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for bundle in &bundles {
@@ -129,23 +121,23 @@ async fn measure(
         packages.insert([package.clone()]);
         names.insert([package, channel, name]);
     }
-    let kinds: [(&str, &str, Vec<Vec<String>>, bool); 4] = [
-        ("GetPackage", "api.Registry/GetPackage", lists(packages), false),
-        ("GetBundle", "api.Registry/GetBundle", lists(names), true),
+    let kinds: [(&str, &str, &str, Vec<Vec<String>>); 4] = [
+        ("package", "`GetPackage`", "api.Registry/GetPackage", lists(packages)),
+        ("bundle", "`GetBundle`", "api.Registry/GetBundle", lists(names)),
         (
+            "providers",
             "all providers of an API",
             "api.Registry/GetChannelEntriesThatProvide",
             lists(apis.clone()),
-            true,
         ),
         (
+            "default-provider",
             "the default provider of an API",
             "api.Registry/GetDefaultBundleThatProvides",
             lists(apis),
-            true,
         ),
     ];
-    for (what, rpc, requests, judged) in kinds {
+    for (key, title, rpc, requests) in kinds {
         let mut times = Vec::new();
         for request in requests.iter().cycle().take(arguments.calls.min(requests.len() * 1000)) {
             let texts: Vec<&str> = request.iter().map(String::as_str).collect();
@@ -156,12 +148,11 @@ async fn measure(
             ensure!(answered.is_ok() || rpc.ends_with("ThatProvides"), "{rpc} {request:?}");
         }
         times.sort_unstable();
-        let (middle, worst) = (percentile(&times, 50), percentile(&times, 99));
-        let goal = if judged { goal(millis(CALL), middle <= CALL) } else { none() };
-        row(what, millis(middle), millis(worst), goal);
+        let [middle, slow] = [50, 99].map(|percent| Figure::time(percentile(&times, percent)));
+        row(key, title, Some(middle), Some(slow));
     }
     let memory = Usage::of(&[server.child.id()])?.memory;
-    row("memory in the end", megabytes(memory), "–".to_owned(), none());
+    row("memory-after", "memory after the calls", Some(Figure::size(memory)), None);
     Ok(table)
 }
 

@@ -1,8 +1,8 @@
 //! Worlds that are made to be hard; each is resolved in a process of its own.
 
-use super::measure::fine;
+use crate::figure::Figure;
 use crate::process::own_memory;
-use crate::table::{Table, megabytes};
+use crate::table::Table;
 use anyhow::{Context, Result, ensure};
 use mainstay_clock::processor_time;
 use mainstay_reference::hostile::{self, Place, Shelf};
@@ -52,36 +52,30 @@ struct Figures {
 }
 
 /// Measures all of them.
-pub(super) fn measure() -> Result<()> {
+pub(super) fn measure() -> Result<Table> {
     let own = std::env::current_exe().context("finding out where this program is")?;
-    let mut table = Table::new(&[
-        "a world made to be hard",
-        "snapshots",
-        "first",
-        "again",
-        "result",
-        "memory with the snapshots",
-        "most",
-    ]);
+    let columns = [
+        ("made", "snapshots"),
+        ("first", "first"),
+        ("again", "again"),
+        ("result", "result"),
+        ("memory", "memory with the snapshots"),
+        ("most", "most"),
+    ];
+    let mut table = Table::new("hard", "world", &columns);
     for (at, (name, _)) in WORLDS.iter().enumerate() {
         let number = at.to_string();
         let output = Command::new(&own).args(["resolver", "--hard", &number]).output();
         let output = output.context("starting a process of its own")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{name}: {} {said}", output.status);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{name}: {} {errors}", output.status);
         let figures: Figures = serde_json::from_slice(&output.stdout).context(*name)?;
-        table.row([
-            (*name).to_owned(),
-            fine(figures.made),
-            fine(figures.first),
-            fine(figures.again),
-            figures.result,
-            megabytes(figures.before),
-            megabytes(figures.most),
-        ]);
+        let Figures { made, first, again, before, most, result } = figures;
+        let [made, first, again] = [made, first, again].map(|time| Figure::time(time).into());
+        let [before, most] = [before, most].map(|bytes| Figure::size(bytes).into());
+        table.row(format!("hard-{at}"), *name, [made, first, again, result.into(), before, most]);
     }
-    println!("{table}");
-    Ok(())
+    Ok(table)
 }
 
 /// Measures one, and prints what [`measure`] reads.

@@ -16,9 +16,10 @@ mod published;
 mod recorded;
 
 use crate::catalogs::input;
-use crate::table::Table;
+use crate::figure::Figure;
+use crate::table::{Report, Table};
 use anyhow::Result;
-use measure::{Times, fine};
+use measure::Times;
 use published::Published;
 use std::path::PathBuf;
 
@@ -58,13 +59,17 @@ pub(crate) struct Arguments {
 /// The published catalogs: name, folder in the archive.
 const CATALOGS: [(&str, &str); 2] = [("certified-v4.14", "v4.14"), ("community-v4.19", "v4.19")];
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(number) = arguments.hard {
-        return hard::one(number);
-    }
-    hard::measure()?;
+/// Measures one hard world and prints it for the process that has asked for it; false if this run
+/// is not for one.
+pub(crate) fn run_hard(arguments: &Arguments) -> Result<bool> {
+    arguments.hard.map_or(Ok(false), |number| hard::one(number).map(|()| true))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
+    let mut report = Report::default();
+    report.table(hard::measure()?)?;
     if arguments.only_hard {
-        return Ok(());
+        return Ok(report);
     }
     let mut unpacked = Vec::new();
     let mut published = Published::default();
@@ -80,29 +85,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let answers = input(answers, "answers/resolver", "resolver", what, &mut unpacked)?;
 
     let mut of_packages = Times::default();
-    published.measure(arguments.rounds, &mut of_packages);
+    report.table(published.measure(arguments.rounds, &mut of_packages))?;
     let mut of_worlds = Times::default();
-    recorded::measure(&answers, &published, arguments, &mut of_worlds)?;
-    explanations(&[
-        ("packages of published catalogs", of_packages),
-        ("recorded worlds", of_worlds),
-    ]);
-    Ok(())
+    recorded::measure(&answers, &published, arguments, &mut of_worlds, &mut report)?;
+    report.table(failing(&[
+        ("packages", "packages of published catalogs, alone", of_packages),
+        ("worlds", "recorded worlds", of_worlds),
+    ]))?;
+    Ok(report)
 }
 
 /// How long resolutions take that fail, with their explanations and repairs.
-fn explanations(all: &[(&str, Times)]) {
-    let mut table = Table::new(&["failing", "how many", "median", "p99", "max", "which"]);
-    for (name, times) in all {
+fn failing(all: &[(&str, &str, Times)]) -> Table {
+    let columns = [
+        ("count", "how many"),
+        ("median", "median"),
+        ("p99", "p99"),
+        ("most", "most"),
+        ("which", "which"),
+    ];
+    let mut table = Table::new("failing", "what fails", &columns);
+    for (key, title, times) in all {
         let (median, p99, most, which) = times.summary();
-        table.row([
-            (*name).to_owned(),
-            times.len().to_string(),
-            fine(median),
-            fine(p99),
-            fine(most),
-            which.to_owned(),
-        ]);
+        let [median, p99, most] = [median, p99, most].map(|time| Figure::time(time).into());
+        let count = Figure::number(times.len());
+        table.row(*key, *title, [count.into(), median, p99, most, which.into()]);
     }
-    println!("{table}");
+    table
 }

@@ -1,7 +1,8 @@
 //! The packages of published catalogs, one by one and all in one namespace.
 
-use super::measure::{Times, fine, middle};
-use crate::table::{Table, millis};
+use super::measure::{Times, middle};
+use crate::figure::Figure;
+use crate::table::{Cell, Table};
 use anyhow::{Context, Result};
 use mainstay_catalog::{Catalog, Keep, LoadOptions};
 use mainstay_resolver::universe::RealCatalog;
@@ -43,39 +44,33 @@ impl Published {
     }
 
     /// Measures all of them, and notes the failures.
-    pub(super) fn measure(&self, rounds: usize, failures: &mut Times) {
-        let mut table = Table::new(&[
-            "catalog",
-            "packages",
-            "entries",
-            "snapshot",
-            "one package: median",
-            "p99",
-            "max",
-            "which",
-            "all together",
-            "resolved",
-            "failures",
-        ]);
+    pub(super) fn measure(&self, rounds: usize, failures: &mut Times) -> Table {
+        let columns = [
+            ("packages", "packages"),
+            ("entries", "entries"),
+            ("snapshot", "snapshot"),
+            ("median", "one package: median"),
+            ("p99", "p99"),
+            ("most", "most"),
+            ("which", "which"),
+            ("together", "all together"),
+            ("resolved", "resolved"),
+            ("failing", "failures"),
+        ];
+        let mut table = Table::new("published", "catalog", &columns);
         for name in &self.names {
             let Some(real) = self.all.get(name) else { continue };
             let figures = measure(name, real, rounds, failures);
             let (median, p99, most, which) = figures.single.summary();
-            table.row([
-                name.clone(),
-                figures.single.len().to_string(),
-                real.snapshot.len().to_string(),
-                millis(figures.snapshot),
-                fine(median),
-                fine(p99),
-                fine(most),
-                which.to_owned(),
-                fine(figures.together),
-                figures.resolved.to_string(),
-                figures.failing.to_string(),
-            ]);
+            let mut cells: Vec<Cell> = [figures.single.len(), real.snapshot.len()]
+                .map(|it| Figure::number(it).into())
+                .into();
+            cells.extend([figures.snapshot, median, p99, most].map(|it| Figure::time(it).into()));
+            cells.extend([which.into(), Figure::time(figures.together).into()]);
+            cells.extend([figures.resolved, figures.failing].map(|it| Figure::number(it).into()));
+            table.row(name, name, cells);
         }
-        println!("{table}");
+        table
     }
 }
 

@@ -1,10 +1,11 @@
 //! Recorded worlds, beside what the original resolver took for them, and beside the plain reference.
 
 use super::Arguments;
-use super::measure::{Ratios, Times, fine, middle, times};
+use super::measure::{Ratios, Times, middle};
 use super::naive::{self, Verdict};
 use super::published::Published;
-use crate::table::{Table, millis};
+use crate::figure::Figure;
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use mainstay_resolver::resolve;
 use mainstay_resolver::universe::Universe;
@@ -45,29 +46,37 @@ pub(super) fn measure(
     published: &Published,
     arguments: &Arguments,
     failures: &mut Times,
+    report: &mut Report,
 ) -> Result<()> {
-    let mut beside_original = Table::new(&[
-        "recorded worlds",
-        "how many",
-        "ours: median",
-        "most",
-        "which",
-        "original: median",
-        "original : ours, geometric mean",
-        "least",
-        "which",
-    ]);
-    let mut beside_naive = Table::new(&[
-        "recorded worlds",
-        "how many",
-        "same answer",
-        "other answer",
-        "nothing to compare",
-        "given up",
-        "reference : ours, geometric mean",
-        "of those given up, at least",
-    ]);
-    let mut every = Table::new(&["world", "ours", "original", "times", "failures", "reference"]);
+    let columns = [
+        ("count", "how many"),
+        ("median", "ours: median"),
+        ("most", "most"),
+        ("slowest", "which"),
+        ("original", "original: median"),
+        ("times", "original : ours, geometric mean"),
+        ("least", "least"),
+        ("nearest", "which"),
+    ];
+    let mut beside_original = Table::new("worlds", "recorded worlds", &columns);
+    let columns = [
+        ("count", "how many"),
+        ("same", "same answer"),
+        ("other", "other answer"),
+        ("broken", "broken, nothing to compare"),
+        ("given-up", "given up"),
+        ("times", "reference : ours, geometric mean"),
+        ("at-least", "of those given up, at least"),
+    ];
+    let mut beside_naive = Table::new("reference", "recorded worlds", &columns);
+    let columns = [
+        ("ours", "ours"),
+        ("original", "original"),
+        ("times", "times"),
+        ("failures", "failures"),
+        ("reference", "reference"),
+    ];
+    let mut every = Table::new("every", "world", &columns);
     let mut different = Vec::new();
     for folder in FOLDERS {
         let mut rows = Vec::new();
@@ -78,25 +87,25 @@ pub(super) fn measure(
             }
             rows.push(row);
         }
-        beside_original.row(original_cells(folder, &rows));
-        beside_naive.row(naive_cells(folder, &rows));
+        let title = format!("`{folder}/`");
+        beside_original.row(folder, &title, original_cells(&rows));
+        beside_naive.row(folder, &title, naive_cells(&rows));
         for row in &rows {
             if let Some((Verdict::Other, _)) = row.naive {
                 different.push(row.id.clone());
             }
-            every.row(every_cells(row));
+            every.row(&row.id, &row.id, every_cells(row));
         }
     }
-    println!("{beside_original}");
+    report.table(beside_original)?;
     if !arguments.skip_reference {
-        println!("The reference may make {} choices for each world.\n", arguments.limit);
-        println!("{beside_naive}");
+        report.table(beside_naive)?;
         if !different.is_empty() {
-            println!("Other answers: {}.\n", different.join(", "));
+            report.fact("other-answers", different.join(", "));
         }
     }
     if arguments.all {
-        println!("{every}");
+        report.table(every)?;
     }
     Ok(())
 }
@@ -125,7 +134,7 @@ fn one(path: &Path, published: &Published, arguments: &Arguments) -> Result<Row>
     })
 }
 
-fn original_cells(folder: &str, rows: &[Row]) -> Vec<String> {
+fn original_cells(rows: &[Row]) -> Vec<Cell> {
     let (mut ours, mut original, mut ratios) =
         (Times::default(), Times::default(), Ratios::default());
     let mut least: Option<(f64, &str)> = None;
@@ -139,24 +148,22 @@ fn original_cells(folder: &str, rows: &[Row]) -> Vec<String> {
         }
     }
     let (median, _, most, slowest) = ours.summary();
-    let (least, worst) = least.unwrap_or((0.0, "–"));
     vec![
-        format!("{folder}/"),
-        rows.len().to_string(),
-        fine(median),
-        fine(most),
-        slowest.to_owned(),
-        millis(original.summary().0),
-        dash(ratios.mean()),
-        times(least),
-        worst.to_owned(),
+        Figure::number(rows.len()).into(),
+        Figure::time(median).into(),
+        Figure::time(most).into(),
+        slowest.into(),
+        Figure::time(original.summary().0).into(),
+        ratios.mean().map(Figure::times).into(),
+        least.map(|(ratio, _)| Figure::times(ratio)).into(),
+        least.map_or(Cell::Nothing, |(_, world)| world.into()),
     ]
 }
 
-fn naive_cells(folder: &str, rows: &[Row]) -> Vec<String> {
+fn naive_cells(rows: &[Row]) -> Vec<Cell> {
     let count = |wanted: Verdict| {
         let same = |row: &&Row| row.naive.as_ref().is_some_and(|it| it.0 == wanted);
-        rows.iter().filter(same).count().to_string()
+        Figure::number(rows.iter().filter(same).count()).into()
     };
     let (mut ended, mut given_up) = (Ratios::default(), Ratios::default());
     for row in rows {
@@ -167,32 +174,29 @@ fn naive_cells(folder: &str, rows: &[Row]) -> Vec<String> {
         };
     }
     vec![
-        format!("{folder}/"),
-        rows.len().to_string(),
+        Figure::number(rows.len()).into(),
         count(Verdict::Same),
         count(Verdict::Other),
         count(Verdict::Broken),
         count(Verdict::GivenUp),
-        dash(ended.mean()),
-        dash(given_up.mean()),
+        ended.mean().map(Figure::times).into(),
+        given_up.mean().map(Figure::times).into(),
     ]
 }
 
-fn dash(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "–".to_owned(), times)
-}
-
-fn every_cells(row: &Row) -> Vec<String> {
+fn every_cells(row: &Row) -> Vec<Cell> {
+    let [ours, original] = [row.ours, row.original].map(Figure::time);
     vec![
-        row.id.clone(),
-        fine(row.ours),
-        fine(row.original),
-        dash(Ratios::default().note(row.original, row.ours)),
-        row.failures.to_string(),
+        ours.into(),
+        original.into(),
+        original.over(ours).into(),
+        Figure::number(row.failures).into(),
         match row.naive {
-            Some((Verdict::GivenUp, time)) => format!("given up after {}", fine(time)),
-            Some((_, time)) => fine(time),
-            None => "–".to_owned(),
+            Some((Verdict::GivenUp, time)) => {
+                format!("given up after {}", Figure::time(time)).into()
+            }
+            Some((_, time)) => Figure::time(time).into(),
+            None => Cell::Nothing,
         },
     ]
 }

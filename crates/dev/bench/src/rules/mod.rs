@@ -9,8 +9,8 @@
 mod definitions;
 mod sample;
 
-use crate::figure::{Figure, median};
-use crate::table::{Table, millis};
+use crate::figure::{Figure, float, median};
+use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result, bail};
 use definitions::Rule;
 use mainstay_clock::Clock;
@@ -52,7 +52,7 @@ struct Contest {
     right: usize,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
     let unpacked;
     let folder = if let Some(folder) = &arguments.definitions {
         folder
@@ -62,9 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         unpacked.path()
     };
     let all = definitions::read(folder)?;
-    println!("Different rules about one object in the definitions: {}.\n", all.len());
-    creation(&all, arguments)?;
-    evaluation(all, arguments)
+    let mut report = Report::default();
+    report.fact("known", Figure::number(all.len()));
+    report.table(creation(&all, arguments)?)?;
+    evaluation(all, arguments, &mut report)?;
+    Ok(report)
 }
 
 /// A definition whose schema has these properties, one for each rule.
@@ -96,7 +98,7 @@ fn definition<'a>(rules: impl Iterator<Item = &'a Rule>) -> Result<Object> {
 }
 
 /// How long it takes to say that a definition is right, and to make it ready for objects.
-fn creation(all: &[Rule], arguments: &Arguments) -> Result<()> {
+fn creation(all: &[Rule], arguments: &Arguments) -> Result<Table> {
     // What is estimated to cost too much where it stands is not accepted in a schema of our own.
     let accepted: Vec<&Rule> = all
         .iter()
@@ -110,7 +112,6 @@ fn creation(all: &[Rule], arguments: &Arguments) -> Result<()> {
         bail!("the definition is refused: {wrong:?}");
     }
     let clock = Clock::system();
-    let mut table = Table::new(&["rules in a definition", "validated", "and compiled"]);
     let (mut validated, mut compiled) = (Vec::new(), Vec::new());
     for _ in 0..arguments.rounds.max(1) {
         let start = clock.elapsed();
@@ -118,16 +119,19 @@ fn creation(all: &[Rule], arguments: &Arguments) -> Result<()> {
         let after = clock.elapsed();
         let ready = Definition::read(&object);
         black_box(ready.version("v1").and_then(crd::Version::rules));
-        validated.push(Figure::Time(after.saturating_sub(start)));
-        compiled.push(Figure::Time(clock.elapsed().saturating_sub(start)));
+        validated.push(Figure::time(after.saturating_sub(start)));
+        compiled.push(Figure::time(clock.elapsed().saturating_sub(start)));
     }
-    let cell = |times: &[Figure]| median(times).map_or_else(String::new, |it| it.to_string());
-    table.row([arguments.together.to_string(), cell(&validated), cell(&compiled)]);
-    println!("{table}");
-    Ok(())
+    let mut table = Table::new("creation", "work", &[("figure", "figure")]);
+    let rules = arguments.together;
+    let title = format!("a CRD with {rules} rules validated: types, costs, all that refuses it");
+    table.row("validated", title, [median(&validated).into()]);
+    let title = "the same and compiled for objects, as when the first object is written";
+    table.row("compiled", title, [median(&compiled).into()]);
+    Ok(table)
 }
 
-fn evaluation(all: Vec<Rule>, arguments: &Arguments) -> Result<()> {
+fn evaluation(all: Vec<Rule>, arguments: &Arguments, report: &mut Report) -> Result<()> {
     let validator = kube_cel::Validator::new();
     let mut contests = Vec::new();
     let mut differing = 0;
@@ -140,25 +144,9 @@ fn evaluation(all: Vec<Rule>, arguments: &Arguments) -> Result<()> {
             None => differing += 1,
         }
     }
-    let left_out = match differing {
-        0 => "no rule".to_owned(),
-        1 => "1 rule".to_owned(),
-        many => format!("{many} rules"),
-    };
-    println!(
-        "{} objects for each rule; medians of {} rounds. Left out before the last of these, because \
-         `kube-cel` cannot compile it or says of some object what we do not: {left_out}.\n",
-        arguments.objects, arguments.rounds,
-    );
+    report.fact("left-out", Figure::number(differing));
     let clock = Clock::system();
-    let mut table = Table::new(&[
-        "place",
-        "objects that are right",
-        "ours, ns",
-        "kube-cel, ns",
-        "times as fast",
-    ]);
-    let (mut sum_of_ours, mut sum_of_theirs) = (Duration::ZERO, Duration::ZERO);
+    let mut measured = Vec::new();
     for contest in &contests {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..arguments.rounds.max(1) {
@@ -174,26 +162,81 @@ fn evaluation(all: Vec<Rule>, arguments: &Arguments) -> Result<()> {
             ours.push(after.saturating_sub(start));
             theirs.push(clock.elapsed().saturating_sub(after));
         }
-        let (ours, theirs) = (middle(ours), middle(theirs));
-        sum_of_ours += ours;
-        sum_of_theirs += theirs;
-        table.row([
-            contest.rule.place.clone(),
-            contest.right.to_string(),
-            each(ours, contest.objects.len()),
-            each(theirs, contest.objects.len()),
-            Figure::Time(theirs).ratio(Figure::Time(ours)),
-        ]);
+        measured.push(Measured {
+            place: contest.rule.place.clone(),
+            objects: contest.objects.len(),
+            right: contest.right,
+            ours: middle(ours),
+            theirs: middle(theirs),
+        });
     }
-    table.row([
-        "all together".to_owned(),
-        String::new(),
-        millis(sum_of_ours),
-        millis(sum_of_theirs),
-        Figure::Time(sum_of_theirs).ratio(Figure::Time(sum_of_ours)),
-    ]);
-    println!("{table}");
-    Ok(())
+    report.table(every(&measured))?;
+    report.table(summary(&mut measured))
+}
+
+/// The times of one rule over all its objects.
+struct Measured {
+    place: String,
+    objects: usize,
+    right: usize,
+    ours: Duration,
+    theirs: Duration,
+}
+
+impl Measured {
+    /// Ours and theirs of one object, and how many times as long as ours theirs is.
+    fn cells(&self) -> [Cell; 3] {
+        compared(
+            self.ours.div_f64(float(self.objects as u64)),
+            self.theirs.div_f64(float(self.objects as u64)),
+        )
+    }
+
+    fn times(&self) -> f64 {
+        self.theirs.as_secs_f64() / self.ours.as_secs_f64()
+    }
+}
+
+fn compared(ours: Duration, theirs: Duration) -> [Cell; 3] {
+    let (ours, theirs) = (Figure::time(ours), Figure::time(theirs));
+    [ours.into(), theirs.into(), theirs.over(ours).into()]
+}
+
+fn every(measured: &[Measured]) -> Table {
+    let columns = [
+        ("right", "objects that are right"),
+        ("ours", "ours"),
+        ("theirs", "kube-cel"),
+        ("times", "times as fast"),
+    ];
+    let mut table = Table::new("rules", "rule", &columns);
+    for (number, rule) in measured.iter().enumerate() {
+        let mut cells = vec![Figure::number(rule.right).into()];
+        cells.extend(rule.cells());
+        table.row(format!("rule-{}", number + 1), &rule.place, cells);
+    }
+    table
+}
+
+fn summary(measured: &mut [Measured]) -> Table {
+    let columns = [("ours", "ours"), ("theirs", "kube-cel"), ("times", "times as fast")];
+    let mut table = Table::new("summary", "work", &columns);
+    let ours = measured.iter().map(|rule| rule.ours).sum();
+    let theirs = measured.iter().map(|rule| rule.theirs).sum();
+    let objects = Figure::number(measured.first().map_or(0, |rule| rule.objects));
+    let title = format!("all {} rules over {objects} objects each", measured.len());
+    table.row("all", title, compared(ours, theirs));
+    measured.sort_by(|a, b| a.times().total_cmp(&b.times()));
+    for (key, title, rule) in [
+        ("middle", "– the rule with the middle distance, for each object", measured.len() / 2),
+        ("least", "– the rule with the smallest distance", 0),
+        ("most", "– the rule with the largest distance", measured.len().saturating_sub(1)),
+    ] {
+        if let Some(rule) = measured.get(rule) {
+            table.row(key, title, rule.cells());
+        }
+    }
+    table
 }
 
 /// First some from everywhere, then those between them: neighbours are often much alike.
@@ -244,8 +287,4 @@ fn is_right(definition: &Definition, object: &Value) -> bool {
 fn middle(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-fn each(time: Duration, count: usize) -> String {
-    (time.as_nanos() / u128::try_from(count.max(1)).unwrap_or(1)).to_string()
 }
