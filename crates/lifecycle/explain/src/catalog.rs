@@ -3,6 +3,8 @@
 use crate::{Finding, World, leaving, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
@@ -47,19 +49,16 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
         Some("READY") => {}
         Some(state) => {
             let address = source.str(&["status", "connectionState", "address"]).unwrap_or_default();
+            // The time of the last change of the state, whatever its name says.
             let since =
                 source.str(&["status", "connectionState", "lastConnect"]).unwrap_or_default();
             let mut of = String::new();
             if !address.is_empty() {
                 of = format!(" to {address}");
             }
-            let last = if since.is_empty() {
-                String::new()
-            } else {
-                format!(", and last connected at {since}")
-            };
+            let since = if since.is_empty() { String::new() } else { format!(" since {since}") };
             let image = source.str(&["spec", "image"]).unwrap_or_default();
-            let cause = Cause::new(format!("its connection{of} is {state}{last}"));
+            let cause = Cause::new(format!("its connection{of} is {state}{since}"));
             causes.push(if image.is_empty() {
                 cause.remedy("see whether its registry server runs and listens there").remedy(see)
             } else {
@@ -93,6 +92,15 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
             Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
         });
     }
+    if world.hides("CatalogSource", namespace) {
+        // What the Subscription itself says of it is known.
+        let known = health(subscription).find(|it| (it.0, it.1) == (namespace, name));
+        return known.filter(|(.., healthy)| !healthy).map(|_| {
+            Cause::new(format!("catalog {namespace}/{name} is unhealthy")).remedy(format!(
+                "ask somebody who may see it: kubectl -n {namespace} describe catalogsource {name}"
+            ))
+        });
+    }
     let cause = Cause::new(format!("there is no CatalogSource {namespace}/{name}"));
     let mut others: Vec<String> = world
         .of_kind("CatalogSource")
@@ -110,22 +118,64 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
     })
 }
 
-/// Why other catalogs that a Subscription sees cannot be asked: what needs them may wait.
-pub(crate) fn others(world: &World, subscription: &Object) -> Vec<String> {
+/// What a Subscription says of the catalogs that it sees: namespace, name, and whether it is healthy.
+fn health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bool)> {
+    subscription.array(&["status", "catalogHealth"]).iter().filter_map(|it| {
+        let catalog = it.get("catalogSourceRef")?;
+        let healthy = it.get("healthy").and_then(Value::as_bool) != Some(false);
+        Some((text(catalog, "namespace"), text(catalog, "name"), healthy))
+    })
+}
+
+/// Other catalogs that a Subscription sees and that cannot be asked, by namespace and name, with what
+/// is known of why.
+fn others<'w>(world: &'w World, subscription: &'w Object) -> Vec<(&'w str, &'w str, Vec<Cause>)> {
     let own = (
         subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default(),
         subscription.str(&["spec", "source"]).unwrap_or_default(),
     );
-    subscription
-        .array(&["status", "catalogHealth"])
-        .iter()
-        .filter(|it| it.get("healthy").and_then(serde_json::Value::as_bool) == Some(false))
-        .filter_map(|it| it.get("catalogSourceRef"))
-        .map(|it| (text(it, "namespace"), text(it, "name")))
-        .filter(|it| *it != own)
-        .map(|(namespace, name)| {
-            let why = world.find("CatalogSource", namespace, name).map(causes).unwrap_or_default();
-            let why = why.first().map(|it| format!(": {}", it.what())).unwrap_or_default();
+    // A Subscription that was looked at says where the catalogs are that every namespace sees.
+    let known: Vec<&str> = health(subscription).map(|(namespace, ..)| namespace).collect();
+    let global = if known.is_empty() { &GLOBAL[..] } else { &known };
+    let there = world.of_kind("CatalogSource").map(|it| (it.namespace(), it.name(), true)).filter(
+        |(namespace, ..)| *namespace == subscription.namespace() || global.contains(namespace),
+    );
+    let mut seen: BTreeMap<(&str, &str), bool> = BTreeMap::new();
+    for (namespace, name, healthy) in there.chain(health(subscription)) {
+        *seen.entry((namespace, name)).or_insert(true) &= healthy;
+    }
+    seen.remove(&own);
+    seen.into_iter()
+        .filter_map(|((namespace, name), healthy)| {
+            let source = world.find("CatalogSource", namespace, name);
+            let away = source.is_some_and(is_away);
+            (away || !healthy).then(|| (namespace, name, source.map(causes).unwrap_or_default()))
+        })
+        .collect()
+}
+
+/// Whether nobody has an answer of a catalog.
+fn is_away(source: &Object) -> bool {
+    source.str(&["status", "connectionState", "lastObservedState"]) != Some("READY")
+}
+
+/// Why other catalogs that a Subscription sees cannot be asked: what they offer counts for every
+/// choice, so a choice may wait for them.
+pub(crate) fn unanswered(world: &World, subscription: &Object) -> Vec<Cause> {
+    others(world, subscription)
+        .into_iter()
+        .map(|(namespace, name, causes)| {
+            Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
+        })
+        .collect()
+}
+
+/// The same where nothing waits for them.
+pub(crate) fn notes_of_others(world: &World, subscription: &Object) -> Vec<String> {
+    others(world, subscription)
+        .into_iter()
+        .map(|(namespace, name, causes)| {
+            let why = causes.first().map(|it| format!(": {}", it.what())).unwrap_or_default();
             format!("catalog {namespace}/{name} is unhealthy{why}")
         })
         .collect()

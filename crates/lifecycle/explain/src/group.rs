@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 /// What is wrong with the groups of a namespace.
 pub(crate) fn causes(world: &World, namespace: &str) -> Vec<Cause> {
+    if world.hides("OperatorGroup", namespace) {
+        return Vec::new();
+    }
     let mut groups: Vec<&Object> = world.within("OperatorGroup", namespace).collect();
     groups.sort_by_key(|it| it.name());
     match groups.as_slice() {

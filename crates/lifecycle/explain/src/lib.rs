@@ -131,6 +131,31 @@ pub struct World {
     pub unresolved: BTreeMap<String, Cause>,
     /// Whether the resolver was asked: then a Subscription without a reason can be resolved.
     pub resolved: bool,
+    /// Kinds that were listed in some namespaces only, or in none.
+    pub hidden: Vec<Hidden>,
+}
+
+/// A kind whose objects whoever asks may not list everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// The kind, such as `CatalogSource`.
+    pub kind: String,
+    /// The namespaces whose objects were listed.
+    pub seen_in: Vec<String>,
+}
+
+impl fmt::Display for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, seen_in } = self;
+        match seen_in.as_slice() {
+            [] => write!(f, "{kind}s could not be seen: your account may not list them"),
+            seen => write!(
+                f,
+                "{kind}s outside of namespace {} could not be seen: your account may not list them",
+                seen.join(", ")
+            ),
+        }
+    }
 }
 
 impl World {
@@ -150,6 +175,13 @@ impl World {
 
     fn version(&self, namespace: &str, name: &str) -> Option<&Object> {
         self.find("ClusterServiceVersion", namespace, name)
+    }
+
+    /// Whether objects of a kind in a namespace could not be listed: that none is known says nothing.
+    fn hides(&self, kind: &str, namespace: &str) -> bool {
+        self.hidden
+            .iter()
+            .any(|it| it.kind == kind && !it.seen_in.iter().any(|seen| seen == namespace))
     }
 }
 
@@ -197,12 +229,24 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     };
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));
+    let mut notes = notes;
+    notes.extend(world.hidden.iter().map(ToString::to_string));
     Ok(Answer { target: target.clone(), standing, why, notes })
 }
 
 /// Says that there is no such object, and where there is one or what there is instead.
 fn missing(world: &World, target: &Target) -> Cause {
     let Target { kind, namespace, name } = target;
+    if world.hides(kind.name(), namespace) {
+        return Cause::new(format!("{target} cannot be seen"))
+            .because(Cause::new(format!(
+                "your account may not list {}s in namespace {namespace}",
+                kind.name()
+            )))
+            .remedy(format!(
+                "ask as somebody who has the ClusterRole `view` in namespace {namespace}"
+            ));
+    }
     let cause = Cause::new(format!("there is no {target}"));
     let elsewhere: Vec<&str> = world
         .of_kind(kind.name())

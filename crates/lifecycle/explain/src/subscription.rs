@@ -12,7 +12,12 @@ pub(crate) fn look(world: &World, subscription: &Object) -> Finding {
     let causes = causes(world, subscription);
     let standing =
         if causes.is_empty() { well(subscription) } else { "is not where it should be".to_owned() };
-    let mut notes = catalog::others(world, subscription);
+    // A catalog that is in the way was named already.
+    let mut notes = if causes.iter().any(waits_for_catalogs) {
+        Vec::new()
+    } else {
+        catalog::notes_of_others(world, subscription)
+    };
     notes.extend(
         DEPRECATIONS
             .iter()
@@ -40,6 +45,16 @@ fn well(subscription: &Object) -> String {
     )
 }
 
+/// What stands above catalogs that a choice waits for.
+const UNANSWERED: &str = "nothing is chosen for it while a catalog that it sees has not answered";
+/// What stands above the message of a resolution that failed.
+const FAILED: &str = "nothing could be chosen for it";
+
+/// Whether a cause names the other catalogs.
+fn waits_for_catalogs(cause: &Cause) -> bool {
+    cause.what() == UNANSWERED || cause.what() == FAILED && cause.children().len() > 1
+}
+
 fn causes(world: &World, subscription: &Object) -> Vec<Cause> {
     let namespace = subscription.namespace();
     let mut causes: Vec<Cause> = leaving(subscription).into_iter().collect();
@@ -56,7 +71,7 @@ fn causes(world: &World, subscription: &Object) -> Vec<Cause> {
     causes.extend(planned(world, subscription));
     causes.extend(versions(world, subscription, grouped));
     if causes.is_empty() {
-        causes.extend(silent(subscription));
+        causes.extend(silent(world, subscription));
     }
     causes
 }
@@ -74,8 +89,11 @@ fn unresolved(world: &World, subscription: &Object, explained: bool) -> Option<C
         // Its message says no more than the catalog.
         (Some((reason, _)), None) if explained && reason != "ConstraintsNotSatisfiable" => None,
         (Some((_, message)), None) => {
-            let cause = Cause::new("nothing could be chosen for it").because(Cause::new(message));
-            Some(if world.resolved && !explained {
+            let cause = Cause::new(FAILED).because(Cause::new(message));
+            let away = catalog::unanswered(world, subscription);
+            Some(if !away.is_empty() {
+                cause.because_all(away)
+            } else if world.resolved && !explained {
                 cause.remedy(
                     "as the cluster is now, something can be: wait until it is looked at again",
                 )
@@ -144,7 +162,8 @@ fn versions(world: &World, subscription: &Object, grouped: bool) -> Vec<Cause> {
         (status(subscription, "currentCSV"), status(subscription, "installedCSV"));
     let mut causes = Vec::new();
     let Some(found) = world.version(namespace, current).filter(|_| !current.is_empty()) else {
-        if !installed.is_empty() && world.version(namespace, installed).is_none() {
+        let hidden = world.hides("ClusterServiceVersion", namespace);
+        if !installed.is_empty() && !hidden && world.version(namespace, installed).is_none() {
             causes.push(
                 Cause::new(format!("{installed} was installed and is not there any more")).remedy(
                     format!(
@@ -179,7 +198,7 @@ fn versions(world: &World, subscription: &Object, grouped: bool) -> Vec<Cause> {
 }
 
 /// What there is to say if nothing is in the way, and nothing is there.
-fn silent(subscription: &Object) -> Option<Cause> {
+fn silent(world: &World, subscription: &Object) -> Option<Cause> {
     let state = status(subscription, "state");
     if state == "AtLatestKnown" && !status(subscription, "installedCSV").is_empty() {
         return None;
@@ -187,6 +206,11 @@ fn silent(subscription: &Object) -> Option<Cause> {
     let logs = "see whether the lifecycle manager runs";
     Some(if subscription.get(&["status", "lastUpdated"]).is_none() {
         Cause::new("nothing has looked at it yet").remedy(logs)
+    } else if state.is_empty()
+        && let away = catalog::unanswered(world, subscription)
+        && !away.is_empty()
+    {
+        Cause::new(UNANSWERED).because_all(away)
     } else if state.is_empty() {
         Cause::new("nothing has been chosen for it yet").remedy(format!(
             "wait; if that lasts, see its events: kubectl -n {} describe subscription {}",

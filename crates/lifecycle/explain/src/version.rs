@@ -10,6 +10,9 @@ const CHAIN: usize = 20;
 /// Why a version waits that its predecessor does not let in.
 pub(crate) const GATED: &str = "OperatorConditionNotUpgradeable";
 
+/// What a version says while pods of before are still there.
+const OUTDATED: &str = "outdated replica(s) to be terminated";
+
 /// Looks at a `ClusterServiceVersion`.
 pub(crate) fn look(world: &World, version: &Object) -> Finding {
     let causes = causes(world, version);
@@ -82,12 +85,12 @@ fn chain(world: &World, version: &Object, left: usize) -> Vec<Cause> {
         _ => {
             let found = workload::causes(world, version);
             let cause = Cause::new(if message.is_empty() { reason } else { message });
-            vec![if found.is_empty() {
-                cause
-                    .remedy(format!("wait, and watch it: kubectl -n {namespace} get csv {name} -w"))
-            } else {
-                cause.because_all(found)
-            }]
+            if found.is_empty() {
+                let watch = format!("wait, and watch it: kubectl -n {namespace} get csv {name} -w");
+                return vec![cause.remedy(watch)];
+            }
+            // That pods of before are still there follows from what keeps the new ones.
+            if message.contains(OUTDATED) { found } else { vec![cause.because_all(found)] }
         }
     }
 }

@@ -4,31 +4,45 @@ use crate::{World, condition, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
+use std::cmp::Reverse;
+
+/// How many pods are told of: what stops one stops most of them.
+const SHOWN: usize = 3;
 
 /// What keeps the Deployments of a version from running.
 pub(crate) fn causes(world: &World, version: &Object) -> Vec<Cause> {
     version
         .array(&["spec", "install", "spec", "deployments"])
         .iter()
-        .filter_map(|it| of(world, version.namespace(), text(it, "name")))
+        .filter_map(|it| of(world, version, text(it, "name")))
         .collect()
 }
 
-fn of(world: &World, namespace: &str, name: &str) -> Option<Cause> {
+fn of(world: &World, version: &Object, name: &str) -> Option<Cause> {
+    let namespace = version.namespace();
+    if world.hides("Deployment", namespace) {
+        return None;
+    }
     let Some(deployment) = world.find("Deployment", namespace, name) else {
         return Some(Cause::new(format!("Deployment {namespace}/{name} is not there")));
     };
-    if condition(deployment, "Available", "True").is_some()
-        && condition(deployment, "Progressing", "False").is_none()
-    {
+    let wanted = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
+    let is_available = condition(deployment, "Available", "True").is_some();
+    let is_late = condition(deployment, "Progressing", "False").is_some();
+    if is_available && !is_late && is_rolled_out(deployment, wanted) {
         return None;
     }
     let number = |field: &str| deployment.i64(&["status", field]).unwrap_or_default();
-    let wanted = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
-    let mut cause = Cause::new(format!(
-        "Deployment {namespace}/{name} has {} of {wanted} pods available",
-        number("availableReplicas")
-    ));
+    let mut cause = Cause::new(if is_available && !is_rolled_out(deployment, wanted) {
+        format!(
+            "Deployment {namespace}/{name} is being updated, and its new pods are not ready; those of before still run"
+        )
+    } else {
+        format!(
+            "Deployment {namespace}/{name} has {} of {wanted} pods available",
+            number("availableReplicas")
+        )
+    });
     if let Some((_, message)) = condition(deployment, "ReplicaFailure", "True") {
         cause = cause.because(Cause::new(message));
     }
@@ -39,10 +53,21 @@ fn of(world: &World, namespace: &str, name: &str) -> Option<Cause> {
     }
     let mut pods: Vec<&Object> =
         world.within("Pod", namespace).filter(|it| selects(deployment, it)).collect();
-    pods.sort_by_key(|it| it.name());
-    // What stops one stops most of them.
-    cause = cause.because_all(pods.into_iter().filter_map(pod).take(3));
+    // The newest first: they are of the template that is to run.
+    pods.sort_by_key(|it| (Reverse(it.creation_timestamp()), it.name()));
+    cause =
+        cause.because_all(pods.into_iter().filter_map(|it| pod(world, version, it)).take(SHOWN));
     Some(cause.remedy(format!("see more: kubectl -n {namespace} describe deployment {name}")))
+}
+
+/// Whether every pod is of the template that the Deployment has now. While new pods do not get ready,
+/// those of before stay, and the Deployment counts as available.
+fn is_rolled_out(deployment: &Object, wanted: i64) -> bool {
+    let number = |path: &[&str]| deployment.i64(path).unwrap_or_default();
+    let updated = number(&["status", "updatedReplicas"]);
+    number(&["status", "observedGeneration"]) >= number(&["metadata", "generation"])
+        && updated >= wanted
+        && number(&["status", "replicas"]) <= updated
 }
 
 fn selects(deployment: &Object, pod: &Object) -> bool {
@@ -53,13 +78,13 @@ fn selects(deployment: &Object, pod: &Object) -> bool {
 }
 
 /// What keeps a pod from being ready.
-fn pod(pod: &Object) -> Option<Cause> {
+fn pod(world: &World, version: &Object, pod: &Object) -> Option<Cause> {
     if condition(pod, "Ready", "True").is_some() || pod.is_terminating() {
         return None;
     }
     let (namespace, name) = (pod.namespace(), pod.name());
-    if let Some((_, message)) = condition(pod, "PodScheduled", "False") {
-        return Some(Cause::new(format!("Pod {name} finds no node: {message}")));
+    if let Some((reason, message)) = condition(pod, "PodScheduled", "False") {
+        return Some(unscheduled(world, version, name, reason, message));
     }
     let statuses = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
@@ -74,12 +99,17 @@ fn pod(pod: &Object) -> Option<Cause> {
                 "container {container} of Pod {name} waits: {}",
                 said.collect::<Vec<_>>().join(": ")
             ));
-            return Some(if reason == "CrashLoopBackOff" {
-                cause.remedy(format!(
+            return Some(match reason {
+                "CrashLoopBackOff" => cause.remedy(format!(
                     "see what it said: kubectl -n {namespace} logs {name} -c {container} --previous"
-                ))
-            } else {
-                cause
+                )),
+                "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+                    unpulled(cause, pod, container)
+                }
+                // It is only begun.
+                "ContainerCreating" | "PodInitializing" => cause,
+                _ => cause
+                    .remedy(format!("see its events: kubectl -n {namespace} describe pod {name}")),
             });
         }
         let ready = status.get("ready").and_then(Value::as_bool).unwrap_or_default();
@@ -94,4 +124,45 @@ fn pod(pod: &Object) -> Option<Cause> {
     }
     let phase = pod.str(&["status", "phase"]).unwrap_or("Pending");
     Some(Cause::new(format!("Pod {name} is {phase}")))
+}
+
+/// No node takes a pod.
+fn unscheduled(world: &World, version: &Object, pod: &str, reason: &str, message: &str) -> Cause {
+    let namespace = version.namespace();
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    let cause = Cause::new(format!("Pod {pod} finds no node{reason}: {message}"))
+        .remedy("see what the nodes have: kubectl describe nodes");
+    let asks = |it: &&Object| {
+        ["currentCSV", "installedCSV"]
+            .iter()
+            .any(|field| it.str(&["status", field]) == Some(version.name()))
+    };
+    match world.within("Subscription", namespace).find(asks) {
+        Some(subscription) => cause.remedy(format!(
+            "say what fits them in spec.config (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
+            subscription.name()
+        )),
+        None => cause,
+    }
+}
+
+/// The image of a container cannot be had.
+fn unpulled(cause: Cause, pod: &Object, container: &str) -> Cause {
+    let image = ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|it| pod.array(&["spec", it]))
+        .find(|it| text(it, "name") == container)
+        .map(|it| text(it, "image"))
+        .unwrap_or_default();
+    let cause = if image.is_empty() {
+        cause
+    } else {
+        cause.remedy(format!("see whether the image is there: mainstay image inspect {image}"))
+    };
+    let namespace = pod.namespace();
+    let account =
+        pod.str(&["spec", "serviceAccountName"]).filter(|it| !it.is_empty()).unwrap_or("default");
+    cause.remedy(format!(
+        "if its registry asks who pulls, add a pull secret to imagePullSecrets: kubectl -n {namespace} edit serviceaccount {account}"
+    ))
 }

@@ -1,7 +1,7 @@
 //! What is in the way is named, with the command that removes it.
 
 use mainstay_cause::Cause;
-use mainstay_explain::{Kind, Target, World, explain};
+use mainstay_explain::{Hidden, Kind, Target, World, explain};
 use mainstay_object::Object;
 use mainstay_yaml::{Options, documents};
 
@@ -346,4 +346,150 @@ status: {phase: Pending}
         ]
         .join("\n")
     );
+}
+
+#[test]
+fn an_upgrade_whose_new_pod_does_not_start_names_that_pod_and_not_the_old_one() {
+    let waits = version(
+        "{phase: Installing, reason: InstallWaiting, message: 'installing: waiting for deployment anvil to become ready: deployment \"anvil\" waiting for 1 outdated replica(s) to be terminated'}",
+    );
+    let before = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: anvil.v0, namespace: team}
+status: {phase: Replacing, reason: BeingReplaced, message: 'being replaced by csv: anvil.v1'}
+";
+    let it = subscription(
+        "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}}",
+    );
+    let done = plan("{phase: Complete}");
+    let deployment = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: anvil, namespace: team, generation: 2}
+spec: {replicas: 1, selector: {matchLabels: {app: anvil}}}
+status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: ReplicaSetUpdated}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: anvil-0-a, namespace: team, labels: {app: anvil}, creationTimestamp: '2026-01-01T00:00:00Z'}
+status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
+";
+    let new = |status: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: Pod
+metadata: {{name: anvil-1-b, namespace: team, labels: {{app: anvil}}, creationTimestamp: '2026-01-02T00:00:00Z'}}
+spec: {{serviceAccountName: smith, containers: [{{name: main, image: 'x.io/anvil:1'}}]}}
+status: {{phase: Pending, {status}}}
+"
+        )
+    };
+    let texts = [
+        "containerStatuses: [{name: main, state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]",
+        "containerStatuses: [{name: main, state: {waiting: {reason: ImagePullBackOff, message: 'Back-off pulling image \"x.io/anvil:1\"'}}}]",
+        "containerStatuses: [{name: main, state: {waiting: {reason: CrashLoopBackOff, message: back-off 40s}}}]",
+        "conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/1 nodes are available: 1 Insufficient memory.'}]",
+    ]
+    .map(|status| {
+        let text = told("sub/anvil", &[GROUP, CATALOG, &it, &done, before, &waits, deployment, &new(status)]);
+        assert!(!text.contains("outdated"), "{text}");
+        assert!(!text.contains("→ wait"), "{text}");
+        assert!(text.contains("anvil-1-b"), "{text}");
+        assert!(!text.contains("anvil-0-a"), "{text}");
+        text
+    });
+    insta::assert_snapshot!(texts.join("\n"));
+    // The version that is being replaced leads to the same Pod.
+    let old = told(
+        "csv/anvil.v0",
+        &[
+            GROUP,
+            before,
+            &waits,
+            deployment,
+            &new(
+                "containerStatuses: [{name: main, state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]",
+            ),
+        ],
+    );
+    assert!(
+        old.contains("container main of Pod anvil-1-b waits: ErrImagePull: not found"),
+        "{old}"
+    );
+    // A Deployment whose update has come to its end is nobody's trouble.
+    let settled =
+        deployment.replace("replicas: 2, updatedReplicas: 1", "replicas: 1, updatedReplicas: 1");
+    let text = told("csv/anvil.v1", &[GROUP, before, &waits, &settled]);
+    assert!(!text.contains("is being updated"), "{text}");
+}
+
+/// A catalog in the catalog namespace that no connection leads to.
+const FAR: &str = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: far, namespace: olm}
+spec: {sourceType: grpc, address: '192.0.2.1:50051'}
+status: {connectionState: {lastObservedState: CONNECTING, address: '192.0.2.1:50051', lastConnect: '2026-01-01T00:00:00Z'}}
+";
+
+#[test]
+fn another_catalog_that_nobody_has_an_answer_of_is_named_while_nothing_is_chosen() {
+    let waits = subscription(
+        "{lastUpdated: x, conditions: [{type: CatalogSourcesUnhealthy, status: 'False', reason: AllCatalogSourcesHealthy}], catalogHealth: [{healthy: true, catalogSourceRef: {name: cat, namespace: olm}}, {healthy: true, catalogSourceRef: {name: far, namespace: olm}}]}",
+    );
+    let failed = subscription(
+        "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'failed to populate resolver cache from source far/olm: failed to list bundles: rpc error'}]}",
+    );
+    let lost = FAR.replace("CONNECTING", "TRANSIENT_FAILURE");
+    let elsewhere = FAR.replace("namespace: olm", "namespace: west");
+    let runs = version("{phase: Succeeded}");
+    let well = subscription(
+        "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: x}",
+    );
+    let waiting = told("sub/anvil", &[GROUP, CATALOG, FAR, &waits]);
+    let prevented = told("sub/anvil", &[GROUP, CATALOG, &lost, &failed]);
+    for text in [&waiting, &prevented] {
+        assert!(text.contains("catalog olm/far cannot be asked"), "{text}");
+        assert!(!text.contains("→ wait") && !text.contains("connected at"), "{text}");
+    }
+    insta::assert_snapshot!(
+        [
+            waiting,
+            prevented,
+            // Nobody there sees that one.
+            told("sub/anvil", &[GROUP, CATALOG, &elsewhere, &waits]),
+            // What runs waits for nobody.
+            told("sub/anvil", &[GROUP, CATALOG, &lost, &well, &runs]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn what_could_not_be_listed_is_said_and_is_not_taken_for_absent() {
+    let hidden = |kind: &str, seen_in: &[&str]| Hidden {
+        kind: kind.to_owned(),
+        seen_in: seen_in.iter().map(|it| (*it).to_owned()).collect(),
+    };
+    let it = "{state: UpgradePending, installedCSV: anvil.v0, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}, catalogHealth: [{healthy: false, catalogSourceRef: {name: cat, namespace: olm}}]}";
+    let waits = plan("{phase: RequiresApproval}");
+    let world = |status: &str, hidden: Vec<Hidden>| World {
+        objects: objects(&[GROUP, &subscription(status), &waits]),
+        hidden,
+        ..World::default()
+    };
+    let elsewhere = || vec![hidden("OperatorGroup", &["team"]), hidden("CatalogSource", &["team"])];
+    let everything = ["OperatorGroup", "CatalogSource", "InstallPlan", "ClusterServiceVersion"]
+        .map(|kind| hidden(kind, &[]));
+    let text = [
+        told_of("sub/anvil", &world(it, elsewhere())),
+        told_of("sub/anvil", &world(&it.replace("healthy: false", "healthy: true"), elsewhere())),
+        told_of("sub/anvil", &world(it, everything.to_vec())),
+        told_of("csv/anvil.v1", &world(it, everything.to_vec())),
+    ]
+    .join("\n");
+    assert!(!text.contains("there is no"), "{text}");
+    insta::assert_snapshot!(text);
 }
