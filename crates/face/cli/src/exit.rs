@@ -3,18 +3,20 @@
 use mainstay_cause::Cause;
 use std::process::ExitCode;
 
-/// How the program ended.
+/// How the program ended. Every command means the same by a code; `docs/command-line.md` has the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything that was asked for is done (0).
+    /// Done, and nothing is in the way (0).
     Done,
-    /// Something failed while working (1).
+    /// It was tried and did not succeed (1): a cluster, a registry or a disk does not do its part, or what
+    /// was judged has errors.
     Failed,
-    /// The arguments, or what they name (a folder, a port, a catalog), cannot be used (2).
+    /// It was not begun (2): the arguments, or what they name (a file, a folder, a port, an object),
+    /// cannot be used.
     Usage,
-    /// Everything was looked at, and something of it cannot be resolved (3).
+    /// Everything was looked at, and something is in the way of what was asked about (3).
     Unresolved,
-    /// Everything resolves, and something would change, which was asked for (4).
+    /// Nothing is in the way, and something would change, which was asked for (4).
     Changes,
 }
 

@@ -4,12 +4,12 @@
 //! cluster ─► World, Parts ── removal ─► Removal ─► preview ── --dry-run ends here ─► deletes, in order
 //! ```
 
-use crate::catalog::plain;
+use crate::catalog::{Format, plain};
 use crate::cluster::ClusterArguments;
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
-use crate::resolve::Io;
-use clap::{Args, ValueEnum};
+use crate::resolve::{Io, written};
+use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
@@ -78,9 +78,6 @@ const REFERRING: [(Resource, bool); 13] = [
 ];
 
 /// Arguments of `uninstall`.
-///
-/// Ends with 0 if it is done, or with --dry-run if it could be; with 1 if it was begun and did not
-/// end, and with 2 if it was not begun.
 #[derive(Args, Debug)]
 pub struct UninstallArguments {
     /// Its Subscription, its package or its version.
@@ -114,15 +111,6 @@ impl UninstallArguments {
     pub const fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
-}
-
-/// Formats of previews.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// One JSON value.
-    Json,
 }
 
 /// A cluster from which things can be removed.
@@ -173,14 +161,12 @@ pub fn run(
     connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
 ) -> Exit {
     let mut stdout = Outlet::new(&mut *io.stdout);
-    let done = connect()
-        .map_err(|failure| (failure.cause, Exit::Usage))
-        .and_then(|mut remote| uninstall(arguments, &mut *remote, &mut stdout));
+    let done = connect().and_then(|mut remote| uninstall(arguments, &mut *remote, &mut stdout));
     // Whoever does not listen any more has nothing to be told.
     let _ = stdout.flush();
     match done {
         Ok(()) => Exit::Done,
-        Err((cause, exit)) => {
+        Err(Failure { exit, cause }) => {
             let _ = write!(io.stderr, "error: {}", cause.render());
             exit
         }
@@ -191,8 +177,7 @@ fn uninstall(
     arguments: &UninstallArguments,
     remote: &mut dyn Remote,
     out: &mut dyn Write,
-) -> Result<(), (Cause, Exit)> {
-    let unbegun = |cause| (cause, Exit::Usage);
+) -> Result<(), Failure> {
     let namespace = arguments.namespace.clone().unwrap_or_else(|| remote.namespace());
     let wish = Wish {
         namespace,
@@ -200,27 +185,25 @@ fn uninstall(
         operands: arguments.operands,
         definitions: arguments.definitions,
     };
-    let (target, removal) = plan(remote, &wish).map_err(unbegun)?;
-    let preview = match arguments.output {
-        Format::Text => text(&target, &removal, arguments.dry_run),
-        Format::Json => format!("{:#}\n", value(&target, &removal)),
-    };
+    let (target, removal) = plan(remote, &wish)?;
+    let preview = written(arguments.output, &value(&target, &removal), || {
+        text(&target, &removal, arguments.dry_run)
+    });
     // Nothing goes that nobody could read of.
     out.write_all(preview.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
-        unbegun(Cause::new("the preview cannot be written").because(Cause::new(error.to_string())))
+        Cause::new("the preview cannot be written").because(Cause::new(error.to_string()))
     })?;
     if arguments.dry_run {
         return Ok(());
     }
     let says = arguments.output == Format::Text;
     for steps in removal.steps.chunk_by(|one, next| one.resource == next.resource) {
-        carry_out(remote, steps, arguments.timeout(), says.then_some(&mut *out))
-            .map_err(|cause| (cause, Exit::Failed))?;
+        carry_out(remote, steps, arguments.timeout(), says.then_some(&mut *out))?;
     }
     Ok(())
 }
 
-fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause> {
+fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Failure> {
     let own = Some(&*wish.namespace);
     let originals = format!("!{}", names::COPIED_FROM);
     let versions = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&originals))?;
@@ -235,7 +218,7 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
         // They are many, so they are only read where nothing else is left of it.
         world.definitions = remote.of_kind(&known::CUSTOM_RESOURCE_DEFINITION, None, None)?;
     }
-    let target = target(&world, wish)?;
+    let target = target(&world, wish).map_err(Failure::usage)?;
     let mut parts = Parts { versions: everywhere, ..Parts::default() };
     for version in &target.versions {
         let labels =
@@ -279,7 +262,7 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Cause
         // Of other namespaces, too: they may install the same at this moment.
         parts.plans = remote.of_kind(&INSTALL_PLAN, None, None)?;
     }
-    let removal = removal(&world, &parts, &target, wish)?;
+    let removal = removal(&world, &parts, &target, wish).map_err(Failure::usage)?;
     Ok((target, removal))
 }
 

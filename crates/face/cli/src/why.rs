@@ -5,20 +5,21 @@
 //!                              └─► resolution ─► reasons ─┘                        └─► JSON
 //! ```
 
-use crate::catalog::plain;
-use crate::cluster::AskedArguments;
+use crate::catalog::{Format, plain};
+use crate::cluster::{AskedArguments, Listing, Remote, namespaces_of_catalogs};
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use crate::resolve::{self, Io};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use mainstay_api::names;
-use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
+use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION};
 use mainstay_cause::{Cause, Place};
-use mainstay_explain::{Answer, EVERYWHERE, Kind, NEARBY, Target, World, explain};
-use mainstay_object::{Object, Resource};
+use mainstay_explain::{Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, World, explain};
+use mainstay_object::Object;
 use mainstay_resolver::universe::cause_json;
 use mainstay_yaml::{Options, documents};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::Write;
 
 /// What people type to save a state.
@@ -30,9 +31,6 @@ const STATE: &str = "A saved state instead of a cluster; `-` reads standard inpu
 kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
 
 /// Arguments of `why`.
-///
-/// Ends with 0 if everything is as it should be, with 1 if something is in the way, which is then
-/// explained, and with 2 if it cannot be looked at.
 #[derive(Args, Debug)]
 pub struct WhyArguments {
     /// What to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource.
@@ -51,15 +49,6 @@ pub struct WhyArguments {
     output: Format,
 }
 
-/// Formats of answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// One JSON value.
-    Json,
-}
-
 /// Reads `KIND/NAME`.
 fn target(text: &str) -> Result<(Kind, String), String> {
     let (kind, name) = text
@@ -70,53 +59,27 @@ fn target(text: &str) -> Result<(Kind, String), String> {
     Ok((kind, name.to_owned()))
 }
 
-/// A cluster whose objects can be listed.
-pub trait Remote: resolve::Remote {
-    /// The objects of a kind, of one namespace or of all, with such labels if a selector is given.
-    ///
-    /// # Errors
-    /// If the cluster cannot be asked.
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-    ) -> Result<Vec<Object>, Cause>;
-
-    /// The namespace that counts where none is named.
-    fn namespace(&self) -> String;
-
-    /// This, for resolution.
-    fn resolving(&mut self) -> &mut dyn resolve::Remote;
-}
-
 /// Runs the command.
 pub fn run(
     arguments: &WhyArguments,
     io: &mut Io<'_>,
     connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
 ) -> Exit {
-    let answered = answer(arguments, io, connect);
-    let text = match &answered {
-        Ok(answer) => match arguments.output {
-            Format::Text => text(answer),
-            Format::Json => format!("{:#}\n", value(answer)),
-        },
-        Err(Failure { exit: _, cause }) => {
+    let answer = match answer(arguments, io, connect) {
+        Ok(answer) => answer,
+        Err(Failure { exit, cause }) => {
             let _ = write!(io.stderr, "error: {}", cause.render());
-            return Exit::Usage;
+            return exit;
         }
     };
+    let text = resolve::written(arguments.output, &value(&answer), || text(&answer));
     let mut stdout = Outlet::new(&mut *io.stdout);
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if let (Err(error), Some(_)) = (written, stdout.trouble()) {
         let _ = writeln!(io.stderr, "error: the answer cannot be written: {error}");
-        return Exit::Usage;
+        return Exit::Failed;
     }
-    match answered {
-        Ok(answer) if answer.is_healthy() => Exit::Done,
-        _ => Exit::Failed,
-    }
+    if answer.is_healthy() { Exit::Done } else { Exit::Unresolved }
 }
 
 fn answer(
@@ -130,10 +93,14 @@ fn answer(
     if arguments.states.is_empty() {
         let mut remote = connect()?;
         namespace = arguments.namespace.clone().unwrap_or_else(|| remote.namespace());
-        world.objects = listed(&mut *remote, &namespace).map_err(Failure::usage)?;
-        if kind == Kind::Subscription {
+        let listing = listed(&mut *remote, &namespace)?;
+        let sees_catalogs = !listing.hidden.iter().any(|it| it.kind == CATALOG_SOURCE.kind);
+        world.objects = listing.objects;
+        world.hidden = listing.hidden;
+        // Without all catalogs nobody can say what could be chosen.
+        if kind == Kind::Subscription && sees_catalogs {
             let objects = world.objects.clone();
-            let found = resolve::unresolved(io, objects, &namespace, remote.resolving());
+            let found = resolve::unresolved(io, objects, &namespace, &mut *remote);
             world.resolved = found.is_some();
             world.unresolved = found.unwrap_or_default();
         }
@@ -147,19 +114,24 @@ fn answer(
     explain(&world, &target).map_err(Failure::usage)
 }
 
-/// What is looked at in a cluster.
-fn listed(remote: &mut dyn Remote, namespace: &str) -> Result<Vec<Object>, Cause> {
-    let mut all = Vec::new();
-    for kind in &EVERYWHERE {
-        all.extend(remote.of_kind(kind, None, None)?);
-    }
+/// What is looked at in a cluster, as far as the account may see it.
+fn listed(remote: &mut dyn Remote, namespace: &str) -> Result<Listing, Cause> {
+    let mut listing = Listing::default();
     for kind in &NEARBY {
         // Copies of versions are many, large, and of no meaning here.
         let originals = format!("!{}", names::COPIED_FROM);
         let labels = (*kind == CLUSTER_SERVICE_VERSION).then_some(&*originals);
-        all.extend(remote.of_kind(kind, Some(namespace), labels)?);
+        listing.add_within(remote, kind, labels, namespace)?;
     }
-    Ok(all)
+    for kind in &EVERYWHERE {
+        let namespaces = if *kind == CATALOG_SOURCE {
+            namespaces_of_catalogs(&listing.objects, namespace)
+        } else {
+            BTreeSet::from([namespace.to_owned()])
+        };
+        listing.add_everywhere(remote, kind, None, &namespaces)?;
+    }
+    Ok(listing)
 }
 
 /// Reads a saved state.
@@ -216,9 +188,15 @@ fn value(answer: &Answer) -> Value {
         "healthy": answer.is_healthy(),
         "standing": answer.standing,
         "notes": answer.notes,
+        "hidden": answer.hidden.iter().map(hidden).collect::<Vec<_>>(),
     });
     if let Some(why) = &answer.why {
         value["because"] = cause_json(why)["because"].clone();
     }
     value
+}
+
+/// A kind that the account may not list everywhere.
+fn hidden(it: &Hidden) -> Value {
+    json!({"kind": it.kind, "seenIn": it.seen_in})
 }

@@ -5,17 +5,11 @@ mod registry;
 
 use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use mainstay_api::names;
-use mainstay_api::resources::{
-    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
-};
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::ClusterArguments;
+use mainstay_cli::cluster::{ClusterArguments, Remote, Unread};
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
 use mainstay_cli::exit::Failure;
-use mainstay_cli::resolve::Remote;
 use mainstay_cli::uninstall;
-use mainstay_cli::why;
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::Step;
@@ -26,13 +20,6 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 const NAMESPACE: Resource = Resource::cluster("", "v1", "Namespace", "namespaces");
-
-/// What is to be installed, in OLM v1.
-const CLUSTER_EXTENSION: Resource =
-    Resource::cluster("olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions");
-/// Where it comes from.
-const CLUSTER_CATALOG: Resource =
-    Resource::cluster("olm.operatorframework.io", "v1", "ClusterCatalog", "clustercatalogs");
 
 /// How a cluster is found, and who asks.
 pub(crate) struct Reach<'a> {
@@ -96,8 +83,10 @@ impl Live {
     }
 
     /// Says that a kind cannot be read.
-    fn unread(&self, kind: &Resource, why: &Listed) -> Cause {
-        let cause = Cause::new(format!("the {} of {} cannot be read", kind.plural, self.url));
+    fn unread(&self, kind: &Resource, namespace: Option<&str>, why: &Listed) -> Cause {
+        let within = namespace.map(|it| format!(" in namespace {it}")).unwrap_or_default();
+        let cause =
+            Cause::new(format!("the {}{within} of {} cannot be read", kind.plural, self.url));
         let slow = "see whether it is the right cluster and whether it runs, or give it longer with --timeout SECONDS";
         match why {
             Listed::Late => {
@@ -111,7 +100,11 @@ impl Live {
                 if error.is_not_found() {
                     cause.remedy("install Operator Lifecycle Manager, or look at another cluster")
                 } else if error.is_forbidden() {
-                    cause.remedy("look at it as somebody who may list them in every namespace")
+                    let place = namespace.map_or_else(
+                        || "every namespace".to_owned(),
+                        |namespace| format!("namespace {namespace}"),
+                    );
+                    cause.remedy(format!("look at it as somebody who may list them in {place}"))
                 } else {
                     cause.remedy(slow)
                 }
@@ -185,30 +178,25 @@ fn unreachable(reach: &Reach<'_>, why: Cause) -> Cause {
 }
 
 impl Remote for Live {
-    fn objects(&mut self) -> Result<Vec<Object>, Cause> {
-        let mut all = Vec::new();
-        for kind in [&CATALOG_SOURCE, &OPERATOR_GROUP, &SUBSCRIPTION, &CLUSTER_SERVICE_VERSION] {
-            // Copies of versions are many, large, and of no meaning here.
-            let params = if *kind == CLUSTER_SERVICE_VERSION {
-                ListParams::labels(format!("!{}", names::COPIED_FROM))
-            } else {
-                ListParams::default()
-            };
-            all.extend(self.list(kind, None, &params).map_err(|why| self.unread(kind, &why))?);
-        }
-        // Few clusters have OLM v1.
-        for kind in [&CLUSTER_EXTENSION, &CLUSTER_CATALOG] {
-            match self.list(kind, None, &ListParams::default()) {
-                Ok(items) => all.extend(items),
-                Err(Listed::Refused(error)) if error.is_not_found() => {}
-                // Who looks after a namespace need not see what belongs to the cluster.
-                Err(Listed::Refused(error)) if error.is_forbidden() => {
-                    tracing::info!(%error, "{} are left out", kind.plural);
-                }
-                Err(why) => return Err(self.unread(kind, &why)),
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, Unread> {
+        let params = labels.map_or_else(ListParams::default, ListParams::labels);
+        self.list(kind, namespace, &params).map_err(|why| {
+            let cause = self.unread(kind, namespace, &why);
+            match why {
+                Listed::Refused(error) if error.is_not_found() => Unread::Unserved(cause),
+                Listed::Refused(error) if error.is_forbidden() => Unread::Forbidden(cause),
+                _ => Unread::Failed(cause),
             }
-        }
-        Ok(all)
+        })
+    }
+
+    fn namespace(&self) -> String {
+        self.namespace.clone()
     }
 
     fn kube_version(&mut self) -> Option<String> {
@@ -238,7 +226,7 @@ impl uninstall::Remote for Live {
         let params = labels.map_or_else(ListParams::default, ListParams::labels);
         match self.list(kind, namespace, &params) {
             Err(Listed::Refused(error)) if error.is_not_found() => Ok(Vec::new()),
-            listed => listed.map_err(|why| self.unread(kind, &why)),
+            listed => listed.map_err(|why| self.unread(kind, namespace, &why)),
         }
     }
 
@@ -251,8 +239,10 @@ impl uninstall::Remote for Live {
         let found = self.cluster.find(kind, namespace, name);
         let limited = async { tokio::time::timeout(self.patience, found).await };
         match self.runtime.block_on(limited) {
-            Ok(found) => found.map_err(|error| self.unread(kind, &Listed::Refused(error))),
-            Err(_) => Err(self.unread(kind, &Listed::Late)),
+            Ok(found) => {
+                found.map_err(|error| self.unread(kind, namespace, &Listed::Refused(error)))
+            }
+            Err(_) => Err(self.unread(kind, namespace, &Listed::Late)),
         }
     }
 
@@ -293,7 +283,7 @@ impl uninstall::Remote for Live {
         let waited = self.runtime.block_on(async { tokio::time::timeout(patience, waiting).await });
         match waited {
             Ok(Ok(())) => Ok(None),
-            Ok(Err(error)) => Err(self.unread(kind, &Listed::Refused(error))),
+            Ok(Err(error)) => Err(self.unread(kind, namespace, &Listed::Refused(error))),
             Err(_) => {
                 let found = uninstall::Remote::find(self, kind, namespace, &step.name)?;
                 Ok(found.filter(|it| it.uid() == step.uid))
@@ -303,25 +293,5 @@ impl uninstall::Remote for Live {
 
     fn namespace(&self) -> String {
         self.namespace.clone()
-    }
-}
-
-impl why::Remote for Live {
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-    ) -> Result<Vec<Object>, Cause> {
-        let params = labels.map_or_else(ListParams::default, ListParams::labels);
-        self.list(kind, namespace, &params).map_err(|why| self.unread(kind, &why))
-    }
-
-    fn namespace(&self) -> String {
-        self.namespace.clone()
-    }
-
-    fn resolving(&mut self) -> &mut dyn Remote {
-        self
     }
 }

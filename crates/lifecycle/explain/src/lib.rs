@@ -194,8 +194,10 @@ pub struct Answer {
     pub standing: String,
     /// Why it is not where it should be; none if it is.
     pub why: Option<Cause>,
-    /// What is not in the way, but good to know.
+    /// What is not in the way, but good to know, what could not be seen among it.
     pub notes: Vec<String>,
+    /// What could not be seen.
+    pub hidden: Vec<Hidden>,
 }
 
 impl Answer {
@@ -231,7 +233,8 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));
     let mut notes = notes;
     notes.extend(world.hidden.iter().map(ToString::to_string));
-    Ok(Answer { target: target.clone(), standing, why, notes })
+    let hidden = world.hidden.clone();
+    Ok(Answer { target: target.clone(), standing, why, notes, hidden })
 }
 
 /// Says that there is no such object, and where there is one or what there is instead.

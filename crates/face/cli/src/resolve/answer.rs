@@ -1,13 +1,14 @@
 //! The answer about a state: one world for each namespace, and another one if something is supposed.
 
 use super::extension::Extensions;
+use super::observe::observe;
 use super::shelf::{Folders, Remedies, Said, Shelf, Stock};
 use super::state::State;
 use super::targets::{Targets, contradictions};
 use super::text::{Text, differences, tree};
 use super::walk::Journey;
 use super::wish::{Change, What, unusable};
-use super::{Format, Io, Remote, ResolveArguments, read, scene, value};
+use super::{Io, Remote, ResolveArguments, read, scene, value, written};
 use crate::catalog::plain;
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
@@ -36,8 +37,12 @@ pub(super) fn run(
     let mut remote = if arguments.needs_cluster() { Some(connect()?) } else { None };
     let mut existing = None;
     if let Some(remote) = &mut remote {
-        for object in remote.objects()? {
+        let listing = observe(&mut **remote, arguments.namespace.as_deref())?;
+        for object in listing.objects {
             state.add(object);
+        }
+        if let Some(namespace) = &arguments.namespace {
+            state.within(namespace, &listing.hidden);
         }
         state.kube_version = remote.kube_version().and_then(|text| parse_tolerant(&text).ok());
         existing = arguments.namespace.as_ref().and_then(|_| remote.namespaces());
@@ -85,29 +90,24 @@ pub(super) fn run(
         notes.extend(extensions.notes(arguments));
     }
     let remedies = shown.remedies();
-    let text = match arguments.output {
-        Format::Text => {
-            let mut texts: Vec<String> =
-                answers.iter().map(|answer| answer.text(io.colour, &remedies)).collect();
-            texts.extend((!extensions.is_empty()).then(|| extensions.text(io.colour)));
-            let notes =
-                notes.iter().fold(String::new(), |all, it| format!("{all}note: {}\n", plain(it)));
-            format!("{notes}{}{}", catalogs_text(shown), texts.join("\n"))
-        }
-        Format::Json => {
-            let mut value = json!({
-                "catalogs": catalogs_value(shown),
-                "namespaces": answers.iter().map(Answer::value).collect::<Vec<_>>(),
-                "whatIf": arguments.changes.iter().map(|it| &*it.typed).collect::<Vec<_>>(),
-                "notes": notes,
-            });
-            if !extensions.is_empty() {
-                extensions.add_to(&mut value);
-            }
-            remedies.value(&mut value);
-            format!("{value:#}\n")
-        }
-    };
+    let mut value = json!({
+        "catalogs": catalogs_value(shown),
+        "namespaces": answers.iter().map(Answer::value).collect::<Vec<_>>(),
+        "whatIf": arguments.changes.iter().map(|it| &*it.typed).collect::<Vec<_>>(),
+        "notes": notes,
+    });
+    if !extensions.is_empty() {
+        extensions.add_to(&mut value);
+    }
+    remedies.value(&mut value);
+    let text = written(arguments.output, &value, || {
+        let mut texts: Vec<String> =
+            answers.iter().map(|answer| answer.text(io.colour, &remedies)).collect();
+        texts.extend((!extensions.is_empty()).then(|| extensions.text(io.colour)));
+        let notes =
+            notes.iter().fold(String::new(), |all, it| format!("{all}note: {}\n", plain(it)));
+        format!("{notes}{}{}", catalogs_text(shown), texts.join("\n"))
+    });
     io.print(&text);
     if let (Some(file), Some(universe)) = (&arguments.save, &saved) {
         write_universe(io, file, universe)?;
@@ -186,22 +186,16 @@ pub(super) fn install(world: &mut World<'_>, bundles: &[String]) -> Result<(), C
 
 /// Tells that a folder holds no sound catalog, where nothing can be said without it.
 fn unsound(arguments: &ResolveArguments, io: &mut Io<'_>, shelf: &Shelf, why: &Cause) -> Exit {
-    let text = match arguments.output {
-        Format::Text => {
-            let catalogs = catalogs_text(shelf);
-            let mut out = String::new();
-            tree(&mut out, why, "");
-            format!("{catalogs}{out}")
-        }
-        Format::Json => {
-            let value = json!({
-                "catalogs": catalogs_value(shelf),
-                "namespaces": [],
-                "explanation": cause_json(why),
-            });
-            format!("{value:#}\n")
-        }
-    };
+    let value = json!({
+        "catalogs": catalogs_value(shelf),
+        "namespaces": [],
+        "explanation": cause_json(why),
+    });
+    let text = written(arguments.output, &value, || {
+        let mut out = catalogs_text(shelf);
+        tree(&mut out, why, "");
+        out
+    });
     io.print(&text);
     Exit::Unresolved
 }

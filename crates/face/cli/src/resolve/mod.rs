@@ -16,6 +16,7 @@ mod entries;
 mod extension;
 mod input;
 mod near;
+mod observe;
 mod published;
 mod read;
 mod scene;
@@ -29,14 +30,16 @@ mod value;
 mod walk;
 mod wish;
 
+use crate::catalog::Format;
 use crate::cluster::AskedArguments;
+pub use crate::cluster::Remote;
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-use mainstay_resolver::universe::CatalogData;
 use mainstay_version::Version;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -113,36 +116,6 @@ impl ResolveArguments {
     }
 }
 
-/// Formats of answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// One JSON value.
-    Json,
-}
-
-/// A cluster, and the registries that it names.
-pub trait Remote {
-    /// The objects that resolution looks at, in every namespace.
-    ///
-    /// # Errors
-    /// If the cluster cannot be asked.
-    fn objects(&mut self) -> Result<Vec<Object>, Cause>;
-
-    /// The version of its Kubernetes, such as `v1.35.0`; none if it does not tell.
-    fn kube_version(&mut self) -> Option<String>;
-
-    /// The names of its namespaces; none if it does not tell.
-    fn namespaces(&mut self) -> Option<Vec<String>>;
-
-    /// All that a registry holds.
-    ///
-    /// # Errors
-    /// If it cannot be reached or stops in the middle.
-    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause>;
-}
-
 /// The outside of one run: everything that is not an argument.
 pub struct Io<'a> {
     /// Where `-` is read from.
@@ -161,6 +134,15 @@ impl Io<'_> {
     /// Writes to standard output. That it cannot be written is remembered there.
     fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
+    }
+}
+
+/// An answer for programs or for people.
+pub(crate) fn written(format: Format, value: &Value, text: impl FnOnce() -> String) -> String {
+    match format {
+        Format::Text => text(),
+        Format::Json => format!("{value:#}\n"),
+        Format::Yaml => mainstay_yaml::to_string(value),
     }
 }
 

@@ -126,6 +126,12 @@ impl Shelf {
                 }
                 (None, _) => {
                     let connection = match &*source.connection {
+                        _ if source.is_hidden => {
+                            format!(
+                                ", and your account may not see CatalogSources in namespace {}",
+                                key.namespace
+                            )
+                        }
                         "" | "READY" => String::new(),
                         state => format!(", and its connection is {state}"),
                     };

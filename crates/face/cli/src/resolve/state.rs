@@ -2,9 +2,12 @@
 //! from.
 
 use super::wish::CatalogName;
+use crate::cluster::catalogs_of;
 use mainstay_api::names;
+use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
 use mainstay_cause::Cause;
-use mainstay_object::Object;
+use mainstay_explain::Hidden;
+use mainstay_object::{Object, Resource};
 use mainstay_resolver::{Api, CatalogKey, CrdReference, Csv, OperatorGroup, Subscription};
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
@@ -27,6 +30,8 @@ pub(super) struct State {
     pub(super) cluster_catalogs: Vec<Object>,
     /// What people are told beside the answer.
     pub(super) notes: Vec<String>,
+    /// The catalogs that Subscriptions name or see.
+    seen_catalogs: BTreeMap<String, BTreeSet<CatalogKey>>,
 }
 
 /// A CatalogSource.
@@ -37,6 +42,8 @@ pub(super) struct Source {
     pub(super) address: String,
     /// What its status says about the connection, such as `TRANSIENT_FAILURE`.
     pub(super) connection: String,
+    /// Whether a Subscription names it, and the account may not see it.
+    pub(super) is_hidden: bool,
 }
 
 /// A namespace.
@@ -65,6 +72,21 @@ impl State {
             ("olm.operatorframework.io", "ClusterExtension") => self.extensions.push(object),
             ("olm.operatorframework.io", "ClusterCatalog") => self.cluster_catalogs.push(object),
             _ => {}
+        }
+    }
+
+    /// Takes note that a cluster was read for one namespace, and of what the account may not see: a
+    /// catalog that a Subscription names or sees is not absent, nor are OperatorGroups.
+    pub(super) fn within(&mut self, namespace: &str, hidden: &[Hidden]) {
+        self.notes.extend(hidden.iter().map(ToString::to_string));
+        let of = |kind: &Resource| hidden.iter().find(|it| it.kind == kind.kind);
+        self.has_groups = of(&OPERATOR_GROUP).is_none();
+        let Some(hidden) = of(&CATALOG_SOURCE) else { return };
+        for key in self.seen_catalogs.get(namespace).into_iter().flatten() {
+            if !hidden.seen_in.iter().any(|seen| *seen == *key.namespace) {
+                let source = Source { is_hidden: true, ..Source::default() };
+                self.sources.entry(key.clone()).or_insert(source);
+            }
         }
     }
 
@@ -143,6 +165,7 @@ impl State {
             priority: object.i64(&["spec", "priority"]).unwrap_or_default(),
             address: address.unwrap_or_default().to_owned(),
             connection: connection("lastObservedState").to_owned(),
+            is_hidden: false,
         };
         self.sources.insert(CatalogKey::new(object.name(), object.namespace()), source);
     }
@@ -160,6 +183,11 @@ impl State {
     }
 
     fn subscription(&mut self, object: &Object) {
+        let catalogs = catalogs_of(object).into_iter();
+        self.seen_catalogs
+            .entry(object.namespace().to_owned())
+            .or_default()
+            .extend(catalogs.map(|(namespace, name)| CatalogKey::new(name, namespace)));
         let namespace = self.namespace(object);
         if text(object, &["spec", "installPlanApproval"]) == "Manual" {
             namespace.manual.insert(object.name().to_owned());

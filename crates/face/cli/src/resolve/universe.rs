@@ -5,7 +5,8 @@ use super::shelf::Remedies;
 use super::targets::contradictions;
 use super::walk::Journey;
 use super::wish::{What, unusable};
-use super::{Format, Io, ResolveArguments, input, published, stopwatch, walk};
+use super::{Io, ResolveArguments, input, published, stopwatch, walk};
+use crate::catalog::Format;
 use crate::config::published_catalogs;
 use crate::exit::{Exit, Failure};
 use mainstay_cause::{Cause, Place};
@@ -55,11 +56,16 @@ pub(super) fn run(
         }
         None => Ok(()),
     };
-    if arguments.output == Format::Json {
+    if arguments.output != Format::Text {
         let (outcome, ms) = stopwatch::timed(&supposed);
         let exit = if walk::fails(&outcome) { Exit::Unresolved } else { Exit::Done };
         let value = json!({"outcome": universe::report(&outcome), "ms": ms});
-        io.print(&format!("{value}\n"));
+        // One line, so that many answers make a stream.
+        let text = match arguments.output {
+            Format::Yaml => mainstay_yaml::to_string(&value),
+            _ => format!("{value}\n"),
+        };
+        io.print(&text);
         save(io)?;
         return Ok(exit);
     }

@@ -4,8 +4,9 @@ use super::{Answer, Place, answer};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::resolve::{self, Io, Remote};
-use mainstay_object::Object;
+use mainstay_cli::cluster::{Remote, Unread};
+use mainstay_cli::resolve::{self, Io};
+use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::{CatalogData, parse};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -107,14 +108,37 @@ items:
 const WITH_STATE: &str = "--state state.yaml --catalog shop=shop";
 
 /// A cluster of [`STATE`] with a registry.
-struct Fake;
+#[derive(Default)]
+struct Fake {
+    /// Whether whoever asks has the role `view` in the namespace `kitchen`, and no other.
+    viewer: bool,
+}
 
 impl Remote for Fake {
-    fn objects(&mut self) -> Result<Vec<Object>, Cause> {
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        _: Option<&str>,
+    ) -> Result<Vec<Object>, Unread> {
+        if kind.group == "olm.operatorframework.io" {
+            return Err(Unread::Unserved(Cause::new("there is no such kind")));
+        }
+        if self.viewer && namespace != Some("kitchen") {
+            return Err(Unread::Forbidden(Cause::new(format!("{} are forbidden", kind.plural))));
+        }
         let list =
             mainstay_yaml::one(STATE.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
         let items = list["items"].as_array().unwrap().clone();
-        Ok(items.into_iter().map(|item| Object::from_value(item).unwrap()).collect())
+        let objects = items.into_iter().map(|item| Object::from_value(item).unwrap());
+        let here = |it: &Object| {
+            it.kind() == kind.kind && namespace.is_none_or(|namespace| it.namespace() == namespace)
+        };
+        Ok(objects.filter(here).collect())
+    }
+
+    fn namespace(&self) -> String {
+        "default".to_owned()
     }
 
     fn kube_version(&mut self) -> Option<String> {
@@ -122,7 +146,7 @@ impl Remote for Fake {
     }
 
     fn namespaces(&mut self) -> Option<Vec<String>> {
-        Some(vec!["kitchen".to_owned(), "cellar".to_owned()])
+        (!self.viewer).then(|| vec!["kitchen".to_owned(), "cellar".to_owned()])
     }
 
     fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
@@ -157,6 +181,11 @@ impl Place {
     }
 
     pub(super) fn resolve_with(&self, arguments: &str, stdin: &str) -> Answer {
+        self.resolve_on(false, arguments, stdin)
+    }
+
+    /// The same, by somebody who may see the namespace `kitchen` alone, or everything.
+    fn resolve_on(&self, viewer: bool, arguments: &str, stdin: &str) -> Answer {
         let words = ["mainstay", "resolve"].into_iter();
         let words = words.chain(arguments.split(' ').filter(|word| !word.is_empty()));
         let parsed = match Arguments::try_parse_from(words) {
@@ -175,7 +204,7 @@ impl Place {
             folder: self.path().to_owned(),
             colour: false,
         };
-        let exit = resolve::run(&arguments, &mut io, &mut || Ok(Box::new(Fake)));
+        let exit = resolve::run(&arguments, &mut io, &mut || Ok(Box::new(Fake { viewer })));
         answer(exit as u8, out, err)
     }
 }
@@ -527,4 +556,17 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
     for arguments in ["tea --universe universe.json", "--catalog shop tea", "--what-if buy=tea"] {
         assert_eq!(kitchen().resolve(arguments).code, 2, "{arguments}");
     }
+}
+
+#[test]
+fn a_viewer_of_one_namespace_is_answered_about_it_and_told_what_could_not_be_seen() {
+    let place = kitchen();
+    let given = place.resolve_on(true, "-n kitchen --catalog olm/shop=shop", "");
+    assert_eq!(given.code, 0, "{given:?}");
+    let without = place.resolve_on(true, "-n kitchen", "");
+    let everything = place.resolve_on(true, "", "");
+    assert_eq!(everything.code, 1, "{everything:?}");
+    let text =
+        [&given, &without, &everything].map(|it| format!("{}\n{}{}", it.code, it.out, it.err));
+    insta::assert_snapshot!(text.join("\n"));
 }

@@ -151,6 +151,10 @@ impl Remote for Fake {
 /// Runs it until it has written so much.
 fn uninstall(cluster: &Fake, writes: usize, arguments: &str) -> Answer {
     *cluster.left.borrow_mut() = writes;
+    uninstall_from(&mut || Box::new(cluster.clone()), arguments)
+}
+
+fn uninstall_from(connect: &mut dyn FnMut() -> Box<dyn Remote>, arguments: &str) -> Answer {
     let words = ["mainstay", "uninstall"].into_iter().chain(arguments.split(' '));
     let Command::Uninstall(arguments) = Arguments::try_parse_from(words).unwrap().command else {
         unreachable!("it was typed")
@@ -164,7 +168,7 @@ fn uninstall(cluster: &Fake, writes: usize, arguments: &str) -> Answer {
         folder: place.path().to_owned(),
         colour: false,
     };
-    let exit = uninstall::run(&arguments, &mut io, &mut || Ok(Box::new(cluster.clone())));
+    let exit = uninstall::run(&arguments, &mut io, &mut || Ok(connect()));
     answer(exit as u8, out, err)
 }
 
@@ -252,4 +256,49 @@ fn labels_that_users_of_namespaces_write_give_a_removal_nothing() {
     assert_eq!((answer.code, &*answer.err), (0, ""));
     assert!(answer.out.contains("Deployment kitchen/kettle"), "{}", answer.out);
     assert!(!answer.out.contains("forged"), "{}", answer.out);
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_ends_with_one_and_a_name_that_is_not_there_with_two() {
+    struct Away;
+    impl Remote for Away {
+        fn of_kind(
+            &mut self,
+            _: &Resource,
+            _: Option<&str>,
+            _: Option<&str>,
+        ) -> Result<Vec<Object>, Cause> {
+            Err(Cause::new("the cluster did not answer"))
+        }
+
+        fn find(
+            &mut self,
+            _: &Resource,
+            _: Option<&str>,
+            _: &str,
+        ) -> Result<Option<Object>, Cause> {
+            Err(Cause::new("the cluster did not answer"))
+        }
+
+        fn delete(&mut self, _: &Step) -> Result<(), Cause> {
+            Err(Cause::new("the cluster did not answer"))
+        }
+
+        fn gone(&mut self, _: &Step, _: Duration) -> Result<Option<Object>, Cause> {
+            Err(Cause::new("the cluster did not answer"))
+        }
+
+        fn namespace(&self) -> String {
+            "kitchen".to_owned()
+        }
+    }
+    let answer = uninstall_from(&mut || Box::new(Away), "teapot --dry-run");
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let cluster = Fake::new();
+    assert_eq!(uninstall(&cluster, 0, "nosuch --dry-run").code, 2);
+    let yaml = uninstall(&cluster, 0, "teapot --dry-run -o yaml");
+    assert_eq!(yaml.code, 0, "{yaml:?}");
+    let yaml = mainstay_yaml::one(yaml.out.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
+    let json = uninstall(&cluster, 0, "teapot --dry-run -o json").out;
+    assert_eq!(yaml, serde_json::from_str::<serde_json::Value>(&json).unwrap());
 }

@@ -4,9 +4,10 @@ use super::{Answer, Place, answer};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::cluster::{Remote, Unread};
 use mainstay_cli::exit::Failure;
-use mainstay_cli::resolve::{self, Io};
-use mainstay_cli::why::{self, Remote};
+use mainstay_cli::resolve::Io;
+use mainstay_cli::why;
 use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::CatalogData;
 use std::fmt::Write as _;
@@ -29,12 +30,33 @@ items:
   status: {phase: RequiresApproval}
 ";
 
-/// A cluster with these objects.
-struct Fake(Vec<Object>);
+/// A cluster with these objects, and what an account may not list: a kind, in one namespace or
+/// everywhere at once.
+struct Fake {
+    objects: Vec<Object>,
+    refused: &'static [(&'static str, Option<&'static str>)],
+}
 
-impl resolve::Remote for Fake {
-    fn objects(&mut self) -> Result<Vec<Object>, Cause> {
-        Ok(self.0.clone())
+impl Remote for Fake {
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        _: Option<&str>,
+    ) -> Result<Vec<Object>, Unread> {
+        if self.refused.iter().any(|(refused, place)| {
+            (*refused == kind.kind || *refused == "*") && *place == namespace
+        }) {
+            return Err(Unread::Forbidden(Cause::new(format!("{} are forbidden", kind.plural))));
+        }
+        let here = |it: &&Object| {
+            it.kind() == kind.kind && namespace.is_none_or(|namespace| it.namespace() == namespace)
+        };
+        Ok(self.objects.iter().filter(here).cloned().collect())
+    }
+
+    fn namespace(&self) -> String {
+        "east".to_owned()
     }
 
     fn kube_version(&mut self) -> Option<String> {
@@ -54,29 +76,21 @@ impl resolve::Remote for Fake {
     }
 }
 
-impl Remote for Fake {
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        _: Option<&str>,
-    ) -> Result<Vec<Object>, Cause> {
-        let here = |it: &&Object| {
-            it.kind() == kind.kind && namespace.is_none_or(|namespace| it.namespace() == namespace)
-        };
-        Ok(self.0.iter().filter(here).cloned().collect())
-    }
-
-    fn namespace(&self) -> String {
-        "east".to_owned()
-    }
-
-    fn resolving(&mut self) -> &mut dyn resolve::Remote {
-        self
-    }
-}
+/// What somebody may not list who has the role `view` in the namespace `east`.
+const VIEWER: &[(&str, Option<&str>)] =
+    &[("*", None), ("CatalogSource", Some("olm")), ("OperatorCondition", Some("east"))];
 
 fn why(place: &Place, arguments: &str, cluster: Option<&str>) -> Answer {
+    why_as(&[], place, arguments, cluster)
+}
+
+/// What somebody is answered who may not list everything.
+fn why_as(
+    refused: &'static [(&'static str, Option<&'static str>)],
+    place: &Place,
+    arguments: &str,
+    cluster: Option<&str>,
+) -> Answer {
     let words = ["mainstay", "why"].into_iter().chain(arguments.split(' '));
     let parsed = match Arguments::try_parse_from(words) {
         Ok(parsed) => parsed,
@@ -102,7 +116,7 @@ fn why(place: &Place, arguments: &str, cluster: Option<&str>) -> Answer {
             .flat_map(|it| it.unwrap().value["items"].as_array().unwrap().clone())
             .map(|it| Object::from_value(it).unwrap())
             .collect();
-        Ok(Box::new(Fake(all)))
+        Ok(Box::new(Fake { objects: all, refused }))
     });
     answer(exit as u8, out, err)
 }
@@ -116,7 +130,7 @@ fn told(all: &[(&str, Answer)]) -> String {
 }
 
 #[test]
-fn what_is_in_the_way_ends_with_one_and_what_cannot_be_looked_at_with_two() {
+fn what_is_in_the_way_ends_with_three_and_what_cannot_be_looked_at_with_two() {
     let place = Place::new().file("s.yaml", STATE).file("bad.yaml", "kind: [");
     let ask = |arguments: &'static str| (arguments, why(&place, arguments, None));
     insta::assert_snapshot!(told(&[
@@ -125,6 +139,7 @@ fn what_is_in_the_way_ends_with_one_and_what_cannot_be_looked_at_with_two() {
         ask("catalogsource/shop -n olm --state s.yaml"),
         ask("subscription/tea -n east --state s.yaml -o json"),
         ask("catalogsource/shop -n olm --state s.yaml -o json"),
+        ask("catalogsource/shop -n olm --state s.yaml -o yaml"),
         ask("subscription/coffee -n east --state s.yaml"),
         ask("subscription/tea -n east --state bad.yaml"),
         ask("subscription/tea -n east --state none.yaml"),
@@ -153,4 +168,66 @@ fn on_a_cluster_the_resolver_is_asked_what_its_condition_leaves_out() {
     let place = Place::new();
     let ask = |arguments: &'static str| (arguments, why(&place, arguments, Some(&failed)));
     insta::assert_snapshot!(told(&[ask("subscription/tea"), ask("sub/tea -n west")]));
+}
+
+#[test]
+fn a_viewer_of_one_namespace_is_told_what_can_be_seen_and_what_cannot() {
+    let place = Place::new();
+    let ask = |arguments: &'static str| (arguments, why_as(VIEWER, &place, arguments, Some(STATE)));
+    insta::assert_snapshot!(told(&[
+        ask("subscription/tea"),
+        ask("ip/install-abcde -o json"),
+        ask("csv/tea.v1"),
+        ask("catalogsource/shop -n olm"),
+    ]));
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_ends_with_one() {
+    struct Away;
+    impl Remote for Away {
+        fn of_kind(
+            &mut self,
+            _: &Resource,
+            _: Option<&str>,
+            _: Option<&str>,
+        ) -> Result<Vec<Object>, Unread> {
+            Err(Unread::Failed(Cause::new("the cluster did not answer")))
+        }
+
+        fn namespace(&self) -> String {
+            "east".to_owned()
+        }
+
+        fn kube_version(&mut self) -> Option<String> {
+            None
+        }
+
+        fn namespaces(&mut self) -> Option<Vec<String>> {
+            None
+        }
+
+        fn catalog(&mut self, _: &str) -> Result<CatalogData, Cause> {
+            Err(Cause::new("it is away"))
+        }
+    }
+    for words in [&["why", "sub/tea"][..], &["resolve"], &["resolve", "-n", "east"]] {
+        let all = std::iter::once("mainstay").chain(words.iter().copied());
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut io = Io {
+            stdin: &mut std::io::empty(),
+            stdout: &mut out,
+            stderr: &mut err,
+            folder: std::path::PathBuf::new(),
+            colour: false,
+        };
+        let connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure> =
+            &mut || Ok(Box::new(Away));
+        let exit = match Arguments::try_parse_from(all).unwrap().command {
+            Command::Why(arguments) => why::run(&arguments, &mut io, connect),
+            Command::Resolve(arguments) => mainstay_cli::resolve::run(&arguments, &mut io, connect),
+            _ => unreachable!("it was typed"),
+        };
+        assert_eq!(exit as u8, 1, "{words:?}: {}", String::from_utf8(err).unwrap());
+    }
 }

@@ -1,0 +1,75 @@
+//! What is read of a cluster for a resolution: everything, or of one namespace what the account may
+//! see.
+
+use crate::cluster::{Listing, Remote, Unread, namespaces_of_catalogs};
+use crate::exit::Failure;
+use mainstay_api::names;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_cause::Cause;
+use mainstay_object::Resource;
+
+/// What is to be installed, in OLM v1.
+const CLUSTER_EXTENSION: Resource =
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions");
+/// Where it comes from.
+const CLUSTER_CATALOG: Resource =
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterCatalog", "clustercatalogs");
+
+/// Lists what a resolution looks at. For one namespace it is enough that the account may list there.
+///
+/// # Errors
+/// If the cluster does not answer, or the account may not even list Subscriptions and versions.
+pub(super) fn observe(
+    remote: &mut dyn Remote,
+    namespace: Option<&str>,
+) -> Result<Listing, Failure> {
+    // Copies of versions are many, large, and of no meaning here.
+    let originals = format!("!{}", names::COPIED_FROM);
+    let labels = |kind: &Resource| (*kind == CLUSTER_SERVICE_VERSION).then_some(&*originals);
+    let mut listing = Listing::default();
+    // Subscriptions first: they say where catalogs are.
+    for kind in [SUBSCRIPTION, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, CATALOG_SOURCE] {
+        let Some(namespace) = namespace else {
+            let listed = remote.of_kind(&kind, None, labels(&kind)).map_err(|unread| {
+                let forbidden = matches!(unread, Unread::Forbidden(_));
+                let cause = Cause::from(unread);
+                if forbidden {
+                    cause.remedy("look at a namespace that you may see, with -n NAMESPACE")
+                } else {
+                    cause
+                }
+            })?;
+            listing.objects.extend(listed);
+            continue;
+        };
+        if kind == CATALOG_SOURCE {
+            let namespaces = namespaces_of_catalogs(&listing.objects, namespace);
+            listing.add_everywhere(remote, &kind, None, &namespaces)?;
+            continue;
+        }
+        listing.add_within(remote, &kind, labels(&kind), namespace)?;
+        let needed = kind == SUBSCRIPTION || kind == CLUSTER_SERVICE_VERSION;
+        if needed && listing.hides(&kind, namespace) {
+            return Err(Cause::new(format!(
+                "the {} of namespace {namespace} cannot be read: your account may not list them",
+                kind.plural
+            ))
+            .remedy(format!(
+                "ask as somebody who has the ClusterRole `view` in namespace {namespace}"
+            ))
+            .into());
+        }
+    }
+    // Few clusters have OLM v1, and who looks after a namespace need not see what belongs to the
+    // cluster.
+    for kind in [CLUSTER_EXTENSION, CLUSTER_CATALOG] {
+        match remote.of_kind(&kind, None, None) {
+            Ok(objects) => listing.objects.extend(objects),
+            Err(Unread::Unserved(_) | Unread::Forbidden(_)) => {}
+            Err(Unread::Failed(cause)) => return Err(cause.into()),
+        }
+    }
+    Ok(listing)
+}
