@@ -1,10 +1,11 @@
 //! What was typed.
 
 use crate::bundle::BundleArguments;
-use crate::catalog::CatalogArguments;
+use crate::catalog::{CatalogArguments, Format};
 use crate::cluster::ClusterArguments;
+use crate::examples;
 use crate::image::ImageArguments;
-use crate::resolve::ResolveArguments;
+use crate::resolve::{ResolveArguments, written};
 use crate::uninstall::UninstallArguments;
 use crate::upstream::UpstreamArguments;
 use crate::why::WhyArguments;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 /// Runs operators on Kubernetes; brings the Kubernetes API along where there is none.
 #[derive(Debug, Parser)]
-#[command(name = "mainstay", version, about, propagate_version = true)]
+#[command(name = "mainstay", version, about, propagate_version = true, after_help = examples::ALL)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -117,45 +118,59 @@ fn harmless(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Bring up a cluster in memory, install an operator from a sample catalog and upgrade it.
+    #[command(after_help = examples::DEMO)]
     Demo(DemoArguments),
     /// Bring up a cluster to keep, and serve it until interrupted.
+    #[command(after_help = examples::UP)]
     Up(Box<UpArguments>),
     /// Run operators on a cluster that is there, until interrupted.
-    #[command(after_help = RUN)]
+    #[command(after_help = examples::RUN)]
     Run(Box<RunArguments>),
     /// Judge, list and show file-based catalogs, build images of them.
+    #[command(after_help = examples::CATALOG)]
     Catalog(CatalogArguments),
     /// Judge bundle folders, render them to manifests, build images of them.
+    #[command(after_help = examples::BUNDLE)]
     Bundle(BundleArguments),
     /// Move, look at and unpack images, between registries, files and a store of this machine.
+    #[command(after_help = examples::IMAGE)]
     Image(Box<ImageArguments>),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
+    #[command(after_help = examples::RESOLVE)]
     Resolve(Box<ResolveArguments>),
     /// Explain why a Subscription, InstallPlan, version or catalog is not where it should be.
+    #[command(after_help = examples::WHY)]
     Why(Box<WhyArguments>),
     /// Remove an operator; say first what goes with it, what stays, and what would hang.
+    #[command(after_help = examples::UNINSTALL)]
     Uninstall(Box<UninstallArguments>),
     /// Print the version.
-    Version,
+    #[command(after_help = examples::VERSION)]
+    Version(VersionArguments),
     /// Print a script that completes command lines in a shell.
-    #[command(after_help = COMPLETION)]
+    #[command(after_help = examples::COMPLETION)]
     Completion(CompletionArguments),
     /// Work on file-based catalogs as `opm` does; also when started under that name.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, after_help = examples::OPM)]
     Opm(OpmArguments),
 }
 
-const RUN: &str = "Examples:
-  mainstay run                                   # the cluster that kubectl talks to
-  mainstay run --kubeconfig ./kubeconfig --catalog fruit=./catalog
-  mainstay run --listen 0.0.0.0:8080             # in a pod: with its account, and probed from outside
+/// Arguments of `version`.
+#[derive(Args, Debug)]
+pub struct VersionArguments {
+    /// How it is written.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+}
 
-Several may run: one works, the others wait. Operator Lifecycle Manager must not run on the same cluster.";
-
-const COMPLETION: &str = "Examples:
-  source <(mainstay completion bash)
-  mainstay completion zsh > ~/.zfunc/_mainstay
-  mainstay completion fish > ~/.config/fish/completions/mainstay.fish";
+impl VersionArguments {
+    /// The version of this program.
+    pub fn text(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let value = serde_json::json!({"name": "mainstay", "version": version});
+        written(self.output, &value, || format!("mainstay {version}\n"))
+    }
+}
 
 /// Arguments of `completion`.
 #[derive(Args, Debug)]
@@ -465,7 +480,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::DisplayHelp);
         }
         let read = Arguments::try_parse_from(["mainstay", "version"]).unwrap();
-        assert!(matches!(read.command, Command::Version));
+        assert!(matches!(read.command, Command::Version(_)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod catalog;
 pub mod cluster;
 pub mod config;
 pub mod defaults;
+mod examples;
 pub mod exit;
 pub mod image;
 pub mod machine;

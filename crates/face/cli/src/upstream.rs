@@ -160,6 +160,14 @@ const FLAGS: &[(&str, Takes, Effect)] = &[
     ("enable-priority-and-fairness", Switch, Not(OWN)),
 ];
 
+/// The flags that are accepted and do nothing here, each with why; `docs/command-line.md` lists them.
+pub fn without_effect() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FLAGS.iter().filter_map(|(name, _, effect)| match effect {
+        Not(why) => Some((*name, *why)),
+        Does(_) => None,
+    })
+}
+
 /// The flags that were given, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamArguments(BTreeMap<&'static str, String>);
@@ -200,6 +208,8 @@ impl Args for UpstreamArguments {
                 Not(why) => format!("No effect: {why}"),
             };
             let arg = Arg::new(*name).long(*name).help(help).help_heading(HEADING);
+            // What does nothing is in nobody's way: docs/command-line.md has the list.
+            let arg = arg.hide(matches!(effect, Not(_)));
             command.arg(match takes {
                 Value(value) => arg.value_name(*value),
                 Switch => arg

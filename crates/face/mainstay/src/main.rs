@@ -85,9 +85,7 @@ fn main() -> ExitCode {
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
         Command::Why(arguments) => Ok(resolve::why(&arguments)),
         Command::Uninstall(arguments) => Ok(resolve::uninstall(&arguments)),
-        Command::Version => {
-            Ok(catalog::print(concat!("mainstay ", env!("CARGO_PKG_VERSION"), "\n").as_bytes()))
-        }
+        Command::Version(arguments) => Ok(catalog::print(arguments.text().as_bytes())),
         Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };

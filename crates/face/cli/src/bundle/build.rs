@@ -8,14 +8,8 @@ use crate::{
 };
 use clap::Args;
 
-const EXAMPLES: &str = "Examples:
-  mainstay bundle build ./kiwi oci:kiwi-v1:v1.0.0
-  mainstay bundle build ./kiwi registry.example/kiwi-bundle:v1.0.0 --authfile auth.json
-  mainstay bundle build ./kiwi store:registry.example/kiwi-bundle:v1.0.0";
-
 /// Arguments of `build`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// Folder of a bundle (with `manifests` and `metadata`).
     #[arg(value_name = "DIR")]

@@ -13,6 +13,7 @@ mod render;
 mod validate;
 
 use crate::catalog::{self, Io};
+use crate::examples;
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
 
@@ -29,7 +30,7 @@ enum Command {
     ///
     /// Ends with 0 if nothing is wrong, with 1 if there are errors, with 2 if a folder cannot be
     /// looked at.
-    #[command(visible_alias = "check")]
+    #[command(visible_alias = "check", after_help = examples::BUNDLE_VALIDATE)]
     Validate(validate::Arguments),
     /// Print the plain manifests that install bundles, as extensions (OLM v1) install them.
     ///
@@ -37,11 +38,13 @@ enum Command {
     /// and what provides their certificates. Of several bundles the manifests come one after the
     /// other; what is wrong with one of them keeps nothing of the others back. Ends with 1 if a bundle
     /// cannot be rendered, with 2 if a folder, the configuration or the namespaces cannot be used.
+    #[command(after_help = examples::BUNDLE_RENDER)]
     Render(render::Arguments),
     /// Build the image of a bundle, and put it into a registry or a file.
     ///
     /// The bundle is judged first, as `validate` does it; one with errors is refused. The labels are the
     /// annotations of the bundle, and the same folder gives the same digest, on any day and machine.
+    #[command(after_help = examples::BUNDLE_BUILD)]
     Build(Box<build::Arguments>),
 }
 

@@ -8,14 +8,8 @@ use crate::{
 use clap::Args;
 use mainstay_cause::{Cause, Place};
 
-const EXAMPLES: &str = "Examples:
-  mainstay catalog build ./catalog oci:catalog-v1:v1
-  mainstay catalog build ./catalog registry.example/org/catalog:v1 --authfile auth.json
-  mainstay catalog build ./catalog oci-archive:catalog.tar:v1 --platform linux/amd64";
-
 /// Arguments of `build`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// Folder of a file-based catalog.
     #[arg(value_name = "DIR")]

@@ -22,6 +22,7 @@ mod validate;
 
 pub(crate) use open::open;
 
+use crate::examples;
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use clap::{Args, Subcommand, ValueEnum};
@@ -41,26 +42,26 @@ enum Command {
     ///
     /// Ends with 0 if nothing is wrong, with 1 if there are errors, with 2 if a folder cannot be
     /// looked at. Warnings are about what is allowed and rarely meant.
-    #[command(visible_alias = "check")]
+    #[command(visible_alias = "check", after_help = examples::CATALOG_VALIDATE)]
     Validate(validate::Arguments),
     /// List what a catalog has.
+    #[command(after_help = examples::CATALOG_LIST)]
     List(list::Arguments),
     /// Show a package, or one of its bundles: channels, versions, updates, dependencies.
+    #[command(after_help = examples::CATALOG_SHOW)]
     Show(show::Arguments),
     /// Draw who is updated to what in a package: channels, updates, and the way from a bundle.
-    ///
-    /// mainstay catalog graph ./catalog kiwi --from 1.0.0
-    ///
-    /// mainstay catalog graph ./catalog kiwi -o svg > kiwi.svg
+    #[command(after_help = examples::CATALOG_GRAPH)]
     Graph(graph::Arguments),
     /// Print the documents of catalogs and bundle folders, all or some of them.
-    #[command(visible_alias = "query")]
+    #[command(visible_alias = "query", after_help = examples::CATALOG_RENDER)]
     Render(render::Arguments),
     /// Build the image of a catalog, and put it into a registry or a file.
     ///
     /// The catalog is judged first, as `validate` does it; one with errors is refused. The image has the
     /// files that are read of the folder below /configs, for several platforms; the same folder gives
     /// the same digest, on any day and machine.
+    #[command(after_help = examples::CATALOG_BUILD)]
     Build(Box<build::Arguments>),
 }
 

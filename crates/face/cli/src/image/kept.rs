@@ -33,6 +33,9 @@ pub(super) struct Remove {
     images: Vec<String>,
     #[command(flatten)]
     store: StoreFolder,
+    /// How it is told what was removed.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
 }
 
 /// Arguments of `gc`.
@@ -112,12 +115,18 @@ pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure>
     for image in &images {
         stored(&store, image)?;
     }
+    let (mut text, mut values, mut failed) = (String::new(), Vec::new(), None);
     for image in &images {
-        let forgotten = store.forget(image);
-        forgotten.map_err(|error| failure::store(&format!("{image} cannot be removed"), &error))?;
-        io.print(&format!("{image} removed\n"));
+        if let Err(error) = store.forget(image) {
+            failed = Some(failure::store(&format!("{image} cannot be removed"), &error));
+            break;
+        }
+        text.push_str(&format!("{image} removed\n"));
+        values.push(json!({"image": image.to_string(), "removed": true}));
     }
-    Ok(())
+    // What was removed before something failed is gone.
+    print(io, arguments.output, &Value::Array(values), || text);
+    failed.map_or(Ok(()), Err)
 }
 
 pub(super) fn gc(arguments: &Gc, io: &mut Io<'_>) -> Result<(), Failure> {

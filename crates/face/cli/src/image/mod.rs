@@ -27,6 +27,7 @@ mod work;
 
 use crate::{
     catalog::{self, Format, Io},
+    examples,
     exit::{Exit, Failure},
 };
 use clap::{Args, Subcommand};
@@ -47,60 +48,44 @@ const PLACES: &str = "Places of images:
   oci-archive:FILE[:TAG]         the same in a tar archive
   docker-archive:FILE[:NAME]     what `docker save` writes";
 
-const PULL: &str = "Examples:
-  mainstay image pull quay.io/operatorhubio/catalog:latest
-  mainstay image pull --platform linux/arm64 registry.example/kiwi-bundle:v1.0.0
-  mainstay image pull --mirrors mirrors.yaml --authfile auth.json quay.io/org/catalog:v1";
-
-const PUSH: &str = "Examples:
-  mainstay image push registry.example/kiwi-bundle:v1.0.0
-  mainstay image push quay.io/org/catalog:v1 localhost:5000/catalog:v1";
-
-const COPY: &str = "Examples:
-  mainstay image copy quay.io/org/catalog:v1 oci-archive:catalog.tar
-  mainstay image copy oci-archive:catalog.tar mirror.example:5000/org/catalog:v1
-  mainstay image copy oci:out:v1 store:registry.example/kiwi-bundle:v1.0.0";
-
-const INSPECT: &str = "Examples:
-  mainstay image inspect quay.io/org/catalog:v1
-  mainstay image inspect -o json oci:out | jq .labels
-  mainstay image inspect --raw store:quay.io/org/catalog:v1";
-
-const UNPACK: &str = "Examples:
-  mainstay image unpack quay.io/org/catalog:v1 catalog --only configs
-  mainstay image unpack oci-archive:kiwi.tar kiwi";
+/// Examples, with the places that images may be at.
+fn with_places(examples: &str) -> String {
+    format!("{examples}\n\n{PLACES}")
+}
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Pull images from registries into the store.
     ///
     /// What the store has is not pulled again, and what was interrupted goes on where it stopped.
-    #[command(after_help = PULL)]
+    #[command(after_help = examples::IMAGE_PULL)]
     Pull(keep::Pull),
     /// Push an image of the store to a registry.
-    #[command(after_help = PUSH)]
+    #[command(after_help = examples::IMAGE_PUSH)]
     Push(keep::Push),
     /// Copy an image from one place to another, for all platforms that it has.
-    #[command(after_help = COPY, after_long_help = format!("{COPY}\n\n{PLACES}"))]
+    #[command(after_help = examples::IMAGE_COPY, after_long_help = with_places(examples::IMAGE_COPY))]
     Copy(copy::Arguments),
     /// Show what an image is: platforms, labels, layers.
-    #[command(visible_alias = "show", after_help = INSPECT, after_long_help = format!("{INSPECT}\n\n{PLACES}"))]
+    #[command(visible_alias = "show", after_help = examples::IMAGE_INSPECT, after_long_help = with_places(examples::IMAGE_INSPECT))]
     Inspect(inspect::Arguments),
     /// Unpack an image to a new folder.
     ///
     /// Whatever the image is, nothing outside the folder is touched: entries and links that lead out
     /// are refused, as is what unpacks to far more than it should.
-    #[command(after_help = UNPACK, after_long_help = format!("{UNPACK}\n\n{PLACES}"))]
+    #[command(after_help = examples::IMAGE_UNPACK, after_long_help = with_places(examples::IMAGE_UNPACK))]
     Unpack(unpack::Arguments),
     /// List the tags that a registry has of a repository.
+    #[command(after_help = examples::IMAGE_TAGS)]
     Tags(tags::Arguments),
     /// List the images of the store.
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", after_help = examples::IMAGE_LIST)]
     List(kept::List),
     /// Forget images of the store; `gc` frees their space.
-    #[command(visible_alias = "rm")]
+    #[command(visible_alias = "rm", after_help = examples::IMAGE_REMOVE)]
     Remove(kept::Remove),
     /// Remove from the store what no image needs any more.
+    #[command(after_help = examples::IMAGE_GC)]
     Gc(kept::Gc),
 }
 

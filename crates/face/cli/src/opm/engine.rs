@@ -1,7 +1,7 @@
 //! From arguments to a command: which one is meant, and whether its flags and arguments are right.
 
 use super::call::{Call, End, Io};
-use super::command::{Command, flags_of, path_name};
+use super::command::{Arguments, Command, flags_of, path_name};
 use super::flags::{self, Flag, Stop};
 use super::{go, help, voice};
 
@@ -92,7 +92,14 @@ fn execute(
         io.print(&help::help(path));
         return Ok(());
     };
-    command.arguments.check(&given.arguments, &path_name(path)).map_err(End::Usage)?;
+    requirements(command, path, &given).map_err(End::Usage)?;
+    let arguments = given.arguments.clone();
+    action(&mut Call { path, called_as, flags: given, arguments, io })
+}
+
+/// Whether what was given is what the last command of a path asks for.
+fn requirements(command: &Command, path: &[&Command], given: &flags::Given) -> Result<(), String> {
+    command.arguments.check(&given.arguments, &path_name(path))?;
     let missing: Vec<String> = command
         .required
         .iter()
@@ -100,21 +107,45 @@ fn execute(
         .map(|name| go::quote(name))
         .collect();
     if !missing.is_empty() {
-        return Err(End::Usage(format!("required flag(s) {} not set", missing.join(", "))));
+        return Err(format!("required flag(s) {} not set", missing.join(", ")));
     }
     for group in &command.exclusive {
         let mut set: Vec<&str> = group.iter().copied().filter(|name| given.has(name)).collect();
         if set.len() > 1 {
             set.sort_unstable();
-            return Err(End::Usage(format!(
+            return Err(format!(
                 "if any flags in the group [{}] are set none of the others can be; [{}] were all set",
                 group.join(" "),
                 set.join(" ")
-            )));
+            ));
         }
     }
-    let arguments = given.arguments.clone();
-    action(&mut Call { path, called_as, flags: given, arguments, io })
+    Ok(())
+}
+
+/// Reads a command line as [`run`] does, and carries nothing out.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check(root: &Command, arguments: &[String]) -> Result<(), String> {
+    let mut path = vec![root];
+    let (_, rest) = find(&mut path, arguments);
+    let Some(command) = path.last() else { return Ok(()) };
+    let flags = flags_of(&path, true);
+    let flags: Vec<&Flag> = flags.iter().map(|(flag, _)| flag).collect();
+    let given = if command.raw {
+        flags::Given::raw(&rest)
+    } else {
+        match flags::read(&flags, &rest) {
+            Ok(given) => given,
+            Err(Stop::Help) => return Ok(()),
+            Err(Stop::Wrong(message)) => return Err(message),
+        }
+    };
+    // One that only has commands below it shows its help, whatever stands there.
+    let rule = if command.action.is_some() { command.arguments } else { Arguments::None };
+    rule.check(&given.arguments, &path_name(&path))?;
+    requirements(command, &path, &given)
 }
 
 /// The words of upstream for an output format that does not exist.

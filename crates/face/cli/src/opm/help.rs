@@ -2,7 +2,7 @@
 
 use super::command::{Command, flags_of, path_name};
 use super::flags::{Flag, Kind};
-use super::go;
+use super::{examples, go};
 
 /// The help of the last command of a path.
 pub(super) fn help(path: &[&Command]) -> String {
@@ -10,7 +10,12 @@ pub(super) fn help(path: &[&Command]) -> String {
     let about = if command.long.is_empty() { command.short } else { command.long };
     let about = about.trim_end();
     let gap = if about.is_empty() { "" } else { "\n\n" };
-    format!("{about}{gap}{}", usage(path))
+    let mut text = format!("{about}{gap}{}", usage(path));
+    let examples = examples::of(&path_name(path));
+    if !examples.is_empty() {
+        go::push(&mut text, format_args!("\nExamples:\n  {}\n", examples.join("\n  ")));
+    }
+    text
 }
 
 /// How the last command of a path is used.

@@ -24,6 +24,7 @@ mod csv;
 mod database;
 mod dockerfile;
 mod engine;
+mod examples;
 mod flags;
 mod go;
 mod graph;
@@ -55,6 +56,14 @@ use call::End;
 /// Runs one command line (without the name of the program) and gives the exit code.
 pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     run_tree(&tree::root(io.alpha), arguments, io)
+}
+
+/// Reads one command line (without the name of the program) as [`run`] does, and carries nothing out.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(arguments: &[String]) -> Result<(), String> {
+    engine::check(&tree::root(true), arguments)
 }
 
 /// Runs a command line of a tree of commands.

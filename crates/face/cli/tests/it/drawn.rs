@@ -368,3 +368,23 @@ fn channels_have_one_order_everywhere() {
         drawn.map(|line| second(line, 1).unwrap().trim_end_matches(':').to_owned()).collect();
     assert_eq!(drawn, wanted);
 }
+
+#[test]
+fn programs_get_what_is_drawn_as_a_value() {
+    let place = place(&catalog());
+    let json = place.catalog("graph c kiwi --channel stable --from 1.0.0 -o json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let yaml = place.catalog("graph c kiwi --channel stable --from 1.0.0 -o yaml").out;
+    let yaml = mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
+    assert_eq!(json, yaml);
+    let channel = &json["channels"][0];
+    assert_eq!(
+        channel["way"],
+        json!({"bundles": ["kiwi.v1.0.0", "kiwi.v2.0.0"], "reachesHead": true})
+    );
+    let skipped = channel["bundles"].as_array().unwrap().iter().find(|it| it["role"] == "skipped");
+    assert_eq!(skipped.unwrap()["skippedBy"], "kiwi.v1.2.0");
+    let update =
+        json!({"from": "kiwi.v1.0.0", "to": "kiwi.v2.0.0", "by": "skipRange", "bundles": 2});
+    assert!(channel["updates"].as_array().unwrap().contains(&update), "{channel:#}");
+}

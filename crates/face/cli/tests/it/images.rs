@@ -109,6 +109,9 @@ fn the_store_forgets_and_is_cleaned() {
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("there is no image quay.io/org/catalog:v2"), "{}", answer.err);
     assert_eq!(place.image("list -o json").out.matches("digest").count(), 1);
+    json(&place.image("copy oci:layout store:quay.io/org/other:v1 -o json"));
+    let removed = json(&place.image("remove quay.io/org/other:v1 -o json"));
+    assert_eq!(removed, serde_json::json!([{"image": "quay.io/org/other:v1", "removed": true}]));
     let kept = json(&place.image("gc --grace 0 -o json"));
     assert_eq!(kept["blobs"], 0);
     assert_eq!(

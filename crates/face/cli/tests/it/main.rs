@@ -10,6 +10,7 @@ mod drawn;
 mod extensions;
 mod fbc;
 mod findings;
+mod help;
 mod images;
 mod journeys;
 mod judged;

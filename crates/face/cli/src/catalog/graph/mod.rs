@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Graph of the package ─► lanes (a channel each: bundles, updates, the way from what is installed)
-//!                            └─► text, SVG, Mermaid, DOT
+//!                            └─► text, SVG, Mermaid, DOT, JSON, YAML
 //! ```
 //!
 //! Every name is somebody else's: each format writes it so that it stays a name ([`names`]).
@@ -14,6 +14,7 @@ mod paint;
 mod rails;
 mod svg;
 mod text;
+mod value;
 
 use super::{Io, list::no_package, open::open, show::find};
 use crate::exit::Failure;
@@ -56,6 +57,10 @@ enum Drawn {
     Mermaid,
     /// For Graphviz.
     Dot,
+    /// What is drawn, as one JSON value.
+    Json,
+    /// The same as YAML.
+    Yaml,
 }
 
 pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
@@ -100,6 +105,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         Drawn::Svg => svg::draw(&lanes),
         Drawn::Mermaid => languages::mermaid(&lanes),
         Drawn::Dot => languages::dot(&lanes),
+        Drawn::Json => format!("{:#}\n", value::value(&lanes)),
+        Drawn::Yaml => mainstay_yaml::to_string(&value::value(&lanes)),
     });
     Ok(())
 }

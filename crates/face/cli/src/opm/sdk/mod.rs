@@ -27,7 +27,15 @@ pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     super::run_tree(&root(), arguments, io)
 }
 
-fn root() -> Command {
+/// Reads one command line as [`run`] does, and carries nothing out.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(arguments: &[String]) -> Result<(), String> {
+    super::engine::check(&root(), arguments)
+}
+
+pub(super) fn root() -> Command {
     let validate = Command {
         long: "Judges the format and the content of a bundle: of a folder with manifests and metadata, or of an\n\
                image. The exit code is 1 if there are errors; warnings are only said.\n\n\

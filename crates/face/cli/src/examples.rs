@@ -1,0 +1,158 @@
+//! Examples of every command, as its `--help` shows them. A test parses each line, and one sees to it
+//! that no command is without.
+
+pub(crate) const DEMO: &str = "Examples:
+  mainstay demo                                    # goes on serving until Ctrl-C
+  mainstay demo --exit                             # ends with the story
+  mainstay demo --catalog ./my-catalog --package teapot-operator --exit";
+
+pub(crate) const UP: &str = "Examples:
+  mainstay up                                      # keeps its data, serves 127.0.0.1:6443
+  mainstay up --in-memory --listen 127.0.0.1:0     # keeps nothing, picks a free port
+  mainstay up --catalog mine=./my-catalog
+  mainstay up --image localhost/kiwi:v1=./kiwi";
+
+pub(crate) const RUN: &str = "Examples:
+  mainstay run                                   # the cluster that kubectl talks to
+  mainstay run --kubeconfig ./kubeconfig --catalog fruit=./catalog
+  mainstay run --listen 0.0.0.0:8080             # in a pod: with its account, and probed from outside
+
+Several may run: one works, the others wait. Operator Lifecycle Manager must not run on the same cluster.
+Its programs have more flags than are shown here. Those that have nothing to do are accepted, too, and
+docs/command-line.md says why.";
+
+pub(crate) const CATALOG: &str = "Examples:
+  mainstay catalog validate ./catalog
+  mainstay catalog show ./catalog kiwi";
+
+pub(crate) const CATALOG_VALIDATE: &str = "Examples:
+  mainstay catalog validate ./catalog
+  mainstay catalog validate --strict ./catalog ./kiwi
+  mainstay catalog validate ./catalog -o sarif > catalog.sarif";
+
+pub(crate) const CATALOG_LIST: &str = "Examples:
+  mainstay catalog list packages ./catalog
+  mainstay catalog list bundles ./catalog kiwi -o json";
+
+pub(crate) const CATALOG_SHOW: &str = "Examples:
+  mainstay catalog show ./catalog kiwi
+  mainstay catalog show ./catalog kiwi 1.0.0     # the updates from that version
+  mainstay catalog show ./catalog kiwi -o yaml";
+
+pub(crate) const CATALOG_GRAPH: &str = "Examples:
+  mainstay catalog graph ./catalog kiwi --from 1.0.0
+  mainstay catalog graph ./catalog kiwi -o svg > kiwi.svg
+  mainstay catalog graph ./catalog kiwi -o json";
+
+pub(crate) const CATALOG_RENDER: &str = "Examples:
+  mainstay catalog render ./catalog --schema olm.channel --package kiwi
+  mainstay catalog render ./catalog -o name      # what there is, and where it stands";
+
+pub(crate) const CATALOG_BUILD: &str = "Examples:
+  mainstay catalog build ./catalog oci:catalog-v1:v1
+  mainstay catalog build ./catalog registry.example/org/catalog:v1 --authfile auth.json
+  mainstay catalog build ./catalog oci-archive:catalog.tar:v1 --platform linux/amd64";
+
+pub(crate) const BUNDLE: &str = "Examples:
+  mainstay bundle validate ./kiwi
+  mainstay bundle render ./kiwi";
+
+pub(crate) const BUNDLE_VALIDATE: &str = "Examples:
+  mainstay bundle validate ./kiwi
+  mainstay bundle validate ./kiwi --also operatorhub/v2 --strict
+  mainstay bundle validate ./kiwi --kubernetes 1.35 -o json";
+
+pub(crate) const BUNDLE_RENDER: &str = "Examples:
+  mainstay bundle render ./kiwi | kubectl apply -f -
+  mainstay bundle render ./kiwi -n fruit --watch fruit --certificates none
+  mainstay bundle render ./kiwi --schema";
+
+pub(crate) const BUNDLE_BUILD: &str = "Examples:
+  mainstay bundle build ./kiwi oci:kiwi-v1:v1.0.0
+  mainstay bundle build ./kiwi registry.example/kiwi-bundle:v1.0.0 --authfile auth.json
+  mainstay bundle build ./kiwi store:registry.example/kiwi-bundle:v1.0.0";
+
+pub(crate) const IMAGE: &str = "Examples:
+  mainstay image inspect oci:catalog-v1:v1
+  mainstay image copy oci:catalog-v1:v1 oci-archive:catalog.tar";
+
+pub(crate) const IMAGE_PULL: &str = "Examples:
+  mainstay image pull quay.io/operatorhubio/catalog:latest
+  mainstay image pull --platform linux/arm64 registry.example/kiwi-bundle:v1.0.0
+  mainstay image pull --mirrors mirrors.yaml --authfile auth.json quay.io/org/catalog:v1";
+
+pub(crate) const IMAGE_PUSH: &str = "Examples:
+  mainstay image push registry.example/kiwi-bundle:v1.0.0
+  mainstay image push quay.io/org/catalog:v1 localhost:5000/catalog:v1";
+
+pub(crate) const IMAGE_COPY: &str = "Examples:
+  mainstay image copy quay.io/org/catalog:v1 oci-archive:catalog.tar
+  mainstay image copy oci-archive:catalog.tar mirror.example:5000/org/catalog:v1
+  mainstay image copy oci:out:v1 store:registry.example/kiwi-bundle:v1.0.0";
+
+pub(crate) const IMAGE_INSPECT: &str = "Examples:
+  mainstay image inspect quay.io/org/catalog:v1
+  mainstay image inspect -o json oci:out | jq .labels
+  mainstay image inspect --raw store:quay.io/org/catalog:v1";
+
+pub(crate) const IMAGE_UNPACK: &str = "Examples:
+  mainstay image unpack quay.io/org/catalog:v1 catalog --only configs
+  mainstay image unpack oci-archive:kiwi.tar kiwi";
+
+pub(crate) const IMAGE_TAGS: &str = "Examples:
+  mainstay image tags quay.io/org/catalog
+  mainstay image tags localhost:5000/catalog -o json";
+
+pub(crate) const IMAGE_LIST: &str = "Examples:
+  mainstay image list
+  mainstay image list --store ./images -o json";
+
+pub(crate) const IMAGE_REMOVE: &str = "Examples:
+  mainstay image remove quay.io/org/catalog:v1";
+
+pub(crate) const IMAGE_GC: &str = "Examples:
+  mainstay image gc
+  mainstay image gc --untagged --grace 0";
+
+pub(crate) const RESOLVE: &str = "Examples:
+  mainstay resolve                                         # what the cluster does next, and why not
+  mainstay resolve -n operators --what-if subscribe=teapot-operator:fast
+  mainstay resolve --catalog mine=./my-catalog teapot-operator:stable@1.0.0
+  mainstay resolve --state state.yaml --catalog mine=./my-catalog -o yaml
+
+Ends with 3 if something that is asked for cannot be resolved.";
+
+pub(crate) const WHY: &str = "Examples:
+  mainstay why subscription/teapot -n operators
+  mainstay why csv/teapot-operator.v1.2.0 -n operators -o json
+  mainstay why catalogsource/mine -n olm --state state.yaml
+
+Ends with 0 if nothing is in the way, and with 3 if something is, which is then explained.";
+
+pub(crate) const UNINSTALL: &str = "Examples:
+  mainstay uninstall teapot -n operators --dry-run       # says what would be done, and does nothing
+  mainstay uninstall teapot -n operators
+  mainstay uninstall teapot-operator -n operators --operands --definitions";
+
+pub(crate) const VERSION: &str = "Examples:
+  mainstay version
+  mainstay version -o json";
+
+pub(crate) const COMPLETION: &str = "Examples:
+  source <(mainstay completion bash)
+  mainstay completion zsh > ~/.zfunc/_mainstay
+  mainstay completion fish > ~/.config/fish/completions/mainstay.fish";
+
+pub(crate) const OPM: &str = "Examples:
+  mainstay opm validate ./catalog
+  mainstay opm render ./catalog -o yaml
+  mainstay opm serve ./catalog";
+
+/// Below the help of the program itself.
+pub(crate) const ALL: &str = "Examples:
+  mainstay demo --exit                           # a cluster in one process, an operator, two upgrades
+  mainstay up --catalog mine=./my-catalog
+  mainstay why subscription/teapot -n operators
+
+Every command ends with 0 if it is done, 1 if it failed, 2 if it was not begun because of what was typed,
+and 3 if something is in the way of what it was asked about (docs/command-line.md).";
