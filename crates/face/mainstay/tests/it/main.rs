@@ -9,6 +9,7 @@ mod by_image;
 mod catalogs;
 mod certified;
 mod crash;
+mod documented;
 mod harness;
 mod helm;
 mod images;

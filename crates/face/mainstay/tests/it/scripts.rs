@@ -1,13 +1,12 @@
 //! What administrators do, as scripts with the real kubectl: `tests/scripts`, each run as it stands
 //! against a cluster of its own.
 
-use crate::harness::{Kubectl, Up};
+use crate::harness::Kubectl;
 use mainstay_testdata::{ran, skipped};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
-const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
 
 /// The scripts, by name.
 fn scripts() -> Vec<String> {
@@ -16,7 +15,7 @@ fn scripts() -> Vec<String> {
         .map(|it| it.expect("an entry").path())
         .filter(|it| it.extension().is_some_and(|it| it == "sh"))
         .filter_map(|it| Some(it.file_name()?.to_str()?.to_owned()))
-        .filter(|it| it != "common.sh")
+        .filter(|it| it != "common.sh" && it != "fresh.sh")
         .collect();
     names.sort();
     names
@@ -34,39 +33,16 @@ fn path() -> std::ffi::OsString {
 /// Runs a script against a cluster of its own; says what went wrong.
 fn run(name: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a folder");
-    let catalog = format!("mine={SAMPLE}");
-    let up = Up::start(
-        folder.path(),
-        &[
-            "--in-memory",
-            "--catalog",
-            &catalog,
-            "--registry",
-            "127.0.0.1:0",
-            "--http-proxy",
-            "http://cluster:3128",
-            "--https-proxy",
-            "http://cluster:3129",
-        ],
-    );
-    let registry = up
-        .said
-        .split_whitespace()
-        .skip_while(|it| *it != "registry")
-        .nth(1)
-        .unwrap_or_default()
-        .to_owned();
     let output = Command::new("timeout")
         .args(["120", "bash"])
-        .arg(PathBuf::from(SCRIPTS).join(name))
+        .arg(PathBuf::from(SCRIPTS).join("fresh.sh"))
+        .arg(name)
         .env("PATH", path())
-        .env("KUBECONFIG", &up.kubeconfig)
-        .env("KUBECACHEDIR", folder.path().join("cache"))
+        .env_remove("KUBECONFIG")
+        .env_remove("MAINSTAY_LOG")
         .env("HOME", folder.path())
         .env("XDG_DATA_HOME", folder.path().join("data"))
         .env("TMPDIR", folder.path())
-        .env("SAMPLE", SAMPLE)
-        .env("REGISTRY", registry)
         .env("NO_COLOR", "1")
         .current_dir(folder.path())
         .output()
@@ -119,5 +95,21 @@ fn every_script_is_in_the_administrators_guide() {
     for name in scripts() {
         let link = format!("(../crates/face/mainstay/tests/scripts/{name})");
         assert!(guide.contains(&link), "docs/administrators.md has no link to {name}");
+    }
+}
+
+#[test]
+fn a_script_that_is_run_without_a_cluster_of_its_own_says_how_to_run_it() {
+    for name in scripts() {
+        let script = PathBuf::from(SCRIPTS).join(&name);
+        let output = Command::new("bash")
+            .arg(script)
+            .env_remove("SAMPLE")
+            .env_remove("REGISTRY")
+            .output()
+            .expect("bash runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(said.contains(&format!("/fresh.sh {name}")), "{name}: {said}");
     }
 }

@@ -1,6 +1,10 @@
-# Words that the scripts beside this one share. Each of them is run as it stands by a test, against `mainstay up` with the sample
-# catalog, and shows one task of an administrator. They need kubectl, a KUBECONFIG and `mainstay` on PATH.
+# Words that the scripts beside this one share. Each of them shows one task of an administrator, and is run as it stands by a test.
+# They make namespaces and change catalogs, so each needs a cluster of its own: `fresh.sh SCRIPT` brings one up and runs it there.
 set -euo pipefail
+if [ -z "${SAMPLE:-}" ] || [ -z "${REGISTRY:-}" ]; then
+  echo "this script needs a cluster of its own: run it with $(dirname "${BASH_SOURCE[0]}")/fresh.sh $(basename "$0")" >&2
+  exit 2
+fi
 
 # A namespace whose operators watch it alone.
 own_namespace() {
@@ -50,10 +54,10 @@ hides() {
   ! grep -qF -- "$text" <<<"$said" || { echo "'$text' is in what '$*' says:" >&2; echo "$said" >&2; exit 1; }
 }
 
-# Explains something that is not as it should be, which ends with 1: why_not TEXT KIND/NAME NAMESPACE
+# Explains something that is not as it should be, which ends with 3: why_not TEXT KIND/NAME NAMESPACE
 why_not() {
   local said code=0
   said=$(mainstay why "$2" -n "$3") || code=$?
-  [ "$code" = 1 ] || { echo "mainstay why $2 ended with $code: $said" >&2; exit 1; }
+  [ "$code" = 3 ] || { echo "mainstay why $2 ended with $code: $said" >&2; exit 1; }
   grep -qF -- "$1" <<<"$said" || { echo "no '$1' in: $said" >&2; exit 1; }
 }

@@ -1,0 +1,214 @@
+//! The commands that the README and the documentation show are run as they stand; where that is
+//! impossible they are read by the parsers that users meet, and the reason is said.
+//!
+//! ```text
+//! pages ─► statements ─► simple commands ─► the parsers: every one of ours exists
+//!              └─► the plan: run, served until ready, or not run, and why
+//! ```
+
+mod page;
+mod plan;
+mod shell;
+mod world;
+
+use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use mainstay_cli::args::Arguments;
+use mainstay_cli::opm;
+use page::Statement;
+use plan::How;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Reads a command as its program does.
+fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
+    // What is left out of a mention is left to the reader.
+    let words: Vec<&String> = words.iter().filter(|it| !it.contains('…')).collect();
+    let rest = |from: usize| words[from..].iter().map(|it| (*it).clone()).collect::<Vec<String>>();
+    let other = match words[0].as_str() {
+        "opm" => Some(opm::check(&rest(1))),
+        "operator-sdk" => Some(opm::sdk::check(&rest(1))),
+        _ if words.get(1).is_some_and(|it| *it == "opm") => Some(opm::check(&rest(2))),
+        _ => None,
+    };
+    if let Some(checked) = other {
+        // Nothing is wrong with a command of which only the name is given.
+        let lacks = |it: &String| is_mention && it.contains("received 0");
+        return checked.or_else(|error| if lacks(&error) { Ok(()) } else { Err(error) });
+    }
+    let Err(error) = Arguments::try_parse_from(&words) else { return Ok(()) };
+    let lacks_value =
+        error.get(ContextKind::InvalidValue) == Some(&ContextValue::String(String::new()));
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(()),
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            if is_mention =>
+        {
+            Ok(())
+        }
+        ErrorKind::InvalidValue if is_mention && lacks_value => Ok(()),
+        _ => Err(error.to_string()),
+    }
+}
+
+/// The packages of the workspace, which are named as their programs are.
+fn packages() -> BTreeSet<String> {
+    let folders = |path: &Path| -> Vec<PathBuf> {
+        let all = std::fs::read_dir(path).expect("a folder");
+        all.map(|it| it.expect("an entry").path()).filter(|it| it.is_dir()).collect()
+    };
+    let layers = folders(&Path::new(page::ROOT).join("crates"));
+    let manifests = layers.iter().flat_map(|it| folders(it)).map(|it| it.join("Cargo.toml"));
+    let text = manifests.filter_map(|it| std::fs::read_to_string(it).ok());
+    text.filter_map(|it| {
+        let name = it.lines().find_map(|line| line.strip_prefix("name = "))?;
+        Some(name.trim_matches('"').to_owned())
+    })
+    .collect()
+}
+
+/// What is wrong with a command of cargo, or of a program that cargo has built.
+fn unbuildable(words: &[String]) -> Result<(), String> {
+    let known = packages();
+    if let Some(program) = words[0].strip_prefix("target/release/") {
+        return known.contains(program).then_some(()).ok_or("there is no such package".to_owned());
+    }
+    if words[0] != "cargo" {
+        return Ok(());
+    }
+    for (flag, value) in words.iter().zip(&words[1..]) {
+        let is_there = match flag.as_str() {
+            "-p" => known.contains(value),
+            "--path" => Path::new(page::ROOT).join(value).join("src/main.rs").is_file(),
+            _ => true,
+        };
+        if !is_there {
+            return Err(format!("there is no {value}"));
+        }
+    }
+    match words.iter().position(|it| it == "--") {
+        Some(at) if words[1] == "run" => {
+            let typed =
+                std::iter::once("mainstay".to_owned()).chain(words[at + 1..].iter().cloned());
+            parsed(&typed.collect::<Vec<_>>(), false)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with the commands of ours in a statement.
+fn unreadable(statement: &Statement) -> Vec<String> {
+    let commands = shell::commands(&statement.text).into_iter();
+    commands
+        .filter_map(|words| {
+            let checked = if shell::is_ours(&words[0]) {
+                parsed(&words, statement.is_mention)
+            } else {
+                unbuildable(&words)
+            };
+            let error = checked.err()?;
+            Some(format!("{}:{}: {}\n{error}", statement.page, statement.line, words.join(" ")))
+        })
+        .collect()
+}
+
+#[test]
+fn every_command_that_the_documentation_names_exists_with_its_flags() {
+    let statements: Vec<Statement> =
+        page::pages().iter().flat_map(|page| page::statements(page)).collect();
+    assert!(statements.len() > 200, "{} statements were found", statements.len());
+    let wrong: Vec<String> = statements.iter().flat_map(unreadable).collect();
+    assert!(wrong.is_empty(), "{} commands do not exist:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_found_wherever_a_page_names_it() {
+    let text = "As `mainstay serve` does, or `mainstay why` with `-o json`:\n\
+        ```\n\
+        $ mainstay catalog validate ./x --nosuch\n\
+        all is well\n\
+        ```\n\
+        ```sh\n\
+        mkdir a && opm nosuch ./a   # here\n\
+        mainstay up --catalog\n\
+        cargo run -- nosuch\n\
+        cargo install --path crates/nosuch\n\
+        target/release/mainstay-nosuch all\n\
+        ```\n\
+        ```yaml\n\
+        mainstay nosuch\n\
+        ```\n";
+    let found: Vec<String> = page::read("a page", text).iter().flat_map(unreadable).collect();
+    let heads: Vec<&str> = found.iter().filter_map(|it| it.lines().next()).collect();
+    assert_eq!(
+        heads,
+        [
+            "a page:1: mainstay serve",
+            "a page:3: mainstay catalog validate ./x --nosuch",
+            "a page:7: opm nosuch ./a",
+            "a page:8: mainstay up --catalog",
+            "a page:9: cargo run -- nosuch",
+            "a page:10: cargo install --path crates/nosuch",
+            "a page:11: target/release/mainstay-nosuch all",
+        ]
+    );
+}
+
+/// Runs the statements of a page in their order; says what went wrong, and counts what was done.
+fn run(page: &str) -> (Vec<String>, [usize; 2]) {
+    let world = world::World::new(page);
+    let (mut wrong, mut counts) = (Vec::new(), [0, 0]);
+    for statement in page::statements(page).iter().filter(|it| !it.is_mention) {
+        let how = plan::how(statement, &world);
+        if let How::Not(why) = how {
+            println!("not run: {page}:{}: {}: {why}", statement.line, statement.text);
+            counts[1] += 1;
+            continue;
+        }
+        counts[0] += 1;
+        if let Err(error) = world.run(statement, how) {
+            wrong.push(format!("{page}:{}: {}\n{error}", statement.line, statement.text));
+        }
+    }
+    (wrong, counts)
+}
+
+#[test]
+fn every_documented_command_runs_or_says_why_it_is_not_run_here() {
+    let pages = page::pages();
+    // Two at a time: most of each is waiting for other programs.
+    let left = Mutex::new(pages.iter());
+    let results = Mutex::new(Vec::new());
+    let next = || left.lock().expect("nobody panics with it").next();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(page) = next() {
+                    let result = run(page);
+                    results.lock().expect("nobody panics with it").push(result);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().expect("nobody panics with it");
+    let sum = |at: usize| results.iter().map(|(_, counts)| counts[at]).sum::<usize>();
+    let wrong: Vec<&String> = results.iter().flat_map(|(wrong, _)| wrong).collect();
+    let all = wrong.iter().map(|it| it.as_str()).collect::<Vec<_>>().join("\n\n");
+    assert!(wrong.is_empty(), "{} documented commands fail:\n{all}", wrong.len());
+    mainstay_testdata::ran(&format!(
+        "{} documented commands, {} others only read, each with its reason",
+        sum(0),
+        sum(1)
+    ));
+}
+
+#[test]
+fn the_plan_speaks_of_nothing_that_is_not_documented() {
+    let statements: Vec<Statement> =
+        page::pages().iter().flat_map(|page| page::statements(page)).collect();
+    let stale = plan::stale(&statements);
+    assert!(stale.is_empty(), "the plan names commands that no page has: {stale:#?}");
+}

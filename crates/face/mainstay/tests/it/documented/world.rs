@@ -1,0 +1,402 @@
+//! Where the commands of a page are run: a folder with what the page speaks of, a cluster with the sample
+//! catalog, and the program under its three names.
+
+use super::page::{ROOT, Statement};
+use super::plan::{self, How};
+use crate::harness::Up;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mainstay");
+
+/// Who is killed when the world ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // `timeout` hands it on.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// The world of a page.
+pub(super) struct World {
+    running: RefCell<Vec<Running>>,
+    up: Option<Up>,
+    /// A cluster on which nobody runs operators.
+    bare: OnceCell<Up>,
+    /// The first of some ports that are free.
+    port: u16,
+    programs: RefCell<BTreeMap<String, bool>>,
+    folder: TempDir,
+}
+
+impl World {
+    pub(super) fn new(page: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["bin", "home", "work", "tmp", "up", "bare"] {
+            std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        let text = std::fs::read_to_string(Path::new(ROOT).join(page)).expect("the page");
+        let link =
+            |name: &str| symlink(PROGRAM, folder.path().join("bin").join(name)).expect("a link");
+        link("mainstay");
+        for name in ["opm", "operator-sdk"] {
+            // Pages that make the link themselves shall have made it.
+            if !(text.contains("ln -s mainstay") && text.contains(&format!("/{name}\""))) {
+                link(name);
+            }
+        }
+        let mut world = Self {
+            running: RefCell::default(),
+            up: None,
+            bare: OnceCell::new(),
+            port: free_ports(),
+            programs: RefCell::default(),
+            folder,
+        };
+        world.fill(page, &text);
+        if text.contains("kubectl") && !page.contains("guide") {
+            let sample = format!("mine={SAMPLE}");
+            let folder = world.folder.path().join("up");
+            world.up = Some(Up::start(&folder, &["--in-memory", "--catalog", &sample]));
+            if world.has_program("kubectl") {
+                world.ends("kubectl create namespace mine", &[0]).expect("a namespace");
+            }
+        }
+        world
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Where the cluster serves images.
+    fn registry(&self) -> String {
+        let said = self.up.as_ref().map(|it| it.said.as_str()).unwrap_or_default();
+        let line = said.lines().find_map(|line| line.strip_prefix("registry"));
+        line.map(|it| it.trim().trim_start_matches("http://").to_owned()).unwrap_or_default()
+    }
+
+    /// Whether the page's folder has something.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.work().join(name).exists()
+    }
+
+    /// Whether there is a program.
+    pub(super) fn has_program(&self, name: &str) -> bool {
+        let known = self.programs.borrow().get(name).copied();
+        known.unwrap_or_else(|| {
+            let found = self.bash("command -v -- \"$0\"").arg(name).output();
+            let found = found.is_ok_and(|it| it.status.success());
+            self.programs.borrow_mut().insert(name.to_owned(), found);
+            found
+        })
+    }
+
+    /// The files that a page speaks of.
+    fn fill(&self, page: &str, text: &str) {
+        let work = self.work();
+        let scripts = "crates/face/mainstay/tests/scripts";
+        copy(&Path::new(ROOT).join(scripts), &work.join(scripts));
+        copy(Path::new(SAMPLE), &work.join("crates/face/mainstay/sample"));
+        let kiwi = Path::new(ROOT).join("docs/guide/kiwi");
+        copy(&kiwi, &work.join("kiwi"));
+        let file = |name: &str, text: &str| {
+            let path = work.join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        match page {
+            "docs/administrators.md" | "docs/catalogs.md" => {
+                copy(Path::new(SAMPLE), &work.join("my-catalog"));
+                copy(&kiwi, &work.join("my-bundle"));
+                for name in ["kiwi", "my-bundle"] {
+                    file(&format!("{name}/metadata/annotations.yaml"), ANNOTATIONS);
+                }
+                file("icon.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>");
+                file("README.md", "A teapot.\n");
+                file("template.yaml", TEMPLATE);
+                file("catalog.yaml", &kiwi_of(GRAPHED));
+                file("kiwi-catalog/kiwi.yaml", &kiwi_of(GRAPHED));
+                file("old-catalog/kiwi.yaml", &kiwi_of(OLD));
+                file("other-catalog/kiwi.yaml", &kiwi_of(OTHER));
+                file("wrong-catalog/kiwi.yaml", WRONG);
+            }
+            "docs/resolving.md" => {
+                let begins = text.find("```json\n{\"namespace\"").expect("a universe");
+                let universe = text[begins..].lines().skip(1);
+                let universe: Vec<&str> =
+                    universe.take_while(|it| !it.starts_with("```")).collect();
+                file("universe.json", &universe.join("\n"));
+                copy(Path::new(SAMPLE), &work.join("catalog"));
+                self.community();
+            }
+            _ => {}
+        }
+    }
+
+    /// The published catalog, where the test data is.
+    fn community(&self) {
+        let data = mainstay_testdata::unpack("catalog-community-v4.19", "the published catalog");
+        if let Some(data) = data {
+            let within = std::fs::read_dir(data.path()).expect("a folder").next();
+            let catalog = within.expect("a catalog").expect("an entry").path();
+            copy(&catalog, &self.work().join("community"));
+        }
+    }
+
+    /// Runs a statement; says what is wrong with what came of it.
+    pub(super) fn run(&self, statement: &Statement, how: How) -> Result<(), String> {
+        let (before, text, after) = plan::typed(statement, self.port, &self.registry());
+        if let Some(before) = before {
+            self.ends(before, &[0]).map_err(|error| format!("before it: {error}"))?;
+        }
+        match how {
+            How::Ends(codes) => {
+                let said = self.ends(&text, codes)?;
+                shows(statement.output.as_deref().unwrap_or_default(), &said)?;
+            }
+            How::EndsUnlike(codes) => drop(self.ends(&text, codes)?),
+            How::Serves(ready) => drop(self.serves(&text, ready)?),
+            How::Stays(ready) => self.running.borrow_mut().push(self.serves(&text, ready)?),
+            How::Not(_) => {}
+        }
+        if let Some(after) = after {
+            self.ends(after, &[0]).map_err(|error| format!("after it: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn bash(&self, script: &str) -> Command {
+        let at = |name: &str| self.folder.path().join(name);
+        let mut path = at("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut command = Command::new("timeout");
+        command
+            .args(["120", "bash", "-euo", "pipefail", "-c", script])
+            .current_dir(self.work())
+            .env("PATH", path)
+            .env("HOME", at("home"))
+            .env("XDG_DATA_HOME", at("home/data"))
+            .env("TMPDIR", at("tmp"))
+            .env("KUBECACHEDIR", at("home/cache"))
+            .env("NO_COLOR", "1")
+            .env("PYTHONUNBUFFERED", "1")
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("MAINSTAY_LOG")
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null());
+        let up = if script.contains("mainstay run") {
+            let start = || Up::start(&self.folder.path().join("bare"), &["--in-memory", "--bare"]);
+            Some(self.bare.get_or_init(start))
+        } else {
+            self.up.as_ref()
+        };
+        if let Some(up) = up {
+            command.env("KUBECONFIG", &up.kubeconfig);
+        }
+        command
+    }
+
+    fn ends(&self, text: &str, codes: &[i32]) -> Result<String, String> {
+        let output = self.bash(text).output().expect("bash runs");
+        let code = output.status.code().unwrap_or(-1);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if codes.contains(&code) {
+            return Ok(said);
+        }
+        let error = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`{text}` ended with {code}:\n{said}{error}"))
+    }
+
+    fn serves(&self, text: &str, ready: &str) -> Result<Running, String> {
+        let text = text.split(" #").next().unwrap_or(text).trim_end().trim_end_matches('&');
+        // What is documented is a port that may be taken here, as by any reader.
+        let free = match text.split_whitespace().next() {
+            Some("mainstay") if !text.contains("--listen") => " --listen 127.0.0.1:0".to_owned(),
+            Some("opm") if !text.contains("-p ") => format!(" -p {}", self.port + 3),
+            _ => String::new(),
+        };
+        let script = format!("exec {text}{free} 2>&1");
+        let child = self.bash(&script).stdout(Stdio::piped()).spawn().expect("bash runs");
+        let mut running = Running(child);
+        let mut out = BufReader::new(running.0.stdout.take().expect("it is piped"));
+        let mut said = String::new();
+        loop {
+            let from = said.len();
+            let read = out.read_line(&mut said).expect("text");
+            if read == 0 {
+                return Err(format!("`{text}` ended before it was ready:\n{said}"));
+            }
+            if said[from..].contains(ready) {
+                break;
+            }
+        }
+        // Who goes on talking is listened to.
+        std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+        Ok(running)
+    }
+}
+
+/// Whether what a page shows is in what was said, line by line; `…` stands for anything.
+fn shows(shown: &str, said: &str) -> Result<(), String> {
+    let mut lines = said.lines();
+    for wanted in shown.lines().map(str::trim_end) {
+        if wanted.trim_start().starts_with('…') || wanted.is_empty() {
+            continue;
+        }
+        if !lines.any(|line| line.trim_end() == wanted) {
+            return Err(format!("the page shows `{wanted}`, and it said:\n{said}"));
+        }
+    }
+    Ok(())
+}
+
+/// Four ports in a row that are free.
+fn free_ports() -> u16 {
+    let open = |port: u16| TcpListener::bind(("127.0.0.1", port));
+    let first = |_: u32| {
+        let port = open(0).ok()?.local_addr().ok()?.port();
+        (0..4).all(|it| port.checked_add(it).is_some_and(|it| open(it).is_ok())).then_some(port)
+    };
+    (0..100).find_map(first).expect("free ports")
+}
+
+/// Copies a folder.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("a copy");
+        }
+    }
+}
+
+const ANNOTATIONS: &str = "annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: kiwi
+  operators.operatorframework.io.bundle.channels.v1: stable
+  operators.operatorframework.io.bundle.channel.default.v1: stable
+";
+
+const TEMPLATE: &str = "schema: olm.template.basic
+entries:
+- {schema: olm.package, name: kiwi, defaultChannel: stable}
+- {schema: olm.channel, package: kiwi, name: stable, entries: [{name: kiwi.v1.0.0}]}
+";
+
+/// The channel whose picture the page shows.
+const GRAPHED: &str = "schema: olm.channel
+package: kiwi
+name: stable
+entries:
+- {name: kiwi.v1.0.0}
+- {name: kiwi.v1.1.0, replaces: kiwi.v1.0.0}
+- {name: kiwi.v1.2.0, replaces: kiwi.v1.0.0, skips: [kiwi.v1.1.0, kiwi.v0.9.0]}
+- {name: kiwi.v2.0.0, replaces: kiwi.v1.2.0, skipRange: '>=1.0.0 <1.2.0'}
+---
+schema: olm.deprecations
+package: kiwi
+entries:
+- reference: {schema: olm.bundle, name: kiwi.v1.2.0}
+  message: it leaks
+";
+
+/// A channel in which nothing leads from 1.0.0 to the head.
+const OLD: &str = "schema: olm.channel
+package: kiwi
+name: stable
+entries:
+- {name: kiwi.v1.0.0}
+- {name: kiwi.v1.1.0, skips: [kiwi.v1.0.0]}
+- {name: kiwi.v2.0.0, skips: [kiwi.v1.1.0]}
+";
+
+/// A channel that begins after what is installed.
+const OTHER: &str = "schema: olm.channel
+package: kiwi
+name: stable
+entries:
+- {name: kiwi.v1.10.0, replaces: kiwi.v1.9.1}
+---
+schema: olm.channel
+package: kiwi
+name: next
+entries:
+- {name: kiwi.v2.0.0, replaces: kiwi.v1.10.0}
+";
+
+/// The package `kiwi` with a channel, and bundles of what the channel has.
+fn kiwi_of(channel: &str) -> String {
+    let mut text =
+        format!("schema: olm.package\nname: kiwi\ndefaultChannel: stable\n---\n{channel}");
+    let entries = channel.lines().filter_map(|line| line.strip_prefix("- {name: "));
+    for name in entries.map(|it| it.split([',', '}']).next().unwrap_or_default()) {
+        let version = name.trim_start_matches("kiwi.v");
+        text.push_str(&format!(
+            "---\nschema: olm.bundle\npackage: kiwi\nname: {name}\nimage: example.com/kiwi:v{version}\n\
+             properties:\n- type: olm.package\n  value: {{packageName: kiwi, version: {version}}}\n"
+        ));
+    }
+    text
+}
+
+/// A catalog with a misspelt field in line 15 and two heads in the channel of line 40.
+const WRONG: &str = "---
+schema: olm.package
+name: kiwi
+defaultChannel: stable
+---
+schema: olm.bundle
+package: kiwi
+name: kiwi.v1.0.0
+image: example.com/kiwi:v1.0.0
+properties:
+- type: olm.package
+  value:
+    packageName: kiwi
+    version: 1.0.0
+imaeg: example.com/kiwi:v1.0.0
+---
+schema: olm.bundle
+package: kiwi
+name: kiwi.v1.1.0
+image: example.com/kiwi:v1.1.0
+properties:
+- type: olm.package
+  value: {packageName: kiwi, version: 1.1.0}
+---
+schema: olm.bundle
+package: kiwi
+name: kiwi.v1.2.0
+image: example.com/kiwi:v1.2.0
+properties:
+- type: olm.package
+  value: {packageName: kiwi, version: 1.2.0}
+---
+schema: olm.channel
+package: kiwi
+name: stable
+entries:
+- name: kiwi.v1.0.0
+- name: kiwi.v1.1.0
+  replaces: kiwi.v1.0.0
+- name: kiwi.v1.2.0
+  replaces: kiwi.v1.0.0
+";
