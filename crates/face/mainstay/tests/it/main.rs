@@ -26,3 +26,4 @@ mod serve;
 mod shared;
 mod start;
 mod uninstall;
+mod why;

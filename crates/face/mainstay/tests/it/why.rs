@@ -1,0 +1,241 @@
+//! `mainstay why` on a cluster that runs: an update whose new pod does not start, a catalog that does not
+//! answer, and somebody who may see one namespace only.
+
+use crate::harness::{Up, mainstay, tls_cluster, until};
+use base64::Engine;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_client::{Cluster, Patch};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const SAMPLE: &str = concat!("mine=", env!("CARGO_MANIFEST_DIR"), "/sample");
+const NAMESPACE: Resource = Resource::cluster("", "v1", "Namespace", "namespaces");
+
+/// What a command says, and the code that it ends with.
+fn said(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = mainstay().args(arguments).arg("--kubeconfig").arg(kubeconfig).output();
+    let output = output.expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).expect("text"))
+}
+
+async fn make(cluster: &Cluster, resource: &Resource, value: Value) -> Object {
+    let object = Object::from_value(value).expect("an object");
+    cluster.create(resource, &object).await.expect("it is made")
+}
+
+/// A Subscription to the teapot of the sample.
+async fn subscribe(cluster: &Cluster, namespace: &str, approval: &str) {
+    let subscription = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "teapot", "namespace": namespace},
+        "spec": {
+            "name": "teapot-operator", "channel": "stable", "installPlanApproval": approval,
+            "source": "mine", "sourceNamespace": "olm",
+        },
+    });
+    make(cluster, &SUBSCRIPTION, subscription).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_whose_new_pod_does_not_start_names_the_pod_its_reason_and_a_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    subscribe(&cluster, "operators", "Automatic").await;
+    let phase = |wanted: &'static str| {
+        move |it: &Object| (it.str(&["status", "phase"]) == Some(wanted)).then_some(())
+    };
+    let csv = &CLUSTER_SERVICE_VERSION;
+    until(&cluster, csv, Some("operators"), phase("Succeeded")).await;
+    let old = cluster
+        .list(&known::POD, Some("operators"), &mainstay_client::ListParams::default())
+        .await
+        .expect("a list");
+    let old = old.items[0].name().to_owned();
+    for (config, reason, remedy) in [
+        (
+            json!({"annotations": {"mainstay.dev/simulate": "stuck"}}),
+            "ImagePull",
+            "mainstay image inspect",
+        ),
+        (
+            json!({"annotations": null, "nodeSelector": {"kettle": "hot"}}),
+            "finds no node (Unschedulable): 0/1 nodes are available",
+            "kubectl -n operators edit subscription teapot",
+        ),
+    ] {
+        let patch = Patch::Merge(json!({"spec": {"config": config}}));
+        cluster.patch(&SUBSCRIPTION, Some("operators"), "teapot", &patch).await.expect("patched");
+        let is_new = |it: &Object| {
+            let unscheduled = it
+                .array(&["status", "conditions"])
+                .iter()
+                .any(|it| it["type"] == "PodScheduled" && it["reason"] == "Unschedulable");
+            let unpulled = it.array(&["status", "containerStatuses"]).iter().any(|it| {
+                let reason = it["state"]["waiting"]["reason"].as_str();
+                reason.is_some_and(|it| it.contains("ImagePull"))
+            });
+            let waits = if reason == "ImagePull" { unpulled } else { unscheduled };
+            (waits && it.name() != old && !it.is_terminating()).then(|| it.name().to_owned())
+        };
+        let new = until(&cluster, &known::POD, Some("operators"), is_new).await;
+        let installing = |it: &Object| {
+            let phase = it.str(&["status", "phase"]);
+            (phase == Some("Installing") || phase == Some("Failed")).then_some(())
+        };
+        until(&cluster, csv, Some("operators"), installing).await;
+        let (code, text) = said(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
+        assert_eq!(code, Some(3), "{text}");
+        for part in [&*new, reason, remedy, "those of before still run"] {
+            assert!(text.contains(part), "no `{part}` in:\n{text}");
+        }
+        assert!(!text.contains("outdated replica") && !text.contains("→ wait"), "{text}");
+    }
+    assert!(up.stop("TERM").0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_catalog_does_not_answer_it_is_named_beside_the_subscription_of_another_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    // A server that takes connections and never says a word.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("its address").to_string();
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "silent", "namespace": "olm"},
+        "spec": {"sourceType": "grpc", "address": address},
+    });
+    make(&cluster, &CATALOG_SOURCE, source).await;
+    let state = ["status", "connectionState", "lastObservedState"];
+    until(&cluster, &CATALOG_SOURCE, Some("olm"), |it| {
+        (it.name() == "silent" && it.str(&state).is_some()).then_some(())
+    })
+    .await;
+    subscribe(&cluster, "operators", "Automatic").await;
+    until(&cluster, &SUBSCRIPTION, Some("operators"), |it| {
+        it.get(&["status", "lastUpdated"]).map(|_| ())
+    })
+    .await;
+    let (_, text) = said(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
+    // Whether it waits for the catalog or not: it says which one is away, and never that it was there.
+    assert!(text.contains("catalog olm/silent"), "{text}");
+    assert!(!text.contains("connected at") && !text.contains("→ wait;"), "{text}");
+    assert!(up.stop("TERM").0);
+}
+
+/// A kubeconfig of a ServiceAccount with the role `view` in its namespace.
+async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathBuf {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "viewer", "namespace": namespace},
+    });
+    make(cluster, &known::SERVICE_ACCOUNT, account).await;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "viewer", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": namespace}],
+    });
+    make(cluster, &known::ROLE_BINDING, binding).await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {
+            "name": "viewer", "namespace": namespace,
+            "annotations": {"kubernetes.io/service-account.name": "viewer"},
+        },
+    });
+    make(cluster, &known::SECRET, secret).await;
+    let token = until(cluster, &known::SECRET, Some(namespace), |it| {
+        let token = it.str(&["data", "token"])?;
+        base64::engine::general_purpose::STANDARD.decode(token).ok()
+    })
+    .await;
+    let token = String::from_utf8(token).expect("text");
+    let own = std::fs::read(&up.kubeconfig).expect("a kubeconfig");
+    let mut config = mainstay_yaml::one(&own, &mainstay_yaml::Options::default()).expect("YAML");
+    config["users"][0]["user"] = json!({"token": token});
+    let file = up.kubeconfig.with_extension("viewer");
+    std::fs::write(&file, mainstay_yaml::to_string(&config)).expect("written");
+    file
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_of_one_namespace_is_told_what_waits_there_and_what_cannot_be_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kitchen"}});
+    make(&cluster, &NAMESPACE, namespace).await;
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "kitchen", "namespace": "kitchen"},
+        "spec": {"targetNamespaces": ["kitchen"]},
+    });
+    make(&cluster, &OPERATOR_GROUP, group).await;
+    subscribe(&cluster, "kitchen", "Manual").await;
+    until(&cluster, &SUBSCRIPTION, Some("kitchen"), |it| {
+        (it.str(&["status", "state"]) == Some("UpgradePending")).then_some(())
+    })
+    .await;
+    let kubeconfig = viewer(&cluster, &up, "kitchen").await;
+
+    let (code, text) = said(&kubeconfig, &["why", "subscription/teapot", "-n", "kitchen"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("nobody has approved it"), "{text}");
+    assert!(text.contains("note: CatalogSources outside of namespace kitchen"), "{text}");
+    assert!(!text.contains("there is no CatalogSource"), "{text}");
+
+    let (code, text) =
+        said(&kubeconfig, &["resolve", "-n", "kitchen", "--catalog", &format!("olm/{SAMPLE}")]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("teapot-operator.v1.2.0"), "{text}");
+    let (code, text) = said(&kubeconfig, &["resolve", "-n", "kitchen"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("your account may not see CatalogSources in namespace olm"), "{text}");
+
+    // What may not be seen at all is a failure of the cluster to answer, not of what was typed.
+    for arguments in [&["resolve"][..], &["why", "subscription/teapot", "-n", "operators"]] {
+        let (code, text) = said(&kubeconfig, arguments);
+        assert_ne!(code, Some(0), "{text}");
+        assert!(text.contains("may not list") || text.contains("forbidden"), "{text}");
+    }
+    assert!(up.stop("TERM").0);
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_ends_every_command_with_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("config");
+    // The port of a listener that is gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
+    let port = port.expect("its address").port();
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "gone",
+        "clusters": [{"name": "gone", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "contexts": [{"name": "gone", "context": {"cluster": "gone", "user": "gone"}}],
+        "users": [{"name": "gone", "user": {}}],
+    });
+    std::fs::write(&kubeconfig, config.to_string()).expect("written");
+    for arguments in [
+        &["why", "subscription/teapot", "-n", "operators"][..],
+        &["resolve"],
+        &["resolve", "-n", "operators"],
+        &["uninstall", "teapot", "-n", "operators", "--dry-run"],
+    ] {
+        let (code, text) = said(&kubeconfig, arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {text}");
+    }
+    // A kubeconfig that is not there is what was typed.
+    for arguments in [&["why", "sub/teapot"][..], &["resolve"], &["uninstall", "teapot"], &["run"]]
+    {
+        let (code, text) = said(Path::new("/no/such/file"), arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {text}");
+    }
+}
