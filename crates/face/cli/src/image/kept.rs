@@ -13,6 +13,7 @@ use mainstay_image::{
     store::{Store, Untagged},
 };
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Arguments of `list`.
@@ -121,7 +122,8 @@ pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure>
             failed = Some(failure::store(&format!("{image} cannot be removed"), &error));
             break;
         }
-        text.push_str(&format!("{image} removed\n"));
+        // Writing into a String does not fail.
+        let _ = writeln!(text, "{image} removed");
         values.push(json!({"image": image.to_string(), "removed": true}));
     }
     // What was removed before something failed is gone.

@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Takes note that a cluster was read for one namespace, and of what the account may not see: a
-    /// catalog that a Subscription names or sees is not absent, nor are OperatorGroups.
+    /// catalog that a Subscription names or sees is not absent, nor are groups.
     pub(super) fn within(&mut self, namespace: &str, hidden: &[Hidden]) {
         self.notes.extend(hidden.iter().map(ToString::to_string));
         let of = |kind: &Resource| hidden.iter().find(|it| it.kind == kind.kind);

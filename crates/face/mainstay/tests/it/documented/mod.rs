@@ -18,6 +18,7 @@ use mainstay_cli::opm;
 use page::Statement;
 use plan::How;
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -164,7 +165,11 @@ fn run(page: &str) -> (Vec<String>, [usize; 2]) {
     for statement in page::statements(page).iter().filter(|it| !it.is_mention) {
         let how = plan::how(statement, &world);
         if let How::Not(why) = how {
-            println!("not run: {page}:{}: {}: {why}", statement.line, statement.text);
+            let typed = statement.text.lines().next().unwrap_or_default();
+            let typed = typed.split(" #").next().unwrap_or_default().trim_end();
+            let line = format!("not run: {page}:{}: `{typed}`: {why}\n", statement.line);
+            // One write, also where the output of a test is captured: the reason is to be seen.
+            let _ = std::io::stderr().write_all(line.as_bytes());
             counts[1] += 1;
             continue;
         }

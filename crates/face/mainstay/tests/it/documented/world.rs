@@ -349,10 +349,11 @@ fn kiwi_of(channel: &str) -> String {
     let entries = channel.lines().filter_map(|line| line.strip_prefix("- {name: "));
     for name in entries.map(|it| it.split([',', '}']).next().unwrap_or_default()) {
         let version = name.trim_start_matches("kiwi.v");
-        text.push_str(&format!(
+        let bundle = format!(
             "---\nschema: olm.bundle\npackage: kiwi\nname: {name}\nimage: example.com/kiwi:v{version}\n\
              properties:\n- type: olm.package\n  value: {{packageName: kiwi, version: {version}}}\n"
-        ));
+        );
+        text.push_str(&bundle);
     }
     text
 }
