@@ -35,12 +35,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LASTED: SignedDuration = SignedDuration::from_secs(1);
 /// How long a connection may be away before this is told: servers that restart are back sooner.
 const BLINK: Duration = Duration::from_millis(200);
-/// How long others wait for what a catalog says for the first time.
+/// How long others wait for what a server says for the first time: one that accepts connections and says
+/// nothing must not hold up Subscriptions to other catalogs.
+const FIRST: Duration = Duration::from_secs(2);
+/// How long others wait for what a simulated catalog says for the first time.
 pub(super) const WAITED_FOR: Duration = Duration::from_secs(10);
 
 impl CatalogStore {
     /// Follows the registry at an address; never returns.
     pub(super) async fn run_address(&self, key: &NamespacedName, address: &str) {
+        let mut following = std::pin::pin!(self.follow_address(key, address));
+        if tokio::time::timeout(FIRST, &mut following).await.is_err() {
+            self.late(key, address);
+            following.await;
+        }
+    }
+
+    async fn follow_address(&self, key: &NamespacedName, address: &str) {
         let parsed: Address = match address.parse() {
             Ok(parsed) => parsed,
             // The next one has another follower.
@@ -118,14 +129,7 @@ impl CatalogStore {
         let mut watch = connection.watch().await;
         let mut unread = Some(String::new());
         loop {
-            let mut reading = std::pin::pin!(connection.catalog());
-            let read = if let Ok(read) = tokio::time::timeout(WAITED_FOR, &mut reading).await {
-                read
-            } else {
-                self.late(key, address);
-                reading.await
-            };
-            let again = match read {
+            let again = match connection.catalog().await {
                 Ok((catalog, left_out)) => {
                     unread = None;
                     backoff.reset();

@@ -63,6 +63,21 @@ spec: {{sourceType: grpc, address: '{address}'}}
         .await;
 }
 
+/// A server that accepts connections and says nothing holds up nobody who does not name it.
+#[tokio::test]
+async fn a_server_that_says_nothing_does_not_delay_subscriptions_to_other_catalogs() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    far(&world, silent.local_addr().unwrap()).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    // It was not waited for until it counts as failed.
+    let far = world.cluster.cluster().get(&CATALOG_SOURCE, Some("team"), "far").await.unwrap();
+    assert_eq!(far.str(&["status", "connectionState", "lastObservedState"]), Some("CONNECTING"));
+    drop(silent);
+}
+
 /// Waits until the connection of `far` is in that state, and gives its status.
 async fn observed(world: &World, state: &'static str) -> Value {
     let source = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |it| {
