@@ -1,28 +1,28 @@
 //! Holds scenarios against the rows of the specification that they must show.
 //!
 //! `crates/**/scenarios/ids.txt` lists the rows: an id or a range of ids a line, `#` begins a
-//! comment. A scenario is an item of a list in `crates/**/scenarios/**/*.yaml`. It shows the rows of
-//! its `ids` when it says what must come of it: one of [`EXPECTATIONS`] with something in it, in the
-//! scenario or in one of its steps. An id that nobody lists is a slip of the pen.
-//!
-//! Rows are shown by other things as well:
-//! * tests in `crates/**/*.rs`, with a line `// ids: A01 B02` directly above their attributes, if
-//!   something is asserted or waited for in them;
-//! * recorded cases, by a table `crates/**/ids.txt` beside an `agreeing.txt`: a line
-//!   `A01 B02 = rule another-rule`, of which one rule at least agrees with its recording to its end;
-//! * scripts in `crates/**/tests/scripts`, with a line `# ids: A01 B02` at their beginning.
+//! comment. A row is shown by an assertion about its subject, and its id stands on that assertion:
+//! * in a Rust test, a line `// shows A01 B02` directly above the statement ([`rust`]);
+//! * in a scenario, which is an item of a list in `crates/**/scenarios/**/*.yaml`, or one of its
+//!   steps: `ids: [A01]` where it has one expectation, `ids: {installs: [A01], updates: [B02]}` where
+//!   it has several (`expect.bundle` for one that is inside another);
+//! * in a script of `crates/**/tests/scripts`, a line `# shows A01 B02` directly above the check;
+//! * in recorded cases, a line of `crates/**/ids.txt` ([`recorded`]).
 //!
 //! A line `A01 = B02` in a `same.txt` beside a list of ids says that two rows say the same: the first
 //! is shown where the second is.
 //!
 //! Beside a list of ids may lie `not-for-us.txt` (`A01..A03: why`), ids that nothing of ours can show,
 //! and `missing.txt`, ids that nothing shows yet. What is in neither must be shown, and what is shown
-//! must be in neither.
+//! must be in neither. An id that nobody lists is a slip of the pen.
+
+mod recorded;
+mod rust;
 
 use anyhow::{Context, bail};
 use mainstay_yaml::{DuplicateKeys, Options};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,23 +51,25 @@ const EXPECTATIONS: [&str; 17] = [
 /// Lists of steps, which have expectations of their own.
 const STEPS: [&str; 3] = ["cases", "steps", "then"];
 
-/// What a test says when it expects something.
-const ASSERTIONS: [&str; 11] = [
-    "assert",
-    "wait_for",
-    "wait_gone",
-    ".succeeded(",
-    ".version(",
-    ".subscription(",
-    ".plans(",
-    "latest(",
-    "unsatisfiable(",
-    "snapshot!",
-    "hold(",
+/// The expectation that consists of expectations.
+const NESTED: &str = "expect";
+
+/// What a script says when it fails unless something is so.
+const CHECKS: [&str; 10] = [
+    "shows ",
+    "hides ",
+    "runs ",
+    "why_not ",
+    "holds ",
+    "subscription ",
+    "until ",
+    "while ",
+    "wait --for",
+    "[ ",
 ];
 
-/// The same of a script.
-const CHECKS: [&str; 5] = ["shows ", "runs ", "why_not ", "holds ", "wait --for"];
+/// The comment above such a line.
+const MARK: &str = "# shows ";
 
 /// What is wanted and what is there.
 #[derive(Debug, Default)]
@@ -80,11 +82,22 @@ struct Ledger {
     same: Vec<(String, String, String)>,
     /// Ids, and the list that each is in.
     wanted: BTreeMap<String, String>,
-    /// Ids of scenarios that say what must come of them, and how many there are of each.
+    /// Ids that assertions show, and how many there are of each.
     shown: BTreeMap<String, usize>,
-    /// Ids that scenarios name, and where.
+    /// Of these, those that tests, scenarios and scripts show, whatever recordings do.
+    own: BTreeMap<String, usize>,
+    /// Ids that are named, and where.
     named: BTreeMap<String, String>,
-    scenarios: usize,
+    assertions: usize,
+}
+
+/// What shows a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// A test, a scenario or a script.
+    Own,
+    /// A recorded case, which whoever has no recordings cannot replay.
+    Recording,
 }
 
 /// Fails with a list of the ids that nothing shows, or that nobody wants.
@@ -94,10 +107,11 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     if !wrong.is_empty() {
         bail!("{wrong}");
     }
+    let alone = ledger.shown.keys().filter(|id| !ledger.own.contains_key(*id)).count();
     println!(
-        "{} ids, each shown by one of {} scenarios at least; {} are not ours to show, {} are missing",
+        "{} ids, each shown by one of {} assertions at least, {alone} of them by recorded cases alone; {} are not ours to show, {} are missing",
         ledger.wanted.len() - ledger.foreign.len() - ledger.missing.len(),
-        ledger.scenarios,
+        ledger.assertions,
         ledger.foreign.len(),
         ledger.missing.len()
     );
@@ -109,6 +123,7 @@ fn read(root: &Path) -> anyhow::Result<Ledger> {
     collect(&root.join("crates"), false, &mut files)?;
     files.sort();
     let mut ledger = Ledger::default();
+    let mut sources = rust::Sources::default();
     for path in files {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let text = fs::read_to_string(&path).with_context(|| format!("read {name}"))?;
@@ -116,20 +131,18 @@ fn read(root: &Path) -> anyhow::Result<Ledger> {
         let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
         match name.rsplit('/').next().unwrap_or_default() {
             "ids.txt" if inside => ledger.want(&name, &text)?,
-            "ids.txt" => {
-                let agreeing = path.with_file_name("agreeing.txt");
-                let agreeing = fs::read_to_string(&agreeing)
-                    .with_context(|| format!("read {}", agreeing.display()))?;
-                ledger.recorded(&name, &text, &agreeing)?;
-            }
+            "ids.txt" => ledger.recorded(&name, &text)?,
             "not-for-us.txt" => ledger.excuse(&name, &text)?,
             "missing.txt" => ledger.lack(&name, &text)?,
             "same.txt" => ledger.equal(&name, &text)?,
             _ if extension == "sh" => ledger.script(&name, &text)?,
-            _ if extension == "rs" => ledger.tests(&name, &text)?,
+            // This chore itself has such lines in its own tests.
+            _ if extension == "rs" && name.contains("/xtask/") => {}
+            _ if extension == "rs" => sources.add(&name, text),
             _ => ledger.take(&name, &text)?,
         }
     }
+    ledger.tests(&sources)?;
     ledger.spread();
     Ok(ledger)
 }
@@ -148,7 +161,7 @@ fn collect(folder: &Path, inside: bool, files: &mut Vec<PathBuf>) -> anyhow::Res
         let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
         let listed = matches!(name, "ids.txt" | "not-for-us.txt" | "missing.txt" | "same.txt");
         let script = extension == "sh" && folder.ends_with("tests/scripts");
-        let table = name == "ids.txt" && folder.join("agreeing.txt").is_file();
+        let table = name == "ids.txt";
         if extension == "rs" || table || script || inside && (listed || extension == "yaml") {
             files.push(path);
         }
@@ -181,41 +194,23 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reads which recorded cases show which ids.
-    fn recorded(&mut self, file: &str, text: &str, agreeing: &str) -> anyhow::Result<()> {
-        let agreeing: BTreeSet<&str> = lines(agreeing).collect();
+    /// Reads which fields of recorded cases show which ids.
+    fn recorded(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         for line in lines(text) {
-            let (ids, rules) = line
-                .split_once('=')
-                .with_context(|| format!("{file}: `{line}` is no `IDS = RULES`"))?;
-            let agrees = rules.split_whitespace().any(|rule| agreeing.contains(rule));
-            self.scenarios += 1;
-            for id in words(file, ids)? {
-                self.note(id, file, agrees);
+            self.assertions += 1;
+            for id in words(file, recorded::ids(file, line)?)? {
+                self.note(id, file, true, By::Recording);
             }
         }
         Ok(())
     }
 
-    /// Reads the tests of a file.
-    fn tests(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
-        let mut rest = text.lines().peekable();
-        while let Some(line) = rest.next() {
-            let Some(ids) = line.trim_start().strip_prefix("// ids: ") else { continue };
-            let next = rest.peek().copied().unwrap_or_default().trim_start();
-            if !(next.starts_with("#[test") || next.starts_with("#[tokio::test")) {
-                bail!("{file}: `{}` does not stand directly above a test", line.trim());
-            }
-            let indent = line.len() - line.trim_start().len();
-            let end = format!("{}}}", " ".repeat(indent));
-            let says = rest
-                .by_ref()
-                .take_while(|line| *line != end)
-                .filter(|line| !line.trim_start().starts_with("//"))
-                .any(|line| ASSERTIONS.iter().any(|it| line.contains(it)));
-            self.scenarios += 1;
-            for id in words(file, ids)? {
-                self.note(id, file, says);
+    /// Takes up which assertions of tests show which ids.
+    fn tests(&mut self, sources: &rust::Sources) -> anyhow::Result<()> {
+        for shown in sources.shown()? {
+            self.assertions += 1;
+            for id in words(&shown.place, &shown.ids)? {
+                self.note(id, &shown.place, true, By::Own);
             }
         }
         Ok(())
@@ -237,26 +232,42 @@ impl Ledger {
     /// Shows ids where others are shown that say the same.
     fn spread(&mut self) {
         for (id, other, file) in std::mem::take(&mut self.same) {
-            let shown = self.shown.contains_key(&other);
-            self.note(id, &file, shown);
+            let by = if self.own.contains_key(&other) { By::Own } else { By::Recording };
+            self.note(id, &file, self.shown.contains_key(&other), by);
         }
     }
 
     /// Reads a script.
     fn script(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
-        for ids in text.lines().filter_map(|line| line.strip_prefix("# ids: ")) {
-            let says = CHECKS.iter().any(|it| text.contains(it));
-            self.scenarios += 1;
+        let mut rest = text.lines().enumerate().peekable();
+        while let Some((at, line)) = rest.next() {
+            let line = line.trim_start();
+            if line.starts_with("# ids: ") {
+                bail!("{file}:{}: `{line}` stands on no check; write `{MARK}…` above it", at + 1);
+            }
+            let Some(ids) = line.strip_prefix(MARK) else { continue };
+            let next = rest.peek().map_or("", |(_, next)| next.trim_start());
+            let checks = !next.starts_with('#') && CHECKS.iter().any(|it| next.contains(it));
+            if !checks && !next.starts_with(MARK) {
+                bail!(
+                    "{file}:{}: `{line}` does not stand directly above one of {CHECKS:?}",
+                    at + 1
+                );
+            }
+            self.assertions += 1;
             for id in words(file, ids)? {
-                self.note(id, file, says);
+                self.note(id, file, true, By::Own);
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, id: String, file: &str, shown: bool) {
+    fn note(&mut self, id: String, file: &str, shown: bool, by: By) {
         if shown {
             *self.shown.entry(id.clone()).or_default() += 1;
+            if by == By::Own {
+                *self.own.entry(id.clone()).or_default() += 1;
+            }
         }
         self.named.entry(id).or_insert_with(|| file.to_owned());
     }
@@ -279,14 +290,50 @@ impl Ledger {
         let document = mainstay_yaml::one(text.as_bytes(), &options)
             .map_err(|error| anyhow::anyhow!("{file}:{}: {}", error.line, error.message))?;
         for scenario in document.as_array().into_iter().flatten() {
-            let Some(ids) = scenario.get("ids") else { continue };
-            let ids: Vec<String> = serde_json::from_value(ids.clone())
-                .with_context(|| format!("{file}: ids is a list of texts"))?;
-            let says = expects(scenario);
-            self.scenarios += 1;
-            for id in ids {
-                self.note(id, file, says);
+            let name = scenario["name"].as_str().unwrap_or_default();
+            self.scenario(&format!("{file}: {name}"), scenario)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a scenario or a step of one, and the steps in it.
+    fn scenario(&mut self, place: &str, scenario: &Value) -> anyhow::Result<()> {
+        let steps = || STEPS.iter().filter_map(|key| scenario[*key].as_array()).flatten();
+        let expected = expectations(scenario);
+        let mut shown: Vec<(Option<&str>, &Value)> = Vec::new();
+        match scenario.get("ids") {
+            None => {}
+            Some(ids @ Value::Array(_)) => {
+                if expected.len() > 1 || !expected.is_empty() && steps().next().is_some() {
+                    bail!(
+                        "{place}: it expects several things; say which of them shows the rows: `ids: {{{}: […]}}`, or on a step",
+                        expected[0]
+                    );
+                }
+                shown.push((expected.first().map(String::as_str), ids));
             }
+            Some(Value::Object(by)) => {
+                for (expectation, ids) in by {
+                    if !expected.contains(expectation) {
+                        bail!(
+                            "{place}: ids name `{expectation}`, which it does not expect; it has {expected:?}"
+                        );
+                    }
+                    shown.push((Some(expectation), ids));
+                }
+            }
+            Some(other) => bail!("{place}: ids are a list, or lists by expectation, not {other}"),
+        }
+        for (expectation, ids) in shown {
+            let ids: Vec<String> = serde_json::from_value(ids.clone())
+                .with_context(|| format!("{place}: ids is a list of texts"))?;
+            self.assertions += 1;
+            for id in words(place, &ids.join(" "))? {
+                self.note(id, place, expectation.is_some(), By::Own);
+            }
+        }
+        for (at, step) in steps().enumerate() {
+            self.scenario(&format!("{place}, step {}", at + 1), step)?;
         }
         Ok(())
     }
@@ -339,18 +386,26 @@ fn words(file: &str, text: &str) -> anyhow::Result<Vec<String>> {
     Ok(all)
 }
 
-/// Whether a scenario or one of its steps says what must come of it.
-fn expects(scenario: &Value) -> bool {
+/// What a scenario or a step says of what must come of it, without what its own steps say.
+fn expectations(scenario: &Value) -> Vec<String> {
     let given = |value: &Value| match value {
         Value::Null => false,
         // `nothing: false` says nothing; an empty list of installs says that there are none.
         Value::Bool(given) => *given,
         _ => true,
     };
-    EXPECTATIONS.iter().any(|key| scenario.get(key).is_some_and(given))
-        || STEPS
-            .iter()
-            .any(|key| scenario[*key].as_array().is_some_and(|steps| steps.iter().any(expects)))
+    let mut all = Vec::new();
+    for key in EXPECTATIONS {
+        match scenario.get(key) {
+            Some(Value::Object(parts)) if key == NESTED => {
+                let parts = parts.iter().filter(|(_, part)| given(part));
+                all.extend(parts.map(|(part, _)| format!("{key}.{part}")));
+            }
+            Some(value) if given(value) => all.push(key.to_owned()),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// The ids of `A07` or `A07..A12`: the numbers count up, with as many digits at least.
@@ -397,7 +452,7 @@ mod tests {
         for (scenario, shown) in [
             ("- {name: a, ids: [R1], installs: []}", true),
             ("- {name: a, ids: [R1], nothing: true}", true),
-            ("- {name: a, ids: [R1], world: x, then: [{reasons: [a]}]}", true),
+            ("- {name: a, ids: [R1], world: x, then: [{reasons: [a]}]}", false),
             ("- {name: a, ids: [R1], world: x}", false),
             ("- {name: a, ids: [R1], nothing: false, error: null}", false),
             ("- {name: a, installs: []}", false),
@@ -414,45 +469,83 @@ mod tests {
         );
         assert_eq!(
             found.wrong(),
-            "\nR2: is named in a.yaml, but nothing is expected there\nR3: no scenario names it\n\
-             R9: named in a.yaml, but in no list of ids"
+            "\nR2: is named in a.yaml: b, but nothing is expected there\nR3: no scenario names it\n\
+             R9: named in a.yaml: a, but in no list of ids"
         );
         let mut twice = Ledger::default();
         assert!(twice.want("ids.txt", "R1\nR1").is_err());
     }
 
     #[test]
-    fn a_test_shows_its_ids_if_it_asserts_something() {
-        let mut ledger = Ledger::default();
-        ledger.want("ids.txt", "R1..R3").unwrap();
-        let test = |ids: &str, body: &str| {
-            format!(
-                "    {}ids: {ids}\n    #[test]\n    fn it() {{\n        {body}\n    }}\n",
-                "// "
-            )
-        };
-        ledger.tests("a.rs", &test("R1 R2", "assert!(true);")).unwrap();
-        ledger.tests("b.rs", &test("R3", "// assert!(true);")).unwrap();
-        assert_eq!(ledger.wrong(), "\nR3: is named in b.rs, but nothing is expected there");
-        let loose = format!("{}ids: R1\nfn it() {{}}\n", "// ");
-        assert!(ledger.tests("c.rs", &loose).is_err());
+    fn a_scenario_that_expects_several_things_says_which_of_them_shows_its_ids() {
+        for (scenario, wrong) in [
+            ("- {name: a, ids: {installs: [R1]}, installs: [], updates: {}}", ""),
+            ("- {name: a, ids: {installs: [R1]}, installs: [], then: [{nothing: true}]}", ""),
+            ("- {name: a, installs: [], then: [{ids: [R1], nothing: true}]}", ""),
+            ("- {name: a, ids: {expect.bundle: [R1]}, expect: {bundle: a, fits: []}}", ""),
+            ("- {name: a, ids: [R1], expect: {bundle: a}}", ""),
+            ("- {name: a, ids: [R1], installs: [], updates: {}}", "it expects several things"),
+            (
+                "- {name: a, ids: [R1], expect: {bundle: a, fits: []}}",
+                "`ids: {expect.bundle: […]}`",
+            ),
+            (
+                "- {name: a, ids: [R1], installs: [], then: [{nothing: true}]}",
+                "it expects several things",
+            ),
+            ("- {name: a, ids: {updates: [R1]}, installs: []}", "name `updates`, which"),
+            ("- {name: a, installs: [], then: [{ids: 7}]}", "a.yaml: a, step 1: ids are a list"),
+        ] {
+            let mut ledger = Ledger::default();
+            ledger.want("ids.txt", "R1").unwrap();
+            match ledger.take("a.yaml", scenario) {
+                Ok(()) => assert!(wrong.is_empty() && ledger.wrong().is_empty(), "{scenario}"),
+                Err(said) => {
+                    let said = said.to_string();
+                    assert!(!wrong.is_empty() && said.contains(wrong), "{scenario}: {said}");
+                }
+            }
+        }
     }
 
     #[test]
-    fn a_recorded_case_shows_its_ids_if_it_agrees() {
+    fn a_row_that_recordings_alone_show_is_shown_and_counted() {
         let mut ledger = Ledger::default();
         ledger.want("ids.txt", "R1..R3").unwrap();
-        ledger.recorded("t.txt", "R1 = good bad\nR2 = bad\n", "# x\ngood\nbad/02\n").unwrap();
+        ledger.recorded("t.txt", "R1 R2 = a-rule 02 Pod a: status/phase # x\n").unwrap();
+        ledger.take("a.yaml", "- {name: a, ids: [R1], nothing: true}\n").unwrap();
         ledger.excuse("n.txt", "R3: it is somebody else's\n").unwrap();
-        assert_eq!(ledger.wrong(), "\nR2: is named in t.txt, but nothing is expected there");
+        assert_eq!(ledger.wrong(), "");
+        assert_eq!((ledger.shown.len(), ledger.own.len()), (2, 1));
         assert!(ledger.excuse("n.txt", "R3:\n").is_err());
+        assert!(ledger.recorded("t.txt", "R1 = a-rule another-rule\n").is_err());
+    }
+
+    #[test]
+    fn a_line_of_a_script_stands_on_a_check() {
+        let mark = |ids: &str| format!("{MARK}{ids}");
+        let (one, two) = (mark("R1"), mark("R2"));
+        let mut ledger = Ledger::default();
+        ledger.want("ids.txt", "R1..R2").unwrap();
+        let text = format!("make tea\n  {one}\n  {two}\n  runs kitchen tea.v1\n");
+        ledger.script("a.sh", &text).unwrap();
+        assert_eq!(ledger.wrong(), "");
+        for text in [
+            format!("{one}\nkubectl apply -f -\nruns kitchen tea.v1\n"),
+            format!("{one}\n# It shows nothing.\n"),
+            one,
+            format!("{}ids: R1\nruns kitchen tea.v1\n", "# "),
+        ] {
+            let said = ledger.script("a.sh", &text).unwrap_err().to_string();
+            assert!(said.starts_with("a.sh:1: "), "{said}");
+        }
     }
 
     #[test]
     fn a_row_is_shown_where_another_is_that_says_the_same() {
         let mut ledger = ledger("R1..R4", "- {name: a, ids: [R1], nothing: true}\n");
         ledger.equal("s.txt", "R2 = R1\nR3 = R9\n").unwrap();
-        ledger.script("a.sh", "# ids: R4\nruns kitchen tea.v1\n").unwrap();
+        ledger.script("a.sh", &format!("{MARK}R4\nruns kitchen tea.v1\n")).unwrap();
         ledger.spread();
         assert_eq!(ledger.wrong(), "\nR3: is named in s.txt, but nothing is expected there");
     }

@@ -75,7 +75,6 @@ fn is_manifest(file: &Path) -> bool {
 mod tests {
     use super::*;
 
-    // ids: HUB-04
     #[test]
     fn defaults_follow_from_the_profile_unless_somebody_names_others() {
         for (text, profile, wanted) in [
@@ -84,6 +83,7 @@ mod tests {
             (Some("none"), Profile::Openshift, Defaults::None),
             (Some("profile"), Profile::Standard, Defaults::Profile),
         ] {
+            // shows HUB-04
             assert_eq!(Defaults::check(text, profile).unwrap(), wanted, "{text:?} {profile:?}");
         }
         let folder = tempfile::tempdir().unwrap();

@@ -140,7 +140,6 @@ fn openshift(minor: u32) -> String {
 mod tests {
     use super::*;
 
-    // ids: CAT-50
     #[test]
     fn openshift_has_four_catalogs_of_its_version_and_others_have_one() {
         let all = of_profile(Profile::Openshift, 32);
@@ -158,6 +157,7 @@ mod tests {
             ("redhat-marketplace", Some(&*images[2]), Some("Red Hat Marketplace")),
             ("community-operators", Some(&*images[3]), Some("Community Operators")),
         ];
+        // shows CAT-50
         assert_eq!(told, expected);
         assert!(all.iter().all(|it| it.str(&["spec", "publisher"]) == Some("Red Hat")));
         let all = of_profile(Profile::Standard, 32);

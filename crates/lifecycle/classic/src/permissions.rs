@@ -243,6 +243,7 @@ mod tests {
             &json!([{"serviceAccountName": "one", "rules": rules}]),
         ));
         let kinds: Vec<&str> = made.iter().map(|it| it.kind).collect();
+        // shows R038 R039
         assert_eq!(
             kinds,
             [
@@ -257,7 +258,6 @@ mod tests {
         );
     }
 
-    // ids: IP-09
     #[test]
     fn the_manifest_of_a_recorded_role_comes_out_the_same() {
         let rules = json!([{
@@ -273,6 +273,7 @@ mod tests {
             made[0].manifest,
             "{\"metadata\":{\"name\":\"anvil-c019-sa\",\"namespace\":\"c019\",\"ownerReferences\":[{\"apiVersion\":\"operators.coreos.com/v1alpha1\",\"kind\":\"ClusterServiceVersion\",\"name\":\"anvil-c019.v1.0.0\",\"uid\":\"\",\"controller\":false,\"blockOwnerDeletion\":false}]}}\n"
         );
+        // shows IP-09
         assert_eq!(
             made[1].manifest,
             "{\"metadata\":{\"name\":\"anvil-c019.v1.0.0-anvil--aspd4XDVx9VKObpruiegGekQHprtKITMNaCRLy\",\"namespace\":\"c019\",\"labels\":{\"olm.owner\":\"anvil-c019.v1.0.0\",\"olm.owner.kind\":\"ClusterServiceVersion\",\"olm.owner.namespace\":\"c019\",\"olm.permissions.hash\":\"7nshezlauGzI6D1amhN0FlAc8bYAjLo6mD4teS\"},\"ownerReferences\":[{\"apiVersion\":\"operators.coreos.com/v1alpha1\",\"kind\":\"ClusterServiceVersion\",\"name\":\"anvil-c019.v1.0.0\",\"uid\":\"\",\"controller\":false,\"blockOwnerDeletion\":false}]},\"rules\":[{\"verbs\":[\"get\",\"list\",\"watch\",\"create\",\"update\"],\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"]}]}\n"

@@ -109,7 +109,6 @@ pub(crate) fn is_defined(caches: &Caches) -> bool {
 mod tests {
     use super::*;
 
-    // ids: PRX-03 PRX-04
     #[test]
     fn who_sets_one_variable_has_decided_about_all() {
         let settings =
@@ -124,6 +123,7 @@ mod tests {
         );
         // An empty value says that there shall be none.
         for name in VARIABLES {
+            // shows PRX-03 PRX-04
             assert_eq!(
                 settings.variables(&[json!({"name": name, "value": ""})]),
                 Vec::<Value>::new()

@@ -272,7 +272,6 @@ mod tests {
         assert_eq!((&*step.resolving, &*step.resource.kind), ("b.v1", "Subscription"));
     }
 
-    // ids: IP-08
     #[test]
     fn versions_come_first_then_definitions_then_the_rest_in_their_order() {
         let csv = object(json!({
@@ -286,6 +285,11 @@ mod tests {
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": "as.example.com"},
             })),
+            object(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                "metadata": {"name": "extra"},
+            })),
+            object(json!({"apiVersion": "", "kind": "Service", "metadata": {"name": "web"}})),
         ];
         let catalog = NamespacedName::new("olm", "cat");
         let steps = ordered(of_bundle(
@@ -302,7 +306,17 @@ mod tests {
             },
         ));
         let kinds: Vec<&str> = steps.iter().map(|it| it.resource.kind.as_str()).collect();
-        assert_eq!(kinds, ["ClusterServiceVersion", "CustomResourceDefinition", BUNDLE_SECRET]);
+        // shows IP-08 R009 R010
+        assert_eq!(
+            kinds,
+            [
+                "ClusterServiceVersion",
+                "CustomResourceDefinition",
+                BUNDLE_SECRET,
+                "RoleBinding",
+                "Service"
+            ]
+        );
         let stored: Value = serde_json::from_str(&steps[0].resource.manifest).unwrap();
         assert_eq!(stored["spec"]["replaces"], "a.v1");
         assert_eq!(stored["spec"].get("unknown"), None);

@@ -97,6 +97,16 @@ fn properties_come_from_four_places_and_are_sorted() {
 }
 
 #[test]
+fn authors_declare_further_properties_in_a_file() {
+    let text = "properties:\n- type: olm.kubeversion\n  value: {version: \"1.16.0\"}\n";
+    let own = properties(&[]);
+    let mut all = properties(&[("metadata/properties.yaml", text)]);
+    all.retain(|it| !own.contains(it));
+    // shows CL-RES-04
+    assert_eq!(all, ["olm.kubeversion {\"version\":\"1.16.0\"}"]);
+}
+
+#[test]
 fn values_in_json_keep_their_bytes() {
     let told = r#"{"properties": [{"type": "q", "value": {"b" : 1.50, "a": ["<"]}}]}"#;
     assert_eq!(properties(&[("metadata/p.json", told)])[2], "q {\"b\" : 1.50, \"a\": [\"<\"]}");

@@ -59,7 +59,6 @@ fn shown(universe: &Value) -> String {
     lines.join("\n")
 }
 
-// ids: CL-RES-30
 #[test]
 fn the_order_of_lists_changes_nothing() {
     every_world(MIDDLE, 100, |seed, universe| {
@@ -69,6 +68,7 @@ fn the_order_of_lists_changes_nothing() {
             shuffle(&mut other, number);
             let ground = Ground::new(seed, &other).turned();
             let none = HashMap::new();
+            // shows CL-RES-30
             prop_assert_eq!(&resolve(&ground.world(&none)), &expected, "{}", shown(&other));
         }
         Ok(())

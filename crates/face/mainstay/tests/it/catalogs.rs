@@ -137,7 +137,6 @@ async fn a_broken_folder_keeps_serving_its_last_good_content_even_after_a_restar
     );
 }
 
-// ids: HUB-04
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_takes_the_place_of_the_default_of_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -162,6 +161,7 @@ async fn a_folder_takes_the_place_of_the_default_of_its_name() {
         }
     };
     for (name, wanted) in [("mine", "localhost/mine:v1"), ("other", "localhost/other:v1")] {
+        // shows HUB-04
         assert_eq!(until(&cluster, &CATALOG_SOURCE, Some("olm"), image(name)).await, wanted);
     }
     assert!(up.stop("TERM").0);

@@ -87,7 +87,6 @@ async fn ready(cluster: &Cluster) {
     until(cluster, &CATALOG_SOURCE, Some("olm"), state).await;
 }
 
-// ids: MET-12 OG-04
 #[tokio::test(flavor = "multi_thread")]
 async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -100,6 +99,7 @@ async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     ready(&cluster).await;
     let group = cluster.get(&OPERATOR_GROUP, Some("operators"), "global-operators").await;
     let group = group.expect("the group of those who serve all namespaces");
+    // shows OG-04
     assert_eq!(group.get(&["spec", "targetNamespaces"]), None);
     let line = said.lines().find(|line| line.starts_with("health")).expect("where it is well");
     let address = line.split("http://").nth(1).and_then(|it| it.split('/').next());
@@ -107,6 +107,7 @@ async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     assert_eq!(http_get(address, "/readyz"), (200, "ok".to_owned()));
     let metrics = http_get(address, "/metrics").1;
     assert!(metrics.contains("# TYPE catalog_source_count gauge\n"), "{metrics}");
+    // shows MET-12
     assert!(metrics.contains("\ncatalog_source_count 1\n"), "{metrics}");
 
     let error = refusal(&up.kubeconfig, &one);

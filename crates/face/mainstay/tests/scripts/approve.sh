@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Approve each installation and upgrade by hand.
-# ids: SUB-04 IP-03 E005
 . "$(dirname "$0")/common.sh"
 
 own_namespace kitchen
@@ -10,6 +9,7 @@ kind: Subscription
 metadata: {name: teapot, namespace: kitchen}
 spec: {name: teapot-operator, channel: stable, source: mine, sourceNamespace: olm, installPlanApproval: Manual}
 YAML
+# shows IP-03 SUB-04
 holds kitchen teapot InstallPlanPending
 plan=$(plan kitchen teapot)
 why_not "approve it: kubectl -n kitchen patch installplan $plan" subscription/teapot kitchen
@@ -17,6 +17,7 @@ why_not "approve it: kubectl -n kitchen patch installplan $plan" subscription/te
 # See what it would make, then approve it.
 kubectl -n kitchen get installplan "$plan" -o jsonpath='{range .status.plan[*]}{.resource.kind} {.resource.name}{"\n"}{end}'
 kubectl -n kitchen patch installplan "$plan" --type merge -p '{"spec":{"approved":true}}'
+# shows IP-03
 runs kitchen teapot-operator.v1.2.0
 kubectl -n kitchen wait --for=jsonpath='{.status.phase}'=Complete "installplan/$plan" --timeout=60s
 
@@ -28,6 +29,8 @@ old=$(plan kitchen teapot)
 kubectl -n kitchen delete installplan "$old"
 new=$old
 while [ "$new" = "$old" ] || [ -z "$new" ]; do new=$(plan kitchen teapot); done
+# shows E005
 kubectl -n kitchen wait --for=jsonpath='{.status.phase}'=RequiresApproval "installplan/$new" --timeout=60s
 kubectl -n kitchen patch installplan "$new" --type merge -p '{"spec":{"approved":true}}'
+# shows E005
 runs kitchen teapot-operator.v2.0.0

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Move a Subscription to another channel.
-# ids: SUB-09
 . "$(dirname "$0")/common.sh"
 
 own_namespace kitchen
@@ -15,6 +14,7 @@ subscription kitchen teapot installedCSV teapot-operator.v1.2.0
 # What would it do?
 mainstay resolve -n kitchen --what-if subscribe=teapot-operator:fast
 kubectl -n kitchen patch subscription teapot --type merge -p '{"spec":{"channel":"fast"}}'
+# shows SUB-09
 subscription kitchen teapot installedCSV teapot-operator.v2.0.0
 runs kitchen teapot-operator.v2.0.0
 kubectl -n kitchen wait --for=delete csv/teapot-operator.v1.2.0 --timeout=60s
@@ -23,6 +23,7 @@ kubectl -n kitchen wait --for=delete csv/teapot-operator.v1.2.0 --timeout=60s
 kubectl -n kitchen patch subscription teapot --type merge -p '{"spec":{"channel":"stable"}}'
 kubectl -n kitchen wait --for=jsonpath='{.spec.channel}'=stable subscription/teapot --timeout=60s
 runs kitchen teapot-operator.v2.0.0
+# shows SUB-09
 shows "teapot-operator.v2.0.0" kubectl -n kitchen get sub teapot -o jsonpath='{.status.installedCSV}'
 
 # A channel that is not there leaves the operator alone and says so.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Delete an operator: first its Subscription, then its version. Definitions and what people made of them stay.
-# ids: DEL-01 AT-DEL-01
 . "$(dirname "$0")/common.sh"
 
 own_namespace kitchen
@@ -15,8 +14,11 @@ csv=$(kubectl -n kitchen get subscription teapot -o jsonpath='{.status.currentCS
 runs kitchen "$csv"
 deployment=$(kubectl -n kitchen get deployment -o name)
 
+# shows AT-DEL-01 DEL-01
 shows "subscription.operators.coreos.com \"teapot\" deleted" kubectl -n kitchen delete subscription teapot
+# shows AT-DEL-01 DEL-01
 shows "clusterserviceversion.operators.coreos.com \"$csv\" deleted" kubectl -n kitchen delete csv "$csv"
 kubectl -n kitchen wait --for=delete "$deployment" --timeout=60s
 hides "$csv" kubectl -n kitchen get csv
+# shows AT-DEL-01 DEL-03
 shows "teapots.brew.example.com" kubectl get crd teapots.brew.example.com

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # A catalog in a registry that wants a name and a password: a pull secret, named by the CatalogSource.
-# ids: PSC-01 PSC-02 PSC-05 PSC-06 CAT-36 STA-04 AT-CAT-09
 . "$(dirname "$0")/common.sh"
 command -v docker-registry >/dev/null || { echo "docker-registry is not installed"; exit 77; }
 
@@ -31,12 +30,15 @@ kind: CatalogSource
 metadata: {name: private, namespace: olm}
 spec: {sourceType: grpc, image: '$registry/fruit/catalog:v1'}
 YAML
+# shows AT-CAT-09 CAT-36 PSC-01
 kubectl -n olm wait --for=jsonpath='{.status.connectionState.lastObservedState}'=TRANSIENT_FAILURE catalogsource/private --timeout=60s
 why_not "$registry/fruit/catalog:v1" catalogsource/private olm
+# shows STA-04
 shows "TRANSIENT_FAILURE" kubectl -n olm describe catalogsource private
 
 kubectl -n olm create secret generic fruit --from-file=.dockerconfigjson=auth.json --type=kubernetes.io/dockerconfigjson
 kubectl -n olm patch catalogsource private --type merge -p '{"spec":{"secrets":["fruit"]}}'
+# shows PSC-01 PSC-02 PSC-05 PSC-06
 kubectl -n olm wait --for=jsonpath='{.status.connectionState.lastObservedState}'=READY catalogsource/private --timeout=60s
 
 own_namespace kitchen
@@ -49,4 +51,5 @@ YAML
 runs kitchen teapot-operator.v1.2.0
 
 # The secret is the catalog's: it is not put where operators run.
+# shows PSC-02
 hides "fruit" kubectl -n kitchen get secret

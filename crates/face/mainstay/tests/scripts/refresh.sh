@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Refresh a Subscription whose bundle could not be fetched: delete it and what came of it, and subscribe again.
-# ids: SUB-25 DEL-20
 . "$(dirname "$0")/common.sh"
 
 # A catalog whose bundle is an image that nobody has.
@@ -33,6 +32,7 @@ metadata: {name: kiwi, namespace: kitchen}
 spec: {name: kiwi, channel: stable, source: kiwi, sourceNamespace: kitchen}
 YAML
 kubectl apply -f subscription.yaml
+# shows SUB-25
 holds kitchen kiwi BundleUnpackFailed
 why_not "its bundle cannot be unpacked" subscription/kiwi kitchen
 
@@ -80,5 +80,7 @@ mainstay bundle build bundle "$registry/kiwi-bundle:v1.0.0"
 kubectl -n kitchen delete subscription kiwi
 kubectl -n kitchen delete csv,installplan --all
 kubectl apply -f subscription.yaml
+# shows DEL-20 SUB-25
 runs kitchen kiwi.v1.0.0
+# shows DEL-20
 subscription kitchen kiwi state AtLatestKnown

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Have an operator installed with the rights of a service account, and no more.
-# ids: SCO-03 SCO-05 SCO-11 SCO-12 IP-14 SUB-30 AT-SCO-01 AT-SCO-02
 . "$(dirname "$0")/common.sh"
 
 kubectl create namespace scoped
@@ -23,6 +22,7 @@ YAML
 # The account may do nothing: the plan says what it lacks, one thing at a time, and who.
 kubectl -n scoped wait --for=jsonpath='{.status.installPlanRef.kind}'=InstallPlan subscription/lighthouse --timeout=60s
 plan=$(plan scoped lighthouse)
+# shows IP-14 SCO-03 SCO-11
 until kubectl -n scoped get installplan "$plan" -o jsonpath='{.status.message}' | grep -q 'is forbidden: User "system:serviceaccount:scoped:scoped"'; do :; done
 why_not "grant it: kubectl -n scoped create role" subscription/lighthouse scoped
 
@@ -40,8 +40,11 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: scoped}
 subjects: [{kind: ServiceAccount, name: scoped, namespace: scoped}]
 YAML
 subscription scoped lighthouse state AtLatestKnown
+# shows AT-SCO-01
 runs scoped lighthouse-operator.v1.0.0
+# shows AT-SCO-01
 shows "no" kubectl auth can-i create deployments -n default --as system:serviceaccount:scoped:scoped
+# shows SCO-05
 shows "scoped" kubectl -n scoped get installplan "$plan" -o jsonpath='{.status.attenuatedServiceAccountRef.name}'
 
 # An operator that asks for more is installed as far as the account may, and says what is missing.
@@ -53,10 +56,13 @@ spec: {name: teapot-operator, channel: stable, source: mine, sourceNamespace: ol
 YAML
 kubectl -n scoped wait --for=jsonpath='{.status.installPlanRef.kind}'=InstallPlan subscription/teapot --timeout=60s
 plan=$(plan scoped teapot)
+# shows AT-SCO-02 SCO-11 SCO-12
 until kubectl -n scoped get installplan "$plan" -o jsonpath='{.status.message}' | grep -q 'clusterroles.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:scoped:scoped" cannot create resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope'; do :; done
 why_not "grant it: kubectl create clusterrole" subscription/teapot scoped
 
 # Who may edit the namespace may order operators there, and may not say what they watch.
 kubectl -n scoped create rolebinding dev --clusterrole=edit --user=dev
+# shows SUB-30
 until [ "$(kubectl auth can-i create subscriptions.operators.coreos.com -n scoped --as dev)" = yes ]; do :; done
+# shows SUB-30
 shows "no" kubectl auth can-i create operatorgroups.operators.coreos.com -n scoped --as dev

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Certificates of our own for an operator: a ConfigMap that is filled, and mounted by the Subscription.
-# ids: CA-01..CA-03 AT-CA-01
 . "$(dirname "$0")/common.sh"
 
 own_namespace kitchen
 kubectl -n kitchen create configmap trusted-ca
 kubectl -n kitchen label configmap trusted-ca config.openshift.io/inject-trusted-cabundle=true
+# shows CA-01 CA-02
 kubectl -n kitchen wait --for=jsonpath='{.data.ca-bundle\.crt}' configmap/trusted-ca --timeout=60s
+# shows AT-CA-01 CA-01
 shows "BEGIN CERTIFICATE" kubectl -n kitchen get configmap trusted-ca -o yaml
 kubectl apply -f - <<'YAML'
 apiVersion: operators.coreos.com/v1alpha1
@@ -26,5 +27,7 @@ spec:
 YAML
 runs kitchen teapot-operator.v1.2.0
 deployment=$(kubectl -n kitchen get deployment -o name)
+# shows AT-CA-01 CA-03
 shows "mountPath: /etc/pki/ca-trust/extracted/pem" kubectl -n kitchen get "$deployment" -o yaml
+# shows AT-CA-01 CA-02 CA-03
 shows "path: tls-ca-bundle.pem" kubectl -n kitchen get "$deployment" -o yaml

@@ -413,7 +413,10 @@ mod tests {
         assert_eq!(&*package.default_channel, "stable");
         let channel = package.channel("stable").unwrap();
         assert_eq!(&*channel.head().name, "anvil.v2");
+        // shows CSV-32
         assert_eq!(channel.head().skip_range.as_deref(), Some("<2.0.0"));
+        // shows CSV-31
+        assert_eq!(channel.head().skips.iter().map(|it| &**it).collect::<Vec<_>>(), ["anvil.v1.5"]);
         assert_eq!(channel.entries().len(), 2);
         let bundle = package.bundle("anvil.v2").unwrap();
         assert_eq!(bundle.objects().unwrap().len(), 2);
@@ -510,7 +513,6 @@ mod tests {
         assert!(why.contains("the head nobody.v1 of the channel stable"), "{why}");
     }
 
-    // ids: E047
     #[test]
     fn manifests_are_of_the_kind_whose_key_they_stand_in() {
         const VERSIONS: &str = "
@@ -530,6 +532,7 @@ mod tests {
         let objects = catalog.bundle("anvil", "anvil.v2").unwrap().objects().unwrap();
         let kinds: Vec<String> =
             objects.iter().map(|it| format!("{} {}", it.api_version(), it.kind())).collect();
+        // shows E047
         assert_eq!(
             kinds,
             [

@@ -252,7 +252,6 @@ mod tests {
     use super::*;
     use mainstay_api::{RegistryPoll, UpdateStrategy};
 
-    // ids: E053
     #[test]
     fn intervals_are_read_as_go_writes_them_and_what_is_none_is_told() {
         let error = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: ";
@@ -268,12 +267,12 @@ mod tests {
             let strategy = UpdateStrategy { registry_poll: Some(poll) };
             source.spec.update_strategy = Some(strategy);
             let why = why.map(|why| format!("{error}{why}"));
+            // shows E053
             assert_eq!(interval(&source), (Some(wanted), why), "{text}");
         }
         assert_eq!(interval(&CatalogSource::new("ns", "cat")), (None, None));
     }
 
-    // ids: K17 CAT-08
     #[test]
     fn an_image_is_due_an_interval_after_its_last_look_be_it_before_a_restart() {
         const MINUTE: i64 = 60;
@@ -302,6 +301,7 @@ mod tests {
         ] {
             let poll = Duration::from_mins(poll);
             let wanted = Duration::from_mins(wait);
+            // shows K17 CAT-08
             assert_eq!(due(poll, last_look(&source(made, polled)), at(now)), wanted);
         }
     }

@@ -363,7 +363,6 @@ mod tests {
         }
     }
 
-    // ids: E047
     #[test]
     fn a_config_map_is_newer_than_the_one_before_and_its_connection_newer_still() {
         let mut it = source("configmap");
@@ -383,6 +382,7 @@ mod tests {
             let connected = it.status.connection_state.as_ref().unwrap().last_connect;
             seconds.push([updated, connected].map(|it| it.unwrap().timestamp().as_second()));
         }
+        // shows E047
         assert_eq!(seconds, [[10, 11], [11, 12], [11, 12], [12, 13]]);
     }
 
@@ -391,7 +391,6 @@ mod tests {
         crate::catalog::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
     }
 
-    // ids: CAT-31
     #[test]
     fn a_server_is_as_its_connection_is_and_counts_as_healthy() {
         let mut it = source("grpc");
@@ -403,6 +402,7 @@ mod tests {
         };
         it.status = status(&it, Some(&lost), time(1));
         let connection = it.status.connection_state.as_ref().unwrap();
+        // shows CAT-31
         assert_eq!(connection.last_observed_state, LastObservedState::TransientFailure);
         assert_eq!((connection.address.as_str(), it.status.message.as_str()), ("127.0.0.1:9", ""));
         assert_eq!(it.status.registry_service.as_ref().unwrap().service_name, "");

@@ -122,7 +122,6 @@ mod tests {
         Time::new(jiff::Timestamp::from_second(second).unwrap())
     }
 
-    // ids: CAT-20 AT-CAT-01 AT-CAT-02
     #[test]
     fn placeholders_are_parts_of_the_version_and_what_is_none_is_told() {
         let start = "cannot construct catalog image reference, because";
@@ -151,15 +150,16 @@ mod tests {
         ] {
             let version = Some(version).filter(|it| !it.is_empty());
             let filled = Filled { image: image.to_owned(), why };
+            // shows CAT-20 AT-CAT-01 AT-CAT-02
             assert_eq!(fill(template, version), filled, "{template}");
         }
     }
 
-    // ids: CAT-21 CAT-24
     #[test]
     fn the_image_follows_the_template_and_settles() {
         let mut it = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");
         let (image, conditions) = apply(&it, Some("v1.23.4"), time(1));
+        // shows CAT-21
         assert_eq!(image.as_deref(), Some("q.io/c:v1.23"));
         assert_eq!(conditions[1].message, "q.io/c:v1.23");
         it.spec.image = "q.io/c:v1.23".to_owned();
@@ -167,6 +167,7 @@ mod tests {
         assert_eq!(apply(&it, Some("v1.23.4"), time(9)), (None, conditions));
         // A cluster that is upgraded has another one.
         let (image, conditions) = apply(&it, Some("v1.24.0"), time(9));
+        // shows CAT-24
         assert_eq!(image.as_deref(), Some("q.io/c:v1.24"));
         assert_eq!(conditions[1].message, "q.io/c:v1.24");
         let (image, conditions) = apply(&it, None, time(9));

@@ -276,18 +276,18 @@ mod tests {
         decision.tasks.iter().map(|(at, it)| (&**at, word(it))).collect()
     }
 
-    // ids: C34
     #[test]
     fn every_target_but_the_home_has_a_copy() {
         let all = done(Some(&version(Some(""))), &[], false);
+        // shows C34
         assert_eq!(names(&all), [("a", "create"), ("b", "create"), ("c", "create")]);
         assert!(all.is_incomplete());
         let some = done(Some(&version(Some("b,home,nowhere"))), &[], false);
+        // shows C34
         assert_eq!(names(&some), [("b", "create")]);
         assert_eq!(names(&done(Some(&version(None)), &[], false)), []);
     }
 
-    // ids: C34
     #[test]
     fn a_true_copy_is_left_alone_and_what_differs_is_written() {
         let other = Content { body: 9, status: 9 };
@@ -299,9 +299,11 @@ mod tests {
             ("home", place(Whose::Nobodys, other)),
         ];
         let found = done(Some(&version(Some(""))), &there, false);
+        // shows C34
         assert_eq!(names(&found), [("b", "status"), ("c", "repair")]);
         assert!(!found.is_incomplete());
         let edited = [("a", place(Whose::Ours, Content { body: 9, ..GOOD }))];
+        // shows C34
         assert_eq!(names(&done(Some(&version(Some("a"))), &edited, false)), [("a", "body")]);
     }
 

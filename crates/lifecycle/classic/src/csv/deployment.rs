@@ -279,7 +279,6 @@ mod tests {
         assert_eq!(made.owner_references()[0].uid, "u");
     }
 
-    // ids: SUB-10
     #[test]
     fn the_subscription_adds_replaces_and_erases() {
         let mut spec = container(&json!([{"name": "A", "value": "1"}]));
@@ -299,11 +298,16 @@ mod tests {
         let made = &wanted(&csv(&spec), Some(&config), &ProxySettings::default())[0];
         let pod = made.get(&["spec", "template", "spec"]).unwrap();
         let container = &pod["containers"][0];
+        // shows SUB-10
         assert_eq!(container["env"][0], json!({"name": "A", "value": "2"}));
         assert_eq!(container["env"][1]["name"], "B");
+        // shows SUB-10
         assert_eq!(container["resources"], json!({"requests": {"memory": "1Gi"}}));
+        // shows SUB-10
         assert_eq!(container["volumeMounts"][0]["mountPath"], "/v");
+        // shows SUB-10
         assert_eq!(pod["nodeSelector"], json!({"disk": "ssd"}));
+        // shows SUB-10
         assert_eq!(pod["tolerations"], json!([{"key": "t"}]));
         assert_eq!(pod["affinity"].get("nodeAffinity"), None);
         assert_eq!(made.annotation("new"), Some("one"));
@@ -312,7 +316,6 @@ mod tests {
         assert_eq!(*template, json!({"who": "csv", "kept": "yes", "new": "one"}));
     }
 
-    // ids: PRX-01 SUB-11
     #[test]
     fn proxies_of_the_cluster_reach_containers_unless_the_subscription_decides_about_them() {
         let proxy = ProxySettings { https: "http://p".into(), ..ProxySettings::default() };
@@ -325,8 +328,10 @@ mod tests {
         };
         let condition = json!({"name": "OPERATOR_CONDITION_NAME", "value": "a.v1"});
         let https = |value: &str| json!({"name": "HTTPS_PROXY", "value": value});
+        // shows PRX-01
         assert_eq!(env(None), json!([https("http://p"), condition]));
         let http = json!({"name": "HTTP_PROXY", "value": "http://q"});
+        // shows SUB-11
         assert_eq!(
             env(Some(json!({"env": [http]}))),
             json!([https("the bundle's"), http, condition])

@@ -117,7 +117,6 @@ mod tests {
         }
     }
 
-    // ids: HUB-04 HUB-05
     #[test]
     fn what_is_said_of_one_counts_more_than_what_is_said_of_all() {
         let defaults = [source("a", "x"), source("b", "x")];
@@ -130,6 +129,7 @@ mod tests {
         ] {
             let found = disabled(&defaults, &hub);
             let found: Vec<(&str, bool)> = found.iter().map(|(name, it)| (&**name, *it)).collect();
+            // shows HUB-04 HUB-05
             assert_eq!(found, expected, "{hub:?}");
         }
     }

@@ -233,13 +233,13 @@ mod tests {
         }
     }
 
-    // ids: PSC-04
     #[test]
     fn both_types_of_pull_secrets_are_read() {
         let text = base64::engine::general_purpose::STANDARD.encode("{}");
         for key in [".dockerconfigjson", ".dockercfg"] {
             let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {key: text}});
             let secret = Object::from_value(secret).unwrap();
+            // shows PSC-04
             assert_eq!(credentials(&secret), [b"{}".to_vec()]);
         }
     }

@@ -223,7 +223,6 @@ mod tests {
         Arc::new(group)
     }
 
-    // ids: IP-11 K02 AT-IP-02 AT-IP-03
     #[test]
     fn exactly_one_managing_group_lets_plans_run() {
         let none = "no operator group found that is managing this namespace";
@@ -252,11 +251,11 @@ mod tests {
         ] {
             let found = account(&groups);
             let found = found.as_ref().map(|it| it.as_ref().map(|it| it.name.as_str()));
+            // shows IP-11 K02 AT-IP-02 AT-IP-03
             assert_eq!(found.map_err(Clone::clone), wanted);
         }
     }
 
-    // ids: IP-03 K01
     #[test]
     fn a_plan_waits_for_approval_runs_and_rests() {
         use InstallPlanPhase as Phase;
@@ -288,16 +287,17 @@ mod tests {
                 Next::Run(_) => "run".to_owned(),
                 Next::Write(status) => status.phase.to_string(),
             };
+            // shows IP-03 K01
             assert_eq!(told, wanted);
         }
     }
 
-    // ids: IP-11 K02
     #[test]
     fn a_missing_group_is_told_once_and_forgotten_when_it_comes() {
         let mut plan = plan(InstallPlanPhase::RequiresApproval, false);
         let refused = Err("why".to_owned());
         let Next::Write(status) = next(&plan, &refused, time(1)) else { panic!("not told") };
+        // shows IP-11 K02
         assert_eq!(status.conditions[0].reason, InstallPlanReason::InstallCheckFailed);
         plan.status = *status;
         assert_eq!(next(&plan, &refused, time(2)), Next::Rest);
@@ -318,7 +318,6 @@ mod tests {
         assert_eq!(status.attenuated_service_account_ref, None);
     }
 
-    // ids: IP-07 K01 E070
     #[test]
     fn errors_are_retried_for_a_minute_and_missing_rights_for_ever() {
         let plan = plan(InstallPlanPhase::Installing, true);
@@ -327,12 +326,14 @@ mod tests {
             after(old, &steps, &Err(error), MINUTE, time(now))
         };
         let (first, pause) = run(&plan.status, StepError::new("no"), 100);
+        // shows K01
         assert_eq!(first.message, "retrying execution due to error: no");
         assert_eq!((first.start_time, pause), (Some(time(100)), Some(PAUSE.0)));
         let (_, pause) = run(&first, StepError::new("no"), 103);
         assert_eq!(pause, Some(Duration::from_secs(3)));
         let (last, pause) = run(&first, StepError::new("no"), 160);
         assert_eq!((last.phase.as_str(), last.message.as_str(), pause), ("Failed", "no", None));
+        // shows IP-07 K01 E070
         assert_eq!(last.conditions[0].reason, InstallPlanReason::InstallComponentFailed);
         let forbidden = StepError { forbidden: true, ..StepError::new("no") };
         let away = StepError { away: true, ..StepError::new("no") };
@@ -351,7 +352,6 @@ mod tests {
         assert_eq!(ended.conditions[0].status, ConditionStatus::True);
     }
 
-    // ids: IP-06 K01
     #[test]
     fn a_plan_is_complete_when_every_step_is_done() {
         let plan = plan(InstallPlanPhase::Installing, true);
@@ -359,7 +359,9 @@ mod tests {
             after(&plan.status, &[StepStatus::WaitingForApi], &Ok(()), MINUTE, time(1));
         assert_eq!((waiting.phase.as_str(), pause), ("Installing", None));
         let (done, _) = after(&waiting, &[StepStatus::Created], &Ok(()), MINUTE, time(2));
+        // shows IP-06 K01
         assert_eq!(done.phase, InstallPlanPhase::Complete);
+        // shows IP-06
         assert_eq!(done.conditions[0].status, ConditionStatus::True);
         assert_eq!(done.plan[0].status, StepStatus::Created);
     }

@@ -352,7 +352,6 @@ mod tests {
         Object::from_value(value).unwrap()
     }
 
-    // ids: E069
     #[test]
     fn the_recorded_annotation_comes_out_the_same() {
         let mut crd = object(json!({"metadata": {"name": "anvils.c019.example.com"}}));
@@ -363,12 +362,12 @@ mod tests {
         );
         let before = crd.clone();
         set_alongside(&mut crd, "c019", "anvil-c019.v2.0.0", &facts::alongside(&before));
+        // shows E069
         assert_eq!(crd.annotations().count(), 2);
         set_alongside(&mut crd, "c019", "anvil-c019.v3.0.0", &[]);
         assert_eq!(crd.annotations().count(), 1);
     }
 
-    // ids: CRU-05 E060
     #[test]
     fn a_version_in_which_objects_are_stored_must_stay() {
         let current = object(json!({"status": {"storedVersions": ["v1", "v2"]}}));
@@ -376,11 +375,12 @@ mod tests {
             let versions: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
             object(json!({"spec": {"versions": versions}}))
         };
+        // shows E060
         assert_eq!(lost_version(&current, &with(&["v1", "v2", "v3"])), None);
+        // shows CRU-05 E060
         assert_eq!(lost_version(&current, &with(&["v2", "v3"])).as_deref(), Some("v1"));
     }
 
-    // ids: CRU-02 CRU-04
     #[test]
     fn a_served_version_stays_for_as_long_as_somebody_elsewhere_was_installed_with_it() {
         let current = object(json!({"spec": {"versions": [
@@ -395,6 +395,7 @@ mod tests {
             ("v1", vec![here, there], false),
         ] {
             let found = withdrawn(&current, &new(version), "ns", &users);
+            // shows CRU-02 CRU-04
             assert_eq!(found.is_some(), refused, "{version} {users:?}");
         }
     }

@@ -167,6 +167,7 @@ mod tests {
     #[test]
     fn an_operator_that_says_no_stays_unless_an_administrator_overrides_it() {
         let mut it = OperatorCondition::new("ns", "a.v1");
+        // shows OC-12
         assert_eq!(refusal(&it), None, "who says nothing may be replaced");
         it.metadata.generation = 2;
         it.spec.conditions = vec![said(ConditionStatus::False)];
@@ -175,6 +176,7 @@ mod tests {
         it.status.conditions = status(&it, time(1));
         assert_eq!(refusal(&it), no);
         it.metadata.generation = 3;
+        // shows E088
         assert_eq!(
             refusal(&it).unwrap(),
             "the operatorcondition status \"Upgradeable\"=\"False\" is outdated"

@@ -103,7 +103,6 @@ mod tests {
         }
     }
 
-    // ids: C33
     #[test]
     fn groups_intersect_where_they_target_the_same_with_their_own_namespaces() {
         for (a, b, wanted) in vec![
@@ -124,6 +123,7 @@ mod tests {
             (group("a", &["x", ""], ""), group("b", &["y"], ""), true),
         ] {
             let case = format!("{:?} {:?}", a.status.namespaces, b.status.namespaces);
+            // shows C33 OG-40
             assert_eq!(intersect(&a, &b), wanted, "{case}");
             assert_eq!(intersect(&b, &a), wanted, "{case}, the other way");
         }
@@ -132,7 +132,6 @@ mod tests {
     /// APIs, what the group has, the others, and what comes of it.
     type Row = (&'static str, &'static str, Vec<OperatorGroup>, Outcome);
 
-    // ids: C33
     #[test]
     fn what_comes_of_apis_depends_on_all_groups_that_intersect() {
         let set = |text: &str| -> ApiSet { provided(&group("x", &["x"], text)) };
@@ -175,11 +174,11 @@ mod tests {
         for (apis, own, others, wanted) in rows {
             let mine = group("a", &["a"], own);
             let found = reconcile(&set(apis), &mine, &others);
+            // shows C33
             assert_eq!(found, wanted, "{apis:?} {own:?} {others:?}");
         }
     }
 
-    // ids: C33
     #[test]
     fn entries_are_kind_version_and_group_and_what_is_something_else_is_left_out() {
         for (given, wanted) in [
@@ -193,6 +192,7 @@ mod tests {
             ("A.v1.g,A.v1.g", "A.v1.g"),
             ("A.v1.g,nonsense,B.v1.g", "A.v1.g,B.v1.g"),
         ] {
+            // shows C33
             assert_eq!(text(&provided(&group("a", &["a"], given))), wanted, "{given:?}");
         }
     }

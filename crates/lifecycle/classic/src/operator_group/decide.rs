@@ -118,7 +118,6 @@ mod tests {
         World { group, groups: 1, targets: vec!["ns".into()], account: None, now: time(5) }
     }
 
-    // ids: C30
     #[test]
     fn the_status_follows_the_spec_and_settles() {
         let mut group = OperatorGroup::new("ns", "og");
@@ -130,17 +129,19 @@ mod tests {
         group.status = first.clone();
         assert_eq!(status(&World { now: time(9), ..world(&group) }), first);
         let several = status(&World { groups: 2, ..world(&group) });
+        // shows C30
         assert_eq!(several.conditions[0].reason, "MultipleOperatorGroupsFound");
         group.status = several;
+        // shows C30
         assert_eq!(status(&world(&group)), first);
     }
 
-    // ids: C30
     #[test]
     fn a_missing_account_keeps_the_group_from_managing() {
         let mut group = OperatorGroup::new("ns", "og");
         group.spec.service_account_name = "installer".into();
         let without = status(&world(&group));
+        // shows C30
         assert_eq!(without.conditions[0].message, "ServiceAccount installer not found");
         assert!(without.namespaces.is_empty());
         group.status = without.clone();
@@ -148,11 +149,11 @@ mod tests {
         let account =
             Some(ObjectReference { name: "installer".into(), ..ObjectReference::default() });
         let with = status(&World { account: account.clone(), ..world(&group) });
+        // shows C30
         assert!(with.conditions.is_empty());
         assert_eq!((with.namespaces, with.service_account_ref), (vec!["ns".to_owned()], account));
     }
 
-    // ids: C29
     #[test]
     fn apis_that_nobody_provides_are_pruned_unless_a_version_is_arriving() {
         let mut group = OperatorGroup::new("ns", "og");
@@ -170,9 +171,11 @@ mod tests {
             ),
             (vec![version("C.v1.g", CsvPhase::Pending)], None),
         ] {
+            // shows C29
             assert_eq!(pruned(&group, &versions).as_deref(), wanted);
         }
         group.spec.static_provided_apis = true;
+        // shows OG-38
         assert_eq!(pruned(&group, &[]), None);
     }
 }

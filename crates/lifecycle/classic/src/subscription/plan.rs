@@ -386,16 +386,15 @@ mod tests {
         }
     }
 
-    // ids: K10
     #[test]
     fn five_plans_are_kept_and_the_lowest_generations_go() {
         let plans = |count: i64| named((1..=count).rev().map(|it| plan(it, "x", true)).collect());
         assert!(surplus(&plans(5)).is_empty());
+        // shows K10
         assert_eq!(surplus(&plans(7)), ["install-6", "install-5"]);
         assert_eq!(surplus(&plans(20)).len(), SWEEP);
     }
 
-    // ids: K10
     #[test]
     fn sweeps_leave_the_five_highest_generations_however_many_there_are_and_in_which_order() {
         for count in 0..30_i64 {
@@ -417,6 +416,7 @@ mod tests {
             let mut highest = generations;
             highest.sort_unstable();
             let many = highest.len().saturating_sub(KEPT);
+            // shows K10
             assert_eq!(left, highest.split_off(many), "{count}");
             assert_eq!(sweeps, many.div_ceil(SWEEP));
         }
@@ -432,7 +432,6 @@ mod tests {
         assert!(surplus(&named(all)).is_empty());
     }
 
-    // ids: E064
     #[test]
     fn a_version_whose_plans_fail_rests_twice_as_long_after_each() {
         const MINUTE: Duration = Duration::from_mins(1);
@@ -449,6 +448,7 @@ mod tests {
         assert_eq!((left(&one, "a.v1", 1060), left(&one, "a.v1", 1120)), (60, 0));
         assert_eq!(left(&one, "a.v2", 1060), 0, "another version");
         let three = named(vec![failed(1000), failed(2000), failed(3000)]);
+        // shows E064
         assert_eq!((left(&three, "a.v1", 3060), left(&three, "a.v1", 3300)), (240, 0));
         let many = named((0..20).map(failed).collect());
         assert_eq!(left(&many, "a.v1", 79), 15 * 60);
@@ -475,7 +475,6 @@ mod tests {
         assert_ne!(name(&[subscription("other", 1)], &csvs, 2, 0), first);
     }
 
-    // ids: K10
     #[test]
     fn an_interrupted_making_is_found_again() {
         let mine = [subscription("s", 1)];
@@ -486,6 +485,7 @@ mod tests {
             (named(vec![plan(2, "uid-s", false)]), None, Some("install-0")),
             (named(vec![plan(2, "somebody", false)]), None, None),
         ] {
+            // shows K10
             assert_eq!(unassigned(&mine, &plans), with_steps);
             assert_eq!(empty(&mine, &plans, &csvs, false), without);
             assert_eq!(empty(&mine, &plans, &csvs, true), None);

@@ -277,7 +277,6 @@ mod tests {
         status.conditions.iter().map(say).collect()
     }
 
-    // ids: STA-02 K12
     #[test]
     fn health_is_that_of_every_visible_catalog() {
         let good = "CatalogSourcesUnhealthy=False AllCatalogSourcesHealthy all available catalogsources are healthy";
@@ -310,13 +309,13 @@ mod tests {
         ] {
             let mut it = subscription();
             it.status = look(&it, &catalogs, None, &[], 1);
+            // shows STA-02 K12
             assert_eq!(told(&it.status), [wanted]);
             assert_eq!(it.status.catalog_health.len(), catalogs.len());
             assert_eq!(look(&it, &catalogs, None, &[], 9), it.status, "it settles");
         }
     }
 
-    // ids: E009 K12
     #[test]
     fn a_catalog_that_is_missing_is_told_whatever_happens_to_the_others() {
         let mut it = subscription();
@@ -324,6 +323,7 @@ mod tests {
         for catalogs in [&one, &two, &two, &one] {
             it.status = look(&it, catalogs, None, &[], 1);
             let said = &it.status.conditions[0];
+            // shows K12
             assert_eq!(said.reason.to_string(), "UnhealthyCatalogSourceFound");
             assert_eq!(said.message, "targeted catalogsource ns/cat missing");
             assert_eq!(look(&it, catalogs, None, &[], 9), it.status, "it settles");
@@ -389,7 +389,6 @@ mod tests {
         }
     }
 
-    // ids: STA-01 SUB-22 E011 K12
     #[test]
     fn the_plan_is_told_while_it_runs_fails_or_is_missing() {
         let catalogs = [catalog("cat", true)];
@@ -422,11 +421,11 @@ mod tests {
             it.status.install_plan_ref =
                 Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
             let status = look(&it, &catalogs, plan, &[], 1);
+            // shows STA-01 SUB-22 K12
             assert_eq!(told(&status).get(1).map(String::as_str), wanted);
         }
     }
 
-    // ids: K12
     #[test]
     fn every_way_from_what_was_said_of_a_plan_to_what_is_said_of_it() {
         let catalogs = [catalog("cat", true)];
@@ -461,6 +460,7 @@ mod tests {
                 it.status = look(&it, &catalogs, plan(before.clone()), &[], 1);
                 it.status = look(&it, &catalogs, plan(after.clone()), &[], 2);
                 let found = told(&it.status).split_off(1).join(", ");
+                // shows K12
                 assert_eq!(found, said(after.as_ref()), "{before:?} to {after:?}");
                 assert_eq!(look(&it, &catalogs, plan(after), &[], 3), it.status, "it settles");
             }
@@ -481,7 +481,6 @@ mod tests {
         assert!(!waits(&status) && status.install_plan_ref.is_none());
     }
 
-    // ids: K12
     #[test]
     fn a_version_is_not_installed_while_its_plan_still_runs() {
         use InstallPlanPhase as Phase;
@@ -497,6 +496,7 @@ mod tests {
             (Phase::Failed, "AtLatestKnown", "a.v1"),
         ] {
             let status = look(&it, &catalogs, plan(phase), &["a.v1"], 1);
+            // shows K12
             assert_eq!((status.state.as_str(), &*status.installed_csv), (state, installed));
         }
         // A plan that is gone has begun something that another one completes.

@@ -32,7 +32,6 @@ fn hash(deployment: &Object) -> String {
     deployment.str(&path).unwrap_or_default().to_owned()
 }
 
-// ids: E040
 #[tokio::test]
 async fn an_api_has_a_new_authority_when_the_time_has_come_and_comes_back_when_it_is_deleted() {
     let world = world(&[]).await;
@@ -48,7 +47,9 @@ async fn an_api_has_a_new_authority_when_the_time_has_come_and_comes_back_when_i
         (&known::ROLE_BINDING, Some("kube-system"), "server-service-auth-reader"),
         (&known::API_SERVICE, None, API),
     ] {
-        cluster.get(resource, place, name).await.unwrap();
+        let made = cluster.find(resource, place, name).await.unwrap();
+        // shows E040 APS-06
+        assert!(made.is_some(), "{name}");
     }
     let old = hash(&deployed(&world, "team", "server").await);
     assert!(!old.is_empty());
@@ -56,11 +57,13 @@ async fn an_api_has_a_new_authority_when_the_time_has_come_and_comes_back_when_i
     let due = json!({"status": {"certsLastUpdated": now, "certsRotateAt": now}});
     cluster.patch_status(&CSV, Some("team"), "v", &Patch::Merge(due)).await.unwrap();
     let renewed = move |it: &Object| !hash(it).is_empty() && hash(it) != old;
+    // shows E040
     world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "server", renewed).await;
     in_phase(&world, "team", "v", "Succeeded").await;
     let before = cluster.get(&known::API_SERVICE, None, API).await.unwrap().uid().to_owned();
     delete(&world, &known::API_SERVICE, None, API).await;
     let again = move |it: &Object| it.uid() != before;
+    // shows E040
     world.cluster.wait_for(&known::API_SERVICE, None, API, again).await;
     in_phase(&world, "team", "v", "Succeeded").await;
     delete(&world, &CSV, Some("team"), "v").await;
@@ -75,7 +78,6 @@ fn owned_by(name: &str, place: &str) -> Value {
     })
 }
 
-// ids: E041
 #[tokio::test]
 async fn what_labels_give_to_a_version_that_is_not_there_goes() {
     let mut world = world(&[]).await;
@@ -95,6 +97,7 @@ async fn what_labels_give_to_a_version_that_is_not_there_goes() {
         world.cluster.apply(api()).await;
         let labels = label(owned_by("gone", place));
         cluster.patch(&known::API_SERVICE, None, API, &labels).await.unwrap();
+        // shows E041
         world.cluster.wait_gone(&known::API_SERVICE, None, API).await;
     }
     let all: [(Resource, Value); 4] = [
@@ -186,7 +189,6 @@ async fn found(world: &World, all: &[Object]) -> usize {
     count
 }
 
-// ids: E045
 #[tokio::test]
 async fn what_an_installer_of_long_ago_left_of_an_api_goes_if_it_is_its_versions() {
     // Labels that name the version, none, and those of another one that is there.
@@ -201,11 +203,41 @@ async fn what_an_installer_of_long_ago_left_of_an_api_goes_if_it_is_its_versions
         }
         make(&world, server("v", &["hats.example.com"])).await;
         in_phase(&world, "team", "v", "Succeeded").await;
+        // shows E045
         assert_eq!(found(&world, &legacy(&labels)).await, left, "{labels}");
     }
 }
 
-// ids: E045
+#[tokio::test]
+async fn an_api_that_nobody_owns_or_whose_owner_is_gone_is_adopted() {
+    for labels in [json!({}), owned_by("gone", "team")] {
+        let mut world = world(&[]).await;
+        world.pause().await;
+        let there = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": API, "labels": labels},
+            "spec": {
+                "group": "hats.example.com", "version": "v1alpha1", "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+            },
+        });
+        let there = world.cluster.apply(object(there)).await;
+        make(&world, server("v", &["hats.example.com"])).await;
+        world.resume().await;
+        let ours = |it: &Object| {
+            it.label("olm.owner") == Some("v")
+                && it.str(&["spec", "service", "name"]) == Some("server-service")
+        };
+        // shows E045
+        let adopted = world.cluster.wait_for(&known::API_SERVICE, None, API, ours).await;
+        if labels == json!({}) {
+            assert_eq!(adopted.uid(), there.uid());
+        }
+        // shows E045
+        in_phase(&world, "team", "v", "Succeeded").await;
+    }
+}
+
 #[tokio::test]
 async fn several_apis_of_one_deployment_have_one_authority() {
     let world = world(&[]).await;
@@ -218,6 +250,7 @@ async fn several_apis_of_one_deployment_have_one_authority() {
         assert_eq!(api.i64(&["spec", "service", "port"]), Some(port));
         bundles.push(api.str(&["spec", "caBundle"]).unwrap().to_owned());
     }
+    // shows E045
     assert_eq!(bundles[0], bundles[1]);
     let service = cluster.get(&known::SERVICE, Some("team"), "server-service").await.unwrap();
     assert_eq!(service.array(&["spec", "ports"]).len(), 2);
@@ -226,7 +259,6 @@ async fn several_apis_of_one_deployment_have_one_authority() {
     world.cluster.wait_for_all(roles, move |all| all.iter().filter(named).count() == 2).await;
 }
 
-// ids: E041
 #[tokio::test]
 async fn a_version_under_another_name_does_not_take_the_api_of_one_that_runs() {
     let world = world(&[]).await;
@@ -239,6 +271,7 @@ async fn a_version_under_another_name_does_not_take_the_api_of_one_that_runs() {
     in_phase(&world, "team", "v2", "Succeeded").await;
     world.cluster.wait_gone(&CSV, Some("team"), "v1").await;
     make(&world, server("v3", groups)).await;
+    // shows E041
     at(&world, "team", "v3", "Failed", "OwnerConflict").await;
     in_phase(&world, "team", "v2", "Succeeded").await;
 }

@@ -37,16 +37,28 @@ async fn world(versions: &[&str], edit: impl Fn(&mut Value)) -> World {
     world
 }
 
-// ids: APS-01 APS-02 APS-06 APS-07 AT-CSV-03 AT-OG-11 OG-33 E040 E041 E065
 #[tokio::test]
 async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     let world = world(&["1.0.0"], |_| ()).await;
     let first = world.succeeded("anvil.v1.0.0").await;
+    // shows C07 C08
+    assert_eq!(
+        crate::webhooks::history(&first),
+        [
+            "Pending/RequirementsUnknown",
+            "InstallReady/AllRequirementsMet",
+            "Installing/InstallSucceeded",
+            "Succeeded/InstallSucceeded",
+        ]
+    );
     let cluster = world.cluster.cluster();
     let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
     let secret = cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap();
+    // shows APS-07 AT-CSV-03
     assert_eq!(secret.str(&["type"]), Some("kubernetes.io/tls"));
+    // shows APS-06 AT-CSV-03
     assert_eq!(api.get(&["spec", "caBundle"]), secret.get(&["data", "olmCAKey"]));
+    // shows APS-01 APS-02 APS-06 E040
     assert_eq!(
         api.get(&["spec", "service"]),
         Some(&json!({"name": "anvil-service", "namespace": "team", "port": 5443}))
@@ -54,6 +66,7 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     assert_eq!(api.label("olm.owner"), Some("anvil.v1.0.0"));
     let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
     assert_eq!(service.array(&["spec", "ports"]).len(), 1);
+    // shows APS-06
     assert_eq!(service.get(&["spec", "selector"]), Some(&json!({"app": "anvil"})));
     for (resource, namespace, name) in [
         (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
@@ -61,6 +74,7 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     ] {
         let found = cluster.get(resource, namespace, name).await.unwrap();
         let subject = json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]);
+        // shows E040
         assert_eq!(found.get(&["subjects"]), Some(&subject));
     }
     // Its users have roles, one of each kind for each kind that is served.
@@ -74,8 +88,14 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
             let role = world.cluster.wait_for(&known::CLUSTER_ROLE, None, &name, |_| true).await;
             let rule =
                 json!([{"apiGroups": ["api.example.com"], "resources": [plural], "verbs": verbs}]);
+            // shows AT-OG-11 OG-33
             assert_eq!(role.get(&["rules"]), Some(&rule));
+            // shows E065
             assert_eq!(role.owner_references()[0].name, API);
+            let crdview = format!("{plural}-v1-crdview");
+            let crdview = cluster.find(&known::CLUSTER_ROLE, None, &crdview).await.unwrap();
+            // shows AT-OG-11 OG-33
+            assert!(crdview.is_none());
         }
     }
     world.left_alone().await;
@@ -91,6 +111,7 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
             && it.str(&["status", "phase"]) == Some("Succeeded")
     };
     let csv = &CLUSTER_SERVICE_VERSION;
+    // shows E040 C10
     let now = world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", mended).await;
     assert_eq!(first.get(&["status", "certsRotateAt"]), now.get(&["status", "certsRotateAt"]));
 
@@ -98,6 +119,7 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     world.succeeded("anvil.v1.1.0").await;
     world.cluster.wait_gone(csv, Some("team"), "anvil.v1.0.0").await;
     let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
+    // shows E041
     assert_eq!(api.label("olm.owner"), Some("anvil.v1.1.0"));
     assert_eq!(api.get(&["spec", "caBundle"]), secret.get(&["data", "olmCAKey"]));
     world.left_alone().await;
@@ -109,7 +131,6 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     world.cluster.wait_gone(&known::API_SERVICE, None, API).await;
 }
 
-// ids: APS-05 AT-CSV-02
 #[tokio::test]
 async fn an_api_without_its_deployment_is_waited_for() {
     let world = world(&["1.0.0"], |csv| {
@@ -118,10 +139,12 @@ async fn an_api_without_its_deployment_is_waited_for() {
         }
     })
     .await;
+    // shows APS-05 AT-CSV-02
     let csv = world.version("anvil.v1.0.0", "Pending", "RequirementsNotMet").await;
     let found = csv.array(&["status", "requirementStatus"]);
     let api = found.iter().find(|it| it["kind"] == "APIService").unwrap();
     assert_eq!(api["name"], API);
+    // shows APS-05 AT-CSV-02
     assert_eq!(api["status"], "DeploymentNotFound");
     world.left_alone().await;
 }
@@ -144,7 +167,6 @@ async fn a_version_whose_server_does_not_answer_is_not_installed() {
 /// Annotation of simulated pods: whether they answer.
 const ANSWERS: &str = "mainstay.dev/answers";
 
-// ids: E041
 #[tokio::test]
 async fn an_api_belongs_to_one_version_until_that_is_gone() {
     let world = world(&["1.0.0"], |_| ()).await;
@@ -172,13 +194,17 @@ async fn an_api_belongs_to_one_version_until_that_is_gone() {
                 && it.str(&["status", "reason"]) == Some(reason)
         })
     };
+    // shows C04 E041 E045
     let refused = at("Failed", "OwnerConflict").await;
     assert_eq!(refused.str(&["status", "message"]), Some("unable to adopt APIService"));
     world.left_alone().await;
+    // shows C04
+    world.succeeded("anvil.v1.0.0").await;
     for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.0.0")] {
         let options = DeleteOptions::default();
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
     }
+    // shows E041
     at("Succeeded", "InstallSucceeded").await;
     let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
     assert_eq!(api.label("olm.owner.namespace"), Some("other"));

@@ -30,6 +30,7 @@ async fn a_broken_catalog_says_where_and_serves_what_it_had_even_after_a_restart
     world.resume().await;
     world.group("og").await;
     world.subscribe(json!({})).await;
+    // shows E046
     world.succeeded("anvil.v1.0.0").await;
     let health = |words: &'static str| {
         move |it: &Object| {
@@ -94,18 +95,20 @@ fn healthy(it: &Object) -> bool {
     })
 }
 
-// ids: CAT-30 CAT-31
 #[tokio::test]
 async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back() {
     let mut world = World::start(&["1.0.0"]).await;
     let mut registry = Registry::start(&["1.0.0"]).await;
     far(&world, registry.address).await;
+    // shows CAT-30 CAT-31
     let status = observed(&world, "READY").await;
     assert_eq!(status["connectionState"]["address"], registry.address.to_string());
+    // shows CAT-30
     assert!(status["connectionState"]["lastConnect"].is_string(), "{status}");
     assert_eq!(status["registryService"]["protocol"], "grpc");
     assert_eq!(status["registryService"].as_object().unwrap().len(), 2, "{status}");
     registry.stop().await;
+    // shows CAT-31
     let status = observed(&world, "TRANSIENT_FAILURE").await;
     assert_eq!((&status["reason"], &status["message"]), (&Value::Null, &Value::Null));
     let (kind, why) = world.event("CatalogSource", "far", "CatalogUnreadable").await;
@@ -143,7 +146,6 @@ async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back
     assert_eq!(of_sources(before), of_sources(world.written().await));
 }
 
-// ids: CAT-05 CAT-09 CAT-52 E047
 #[tokio::test]
 async fn new_content_and_another_address_are_upgrades_without_anything_else_happening() {
     let world = World::start(&["1.0.0"]).await;
@@ -151,13 +153,17 @@ async fn new_content_and_another_address_are_upgrades_without_anything_else_happ
     far(&world, registry.address).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    // shows CAT-05 CAT-09
     world.succeeded("anvil.v1.0.0").await;
     registry.publish(&["1.0.0", "1.1.0"]);
+    // shows CAT-52
     world.succeeded("anvil.v1.1.0").await;
     let other = Registry::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
     far(&world, other.address).await;
+    // shows E047
     world.succeeded("anvil.v1.2.0").await;
     let status = observed(&world, "READY").await;
+    // shows E047
     assert_eq!(status["connectionState"]["address"], other.address.to_string());
     // What is no address is told as the original's client does.
     far(&world, "nowhere").await;
@@ -216,7 +222,6 @@ spec: {{{spec}}}
         .await;
 }
 
-// ids: CAT-05 E047
 #[tokio::test]
 async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     let world = World::start(&["1.0.0"]).await;
@@ -238,8 +243,10 @@ async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     world.cluster.wait_for(&known::CONFIG_MAP, team, "content", owned).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    // shows CAT-05
     world.succeeded("anvil.v1.0.0").await;
     content(&world, &["1.0.0", "1.1.0"]).await;
+    // shows E047
     world.succeeded("anvil.v1.1.0").await;
     let gone = mainstay_client::DeleteOptions::default();
     let cluster = world.cluster.cluster();
@@ -252,7 +259,6 @@ async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     world.subscription(health).await;
 }
 
-// ids: CAT-20..CAT-22 AT-CAT-03 E054
 #[tokio::test]
 async fn an_image_follows_the_version_of_the_cluster() {
     let world = World::start(&["1.0.0"]).await;
@@ -267,6 +273,7 @@ async fn an_image_follows_the_version_of_the_cluster() {
         "olm.catalogImageTemplate: 'localhost/c:v{kube_major_version}.{kube_minor_version}'";
     source(&world, template, spec).await;
     let wanted = image.clone();
+    // shows CAT-20 CAT-21 E054
     let it = world
         .cluster
         .wait_for(&CATALOG_SOURCE, Some("team"), "far", move |it| {
@@ -274,9 +281,11 @@ async fn an_image_follows_the_version_of_the_cluster() {
                 && it.array(&["status", "conditions"]).len() == 2
         })
         .await;
+    // shows E054
     assert_eq!(it.array(&["status", "conditions"])[1]["message"], image);
     source(&world, "olm.catalogImageTemplate: 'localhost/c:v{kube}'", spec).await;
-    world
+    // shows AT-CAT-03 CAT-22 E054
+    let it = world
         .cluster
         .wait_for(&CATALOG_SOURCE, Some("team"), "far", |it| {
             it.array(&["status", "conditions"])
@@ -284,9 +293,10 @@ async fn an_image_follows_the_version_of_the_cluster() {
                 .all(|it| it["status"] == "False" && it["reason"] == "UnableToResolve")
         })
         .await;
+    // shows AT-CAT-03 CAT-22
+    assert_eq!(it.str(&["spec", "image"]), Some("localhost/c:v1"));
 }
 
-// ids: CAT-33 CAT-36 PSC-06 E048 E049
 #[tokio::test]
 async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -299,30 +309,40 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     let named = |name: &'static str| move |it: &Object| it.name() == name;
     world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
     let account = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap();
+    // shows PSC-06
     assert_eq!(account.array(&["imagePullSecrets"]).len(), 1);
     for policy in ["far-grpc-server", "far-unpack-bundles"] {
         cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
     }
+    // shows CAT-36
     let status = observed(&world, "TRANSIENT_FAILURE").await;
     assert_eq!(status["connectionState"]["address"], "far.team.svc:50051");
+    // shows CAT-33
     assert_eq!(status["registryService"]["port"], "50051");
     let pods = || Selection::all(known::POD).namespace("team");
     let one = |all: &[&Object]| all.len() == 1;
     let pod = world.cluster.wait_for_all(pods(), one).await.remove(0);
     assert_eq!(pod.label("olm.catalogSource"), Some("far"));
+    let random = pod.name().strip_prefix("far-").unwrap_or_default();
+    // shows CAT-02
+    assert!(random.len() == 5 && random.chars().all(|it| it.is_ascii_alphanumeric()), "{random}");
     let gone = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::SERVICE, team, "far", &gone).await.unwrap();
     cluster.delete(&known::POD, team, pod.name(), &gone).await.unwrap();
     let uid = pod.uid().to_owned();
     let other = move |all: &[&Object]| all.len() == 1 && all[0].uid() != uid;
+    // shows E048
     let pod = world.cluster.wait_for_all(pods(), other).await.remove(0);
     world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
-    let policy = "far-grpc-server";
-    let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
-    cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
-    let uid = old.uid().to_owned();
-    let again = move |it: &Object| it.uid() != uid;
-    world.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
+    for policy in ["far-grpc-server", "far-unpack-bundles"] {
+        let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
+        cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
+        let uid = old.uid().to_owned();
+        let again = move |it: &Object| it.uid() != uid;
+        // shows E049
+        let new = world.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
+        assert_eq!(new.get(&["spec"]), old.get(&["spec"]), "{policy}");
+    }
     // Another image is another pod, and nothing else changes.
     source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]").await;
     let uid = pod.uid().to_owned();
@@ -334,7 +354,6 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     );
 }
 
-// ids: K15 E049
 #[tokio::test]
 async fn what_a_catalog_needs_is_put_right_when_somebody_changes_it() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -364,6 +383,7 @@ spec: {{{spec}}}
     let pods = Selection::all(known::POD).namespace("team");
     let pods = world.cluster.wait_for_all(pods, |all| all.len() == 2).await;
     let named: Vec<_> = pods.iter().map(|it| it.label("olm.catalogSource")).collect();
+    // shows K15
     assert_eq!(named, [Some("far"), Some("far.away")]);
     let cluster = world.cluster.cluster();
     let (policy, service) = (known::NETWORK_POLICY, known::SERVICE);
@@ -381,11 +401,13 @@ spec: {{{spec}}}
         let changed = cluster.patch(resource, team, name, &body).await.unwrap();
         assert_ne!(changed.get(&["spec"]), wanted.as_ref(), "{name}");
         let good = move |it: &Object| it.get(&["spec"]) == wanted.as_ref();
+        // shows K15 E049
         world.cluster.wait_for(resource, team, name, good).await;
     }
     let uid = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
     let gone = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
     let again = move |it: &Object| it.uid() != uid;
+    // shows K15
     world.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", again).await;
 }

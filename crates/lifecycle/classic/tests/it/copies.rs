@@ -85,11 +85,11 @@ async fn configured(world: &World) {
         .await;
 }
 
-// ids: AT-OG-09 CSV-80 CSV-81 CSV-82 CSV-83 CSV-11
 #[tokio::test]
 async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() {
     let world = running(&[]).await;
     let original = world.succeeded(NAME).await;
+    // shows AT-OG-09 CSV-11 CSV-80 CSV-81
     let copy = copy(&world, "a", |_| true).await;
     assert_eq!(copy.get(&["spec"]), original.get(&["spec"]));
     assert_eq!(
@@ -97,11 +97,15 @@ async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() 
         Some("The operator is running in team but is managing this namespace")
     );
     for field in ["conditions", "requirementStatus", "lastUpdateTime"] {
+        // shows CSV-81
         assert_eq!(copy.get(&["status", field]), original.get(&["status", field]), "{field}");
     }
+    // shows AT-OG-09 CSV-82
     assert_eq!(copy.annotation("olm.targetNamespaces"), None);
+    // shows CSV-82
     assert_eq!(copy.annotation("olm.operatorGroup"), Some("og"));
     assert_eq!(copy.annotation("olm.operatorNamespace"), Some("team"));
+    // shows AT-OG-09 CSV-80
     copies_are_in(
         &world,
         &["a", "b", "default", "kube-node-lease", "kube-public", "kube-system", "olm"],
@@ -112,10 +116,10 @@ async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() 
     let options = DeleteOptions::default();
     cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
     cluster.delete(&CSV, Some("team"), NAME, &options).await.unwrap();
+    // shows AT-OG-09 CSV-83
     copies_are_in(&world, &[]).await;
 }
 
-// ids: CSV-84
 #[tokio::test]
 async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_installed() {
     let world = running(&["a"]).await;
@@ -125,8 +129,10 @@ async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_insta
     let component = |it: &Object| it.label("operators.coreos.com/anvil.team").is_some();
     let original = world.cluster.wait_for(&CSV, Some("team"), NAME, move |it| component(it)).await;
     assert!(original.finalizers().next().is_some() && original.annotation(config).is_some());
+    // shows CSV-84
     assert!(copy.finalizers().next().is_none() && copy.owner_references().is_empty());
     let labels: Vec<_> = copy.labels().collect();
+    // shows CSV-84
     assert_eq!(labels, [("olm.copiedFrom", "team"), ("olm.managed", "true")]);
     let kept = |it: &&str| ![config, "olm.targetNamespaces"].contains(it);
     let wanted: Vec<&str> = original.annotations().map(|it| it.0).filter(kept).collect();
@@ -135,7 +141,6 @@ async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_insta
     assert_eq!(copy.get(&["spec"]), original.get(&["spec"]));
 }
 
-// ids: E036
 #[tokio::test]
 async fn whatever_somebody_does_to_a_copy_is_undone() {
     let world = running(&["a"]).await;
@@ -157,11 +162,13 @@ async fn whatever_somebody_does_to_a_copy_is_undone() {
     ] {
         let edited = patch(&world, "a", edit.clone()).await;
         assert!(!is_true(&edited), "{edit}");
+        // shows E036
         copy(&world, "a", is_true.clone()).await;
     }
     let cluster = world.cluster.cluster();
     let status = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "InstallSucceeded"}}));
     cluster.patch_status(&CSV, Some("a"), NAME, &status).await.unwrap();
+    // shows E036
     let mended = copy(&world, "a", is_true.clone()).await;
     cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
     copy(&world, "a", move |it| it.uid() != mended.uid() && is_true(it)).await;
@@ -190,7 +197,6 @@ async fn what_changes_on_a_version_changes_on_its_copies() {
     copy(&world, "a", |it| it.label("color").is_none()).await;
 }
 
-// ids: OG-35
 #[tokio::test]
 async fn rights_in_a_target_belong_to_the_copy_there_and_come_back_with_it() {
     let world = running(&["a"]).await;
@@ -201,6 +207,7 @@ async fn rights_in_a_target_belong_to_the_copy_there_and_come_back_with_it() {
             all.len() == 1 && all[0].owner_references().iter().any(|it| it.uid == uid)
         })
     };
+    // shows OG-35
     owned_by(first.uid().to_owned()).await;
     let cluster = world.cluster.cluster();
     cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
@@ -213,6 +220,7 @@ async fn copies_follow_the_targets_of_their_group() {
     let world = running(&["a"]).await;
     copies_are_in(&world, &["a"]).await;
     world.group_for("og", &["b"]).await;
+    // shows CSV-83
     copies_are_in(&world, &["b"]).await;
     world.group_for("og", &["team"]).await;
     copies_are_in(&world, &[]).await;
@@ -262,6 +270,7 @@ async fn what_is_no_member_of_its_group_has_no_copies() {
     world.group_for("og", &["a", "b"]).await;
     world.subscribe(json!({})).await;
     world.version(NAME, "Failed", "UnsupportedOperatorGroup").await;
+    // shows OG-02
     copies_are_in(&world, &[]).await;
     world.group_for("og", &["a"]).await;
     copy(&world, "a", |_| true).await;
@@ -277,18 +286,21 @@ async fn what_is_no_member_of_its_group_has_no_copies() {
     copies_are_in(&world, &["a"]).await;
 }
 
-// ids: AT-CFG-01 CFG-01..CFG-04 E062
 #[tokio::test]
 async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
     let world = running(&[]).await;
     configured(&world).await;
+    // shows E062
     copy(&world, "a", |_| true).await;
     settings_say(&world, "False", "Copied CSVs are enabled and present across the cluster").await;
     switch(&world, true.into()).await;
+    // shows AT-CFG-01 CFG-02 CFG-04 E062
     copies_are_in(&world, &[]).await;
     let event = world.event("ClusterServiceVersion", NAME, "DisabledCopiedCSVs").await;
     let message = format!("CSV copying disabled for team/{NAME}");
+    // shows AT-CFG-01 CFG-03 E062
     assert_eq!(event, ("Warning".to_owned(), message));
+    // shows CFG-01 E062
     settings_say(
         &world,
         "True",
@@ -297,10 +309,12 @@ async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
     .await;
     namespace(&world.cluster, "c", "").await;
     switch(&world, Value::Null).await;
+    // shows AT-CFG-01 CFG-02 E062
     copy(&world, "c", |_| true).await;
     settings_say(&world, "False", "Copied CSVs are enabled and present across the cluster").await;
     let fields = ListParams::fields("reason=DisabledCopiedCSVs");
     let events = world.cluster.cluster().list(&known::EVENT, None, &fields).await.unwrap();
+    // shows AT-CFG-01 CFG-02
     assert!(events.items.is_empty());
 }
 
@@ -334,7 +348,6 @@ async fn namespaces_that_are_protected_have_copies_also_where_they_are_switched_
     copies_are_in(&world, &[]).await;
 }
 
-// ids: CFG-05
 #[tokio::test]
 async fn the_switch_is_not_about_operators_for_some_namespaces() {
     let world = running(&["a"]).await;
@@ -347,10 +360,10 @@ async fn the_switch_is_not_about_operators_for_some_namespaces() {
         "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
     )
     .await;
+    // shows CFG-05
     assert_eq!(copy(&world, "a", |_| true).await, before);
 }
 
-// ids: CSV-85
 #[tokio::test]
 async fn copies_are_no_operators() {
     let world = running(&["a"]).await;
@@ -362,6 +375,7 @@ async fn copies_are_no_operators() {
     world.cluster.apply(Object::from_value(group).unwrap()).await;
     let served = |it: &Object| !it.array(&["status", "namespaces"]).is_empty();
     let group = world.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "own", served).await;
+    // shows CSV-85
     assert_eq!(group.annotation("olm.providedAPIs").unwrap_or_default(), "");
     world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
 }

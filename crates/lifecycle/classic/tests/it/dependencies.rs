@@ -2,7 +2,9 @@
 
 use crate::world::{CATALOGS, World, condition, csv};
 use base64::Engine as _;
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION,
+};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
@@ -139,6 +141,19 @@ pub(crate) async fn world(versions: &[Release<'_>]) -> World {
     world
 }
 
+/// Adds a catalog with this text to a world, in the namespace of the others, with a priority.
+pub(crate) async fn add(world: &mut World, name: &'static str, priority: i64, text: &str) {
+    world.pause().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("catalog.json"), text).unwrap();
+    world.others.push((name, folder));
+    world.resume().await;
+    world.source(name, priority).await;
+    let ready =
+        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, ready).await;
+}
+
 pub(crate) async fn subscribe(world: &World, name: &str, spec: Value) {
     let mut all = json!({"source": "cat", "sourceNamespace": CATALOGS});
     all.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
@@ -178,10 +193,11 @@ pub(crate) async fn settled(world: &World) -> Vec<Object> {
     world.plans(over).await
 }
 
-// ids: E014
 #[tokio::test]
 async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
-    let world = world(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
+    let mut world = world(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
+    // Another catalog has the dependency as well.
+    add(&mut world, "aaa", 0, &catalog(&[CHISEL], &|_, _| (), &[])).await;
     subscribe(&world, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
     world.succeeded("anvil.v1.0.0").await;
     world.succeeded("chisel.v1.0.0").await;
@@ -189,6 +205,9 @@ async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
     let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
     let plans = settled(&world).await;
     assert_eq!(plans.len(), 1);
+    // shows E014 E017
+    assert_eq!(plans[0].array(&["status", "catalogSources"]), ["cat"]);
+    // shows E014
     assert_eq!(
         plans[0].array(&["spec", "clusterServiceVersionNames"]),
         ["anvil.v1.0.0", "chisel.v1.0.0"]
@@ -228,18 +247,19 @@ async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
     assert_eq!(settled(&world).await.len(), 2, "one plan brought it back");
 }
 
-// ids: E021 K07
 #[tokio::test]
 async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else() {
     let world = world(&[NEEDY, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     let message = unsatisfiable(&world, "anvil").await;
     let start = "constraints not satisfiable: bundle anvil.v1.0.0 requires an operator providing an API with group: forge.example.com, version: v1, kind: Chisel, ";
+    // shows E021 K07
     assert!(message.starts_with(start), "{message}");
     subscribe(&world, "saw", json!({"name": "saw"})).await;
     latest(&world, "saw", "saw.v1.0.0").await;
     world.publish_text(&catalog(&[NEEDY, CHISEL], &|_, _| (), &[]));
     let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    // shows E021 K07
     assert_eq!(condition(&anvil, "ResolutionFailed"), None);
     world.succeeded("chisel.v1.0.0").await;
 }
@@ -391,7 +411,6 @@ async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
     assert_eq!(settled(&world).await.len(), 2);
 }
 
-// ids: E028
 #[tokio::test]
 async fn deprecations_are_conditions_while_they_hold() {
     let world = world(&[ANVIL]).await;
@@ -416,13 +435,29 @@ async fn deprecations_are_conditions_while_they_hold() {
     let told = move |it: &Object| {
         condition(it, "Deprecated").is_some_and(|it| it == (String::new(), whole.to_owned()))
     };
+    // The version is there already: E030's bundle, which is deprecated later.
+    // shows E028 E030
     let anvil = world.subscription(told).await;
-    let bundle = condition(&anvil, "BundleDeprecated").unwrap().1;
-    assert_eq!(bundle, "olm.bundle/anvil.v1.0.0: the bundle ends");
+    let mut parts = whole.split("; ");
+    for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
+        // shows E028
+        assert_eq!(condition(&anvil, kind).map(|it| it.1).as_deref(), parts.next(), "{kind}");
+    }
+    // The package and the channel alone.
+    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all[..2])]));
+    let part = whole.rsplit_once("; ").unwrap().0;
+    let told = move |it: &Object| condition(it, "Deprecated").is_some_and(|it| it.1 == part);
+    let anvil = world.subscription(told).await;
+    let mut parts = part.split("; ");
+    for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
+        // shows E029
+        assert_eq!(condition(&anvil, kind).map(|it| it.1).as_deref(), parts.next(), "{kind}");
+    }
     let second = Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second], &|_, _| (), &[deprecations(&all[2..])]));
     let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated"] {
+        // shows E028
         assert_eq!(condition(&anvil, kind), None, "{kind}");
     }
 }

@@ -65,7 +65,6 @@ async fn give(world: &World, place: &str, name: &str, csv: &str) {
     }
 }
 
-// ids: E089 C29
 #[tokio::test]
 async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selects() {
     let world = world(&[]).await;
@@ -77,7 +76,9 @@ async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selec
         "spec": {"selector": {"matchLabels": {"team": "x"}}},
     });
     world.cluster.apply(object(made)).await;
+    // shows C29 OG-11 OG-14
     let made = targets(&world, "home", "og", &["away", "home"]).await;
+    // shows OG-14
     assert!(made.str(&["status", "lastUpdated"]).is_some());
     world.cluster.apply(definition("hats", &["v1"])).await;
     account(&world, "home", "sa", &rule("hats")).await;
@@ -90,22 +91,28 @@ async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selec
             .map(|key| it.annotation(key).map(str::to_owned))
     };
     let text = |text: &str| Some(text.to_owned());
+    // shows E089 OG-01 OG-20
     assert_eq!(membership(&csv), [text("og"), text("home"), text("away,home")]);
     let copy = copied(&world, "away", "v").await;
+    // shows E089 OG-20 CSV-82
     assert_eq!(membership(&copy), [text("og"), text("home"), None]);
     let pods = deployed(&world, "home", "d").await;
     let pods = pods.get(&["spec", "template", "metadata", "annotations"]).unwrap().clone();
+    // shows E089 OG-01 CSV-71
     assert_eq!(pods["olm.targetNamespaces"], "away,home");
     let roles = Selection::all(known::ROLE).namespace("away").labels("olm.copiedFrom=home");
+    // shows E089 OG-35
     world.cluster.wait_for_all(roles, |all| !all.is_empty()).await;
     let bindings =
         Selection::all(known::ROLE_BINDING).namespace("away").labels("olm.copiedFrom=home");
     world.cluster.wait_for_all(bindings, |all| !all.is_empty()).await;
     let sa = world.cluster.cluster_as_account("home", "sa");
+    // shows E089
     assert!(may(&sa, ("cluster.com", "hats"), "create", "away").await);
     assert!(!may(&sa, ("cluster.com", "hats"), "create", "olm").await);
     // Three roles for people, which collect those of what is provided.
     let named = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
+    // shows E089 OG-30
     let collected = world.cluster.wait_for_all(named, |all| {
         all.len() == 3 && all.iter().all(|it| !it.array(&["rules"]).is_empty())
     });
@@ -123,15 +130,16 @@ async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selec
             }
             _ => (json!(["get", "list", "watch"]), Some(json!(["get"]))),
         };
+        // shows C29 E089
         assert_eq!(verbs("cluster.com"), Some(wanted), "{}", role.name());
         assert_eq!(verbs("apiextensions.k8s.io"), definition, "{}", role.name());
     }
     delete(&world, &CSV, Some("home"), "v").await;
     world.cluster.wait_gone(&CSV, Some("home"), "v").await;
+    // shows E089
     world.cluster.wait_gone(&CSV, Some("away"), "v").await;
 }
 
-// ids: E089
 #[tokio::test]
 async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
     let world = world(&["a"]).await;
@@ -175,12 +183,12 @@ async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
     for (group, resource) in
         [("cluster.com", "hats"), ("caps.example.com", "fezs"), ("caps.example.com", "fedoras")]
     {
+        // shows E089
         assert!(may(&padmin, (group, resource), "create", "a").await, "{resource}");
         assert!(!may(&padmin, (group, resource), "create", "olm").await, "{resource}");
     }
 }
 
-// ids: E089
 #[tokio::test]
 async fn a_version_runs_with_each_form_of_targets_from_the_moment_it_supports_it() {
     let world = world(&["a", "b"]).await;
@@ -200,12 +208,18 @@ async fn a_version_runs_with_each_form_of_targets_from_the_moment_it_supports_it
         regroup(&world, "a", "og", json!({"targetNamespaces": targets})).await;
         let refused = at(&world, "a", "v", "Failed", "UnsupportedOperatorGroup").await;
         let message = refused.str(&["status", "message"]).unwrap();
+        // shows CSV-20 CSV-21 E089
         assert!(message.starts_with(names[at_step]), "{message}");
         // Written once: whoever has read it may write it back.
         let mut new = refused.clone();
         new.set(&["spec", "installModes"], modes(at_step + 1));
         world.cluster.cluster().update(&CSV, &new).await.unwrap();
-        in_phase(&world, "a", "v", "Succeeded").await;
+        // shows CSV-20 E089
+        let it = in_phase(&world, "a", "v", "Succeeded").await;
+        let history = crate::webhooks::history(&it);
+        let failed = history.iter().rposition(|it| it == "Failed/UnsupportedOperatorGroup");
+        // shows AT-OG-07 C12 CSV-13 OG-61
+        assert_eq!(history[failed.unwrap() + 1], "Pending/RequirementsUnknown");
     }
 }
 
@@ -242,7 +256,6 @@ async fn subscribe(world: &World, place: &str, package: &str) {
 
 const CONFLICT: &str = "InterOperatorGroupOwnerConflict";
 
-// ids: E089
 #[tokio::test]
 async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_given_up() {
     let world = world(&["a", "b", "c", "d", "e"]).await;
@@ -253,8 +266,10 @@ async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_give
     subscribe(&world, "d", "d").await;
     in_phase(&world, "d", "d.v1.0.0", "Succeeded").await;
     copied(&world, "e", "d.v1.0.0").await;
+    // shows OG-25
     provides(&world, "d", "og", "Drill.v1.forge.example.com").await;
     subscribe(&world, "a", "d").await;
+    // shows CSV-12 E089 OG-40
     at(&world, "a", "d.v1.0.0", "Failed", CONFLICT).await;
     provides(&world, "a", "og", "").await;
     in_phase(&world, "d", "d.v1.0.0", "Succeeded").await;
@@ -276,13 +291,14 @@ async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_give
     // Its Subscription would bring it again, and whoever is quicker has the API.
     delete(&world, &SUBSCRIPTION, Some("a"), "a").await;
     delete(&world, &CSV, Some("a"), "a.v1.0.0").await;
+    // shows E089 OG-42 OG-50
     in_phase(&world, "b", "b.v1.0.0", "Succeeded").await;
+    // shows E089 OG-50
     provides(&world, "a", "og", "").await;
     copied(&world, "c", "b.v1.0.0").await;
     provides(&world, "b", "og", "Anvil.v1.forge.example.com,Saw.v1.forge.example.com").await;
 }
 
-// ids: E089 C29
 #[tokio::test]
 async fn a_static_group_keeps_what_it_says_and_keeps_others_from_providing_it() {
     const HATS: &str = "hats.v1.cluster.com";
@@ -303,8 +319,10 @@ async fn a_static_group_keeps_what_it_says_and_keeps_others_from_providing_it() 
         owning(version(place, name, &[deployment(name)]), plural)
     };
     make(&world, owner("b", "hatter", "hats")).await;
+    // shows C29 E089 OG-38
     at(&world, "b", "hatter", "Failed", CONFLICT).await;
     provides(&world, "b", "og", "").await;
+    // shows C29 E089 OG-38
     provides(&world, "a", "og", HATS).await;
     make(&world, owner("c", "hatter", "hats")).await;
     in_phase(&world, "c", "hatter", "Succeeded").await;
@@ -323,14 +341,15 @@ async fn a_static_group_keeps_what_it_says_and_keeps_others_from_providing_it() 
     make(&world, owner("a", "own", "caps")).await;
     at(&world, "a", "own", "Failed", CONFLICT).await;
     world.left_alone().await;
+    // shows AT-OG-06 E089
     provides(&world, "a", "og", HATS).await;
 }
 
-// ids: E089 C29
 #[tokio::test]
 async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_it_shrinks() {
     let world = world(&["home"]).await;
     group(&world, "home", "og", &[]).await;
+    // shows OG-13 OG-14
     targets(&world, "home", "og", &[""]).await;
     world.cluster.apply(definition("hats", &["v1"])).await;
     account(&world, "home", "sa", &rule("hats")).await;
@@ -340,13 +359,14 @@ async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_
     in_phase(&world, "home", "v", "Succeeded").await;
     give(&world, "home", "sa", "v").await;
     // What is lifted is the permission, under its own name, and not the Role of any name.
-    let own = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=v");
+    let own = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=v,olm.owner.namespace=home");
     let lifted = world.cluster.wait_for_all(own, |all| all.len() == 1).await.remove(0);
     assert!(lifted.name().starts_with("v-sa-"), "{}", lifted.name());
     let mut wanted = rule("hats").as_array().unwrap().clone();
     wanted.push(json!({
         "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"],
     }));
+    // shows C29 E089 OG-34
     assert_eq!(lifted.array(&["rules"]), wanted);
     let bound =
         world.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, lifted.name(), |_| true).await;
@@ -356,6 +376,7 @@ async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_
             "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": lifted.name(),
         }))
     );
+    // shows OG-34
     assert_eq!(
         bound.get(&["subjects"]),
         Some(&json!([{"kind": "ServiceAccount", "name": "sa", "namespace": "home"}]))
@@ -363,6 +384,7 @@ async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_
     let sa = world.cluster.cluster_as_account("home", "sa");
     assert!(may(&sa, ("", "namespaces"), "list", "").await);
     namespace(&world.cluster, "late", "").await;
+    // shows E089
     let copy = copied(&world, "late", "v").await;
     assert_eq!(copy.annotation("olm.operatorNamespace"), Some("home"));
     assert_eq!(copy.annotation("olm.targetNamespaces"), None);
@@ -375,8 +397,10 @@ async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_
     )
     .await;
     let mended = |it: &Object| it.annotation("olm.operatorNamespace") == Some("home");
+    // shows E089
     world.cluster.wait_for(&CSV, Some("late"), "v", mended).await;
     regroup(&world, "home", "og", json!({"targetNamespaces": ["home"]})).await;
+    // shows C29 E089
     world.cluster.wait_gone(&CSV, Some("late"), "v").await;
     in_phase(&world, "home", "v", "Succeeded").await;
 }
@@ -408,20 +432,20 @@ async fn unpermitted() -> World {
     world
 }
 
-// ids: E089 C30
 #[tokio::test]
 async fn rights_that_come_late_let_a_version_be_installed() {
     let world = unpermitted().await;
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     account(&world, "a", "sa", &all).await;
+    // shows C30 E089
     in_phase(&world, "a", "v", "Succeeded").await;
 }
 
-// ids: E089 C30
 #[tokio::test]
 async fn a_group_without_its_account_installs_again_as_everybody_else() {
     let world = unpermitted().await;
     regroup(&world, "a", "og", json!({"serviceAccountName": null})).await;
+    // shows C30 E089
     in_phase(&world, "a", "v", "Succeeded").await;
     let og = world.cluster.cluster().get(&OPERATOR_GROUP, Some("a"), "og").await.unwrap();
     assert_eq!(og.get(&["status", "serviceAccountRef"]), None);
@@ -435,7 +459,6 @@ async fn labelled(world: &World, group: &Object, wanted: &[&str]) {
     world.cluster.wait_for_all(Selection::all(known::NAMESPACE).labels(label), good).await;
 }
 
-// ids: E089 C28
 #[tokio::test]
 async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_no_others() {
     let world = world(&["a", "b", "c"]).await;
@@ -445,6 +468,7 @@ async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_n
     let steps: [&[&str]; 5] = [&["a"], &["a", "c"], &["a", "b", "c"], &["a", "c"], &[]];
     for step in steps {
         regroup(&world, "a", "og", json!({"targetNamespaces": step})).await;
+        // shows C28 E089 OG-10
         labelled(&world, &og, step).await;
     }
     // By the label that they have, and as long as they have it.
@@ -455,6 +479,7 @@ async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_n
     for place in ["a", "b", "c"] {
         cluster.patch(&known::NAMESPACE, None, place, &label("bar".into())).await.unwrap();
     }
+    // shows C28 E089
     labelled(&world, &og, &["a", "b", "c"]).await;
     cluster.patch(&known::NAMESPACE, None, "b", &label(Value::Null)).await.unwrap();
     labelled(&world, &og, &["a", "c"]).await;
@@ -468,17 +493,18 @@ async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_n
     labelled(&world, &second, &["a", "b", "c"]).await;
     labelled(&world, &og, &["a", "c"]).await;
     delete(&world, &OPERATOR_GROUP, Some("b"), "og").await;
+    // shows C28 E089
     labelled(&world, &second, &[]).await;
     labelled(&world, &og, &["a", "c"]).await;
     // Namespaces that come later are labelled, too.
     namespace(&world.cluster, "d", "foo: bar").await;
+    // shows C28 E089
     labelled(&world, &og, &["a", "c", "d"]).await;
     let last = cluster.get(&known::NAMESPACE, None, "d").await.unwrap();
     let ours: Vec<_> = last.labels().filter(|it| it.0.starts_with("olm.")).collect();
     assert_eq!(ours, [(format!("olm.operatorgroup.uid/{}", og.uid()).as_str(), "")]);
 }
 
-// ids: C29 C30
 #[tokio::test]
 async fn what_a_group_finds_is_in_its_status_and_its_roles() {
     let world = world(&["a"]).await;
@@ -493,12 +519,15 @@ async fn what_a_group_finds_is_in_its_status_and_its_roles() {
     world.cluster.apply(object(none)).await;
     world.cluster.apply(definition("hats", &["v1"])).await;
     make(&world, owning(version("a", "v", &[deployment("d")]), "hats")).await;
+    // shows C29
     at(&world, "a", "v", "Failed", "NoTargetNamespaces").await;
     regroup(&world, "a", "og", json!({"selector": null, "targetNamespaces": ["a"]})).await;
     in_phase(&world, "a", "v", "Succeeded").await;
     let og = targets(&world, "a", "og", &["a"]).await;
+    // shows C30
     assert!(og.array(&["status", "conditions"]).is_empty());
     // What no version provides is not said any more.
+    // shows C29 OG-50
     provides(&world, "a", "og", "hats.v1.cluster.com").await;
     let roles = || Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
     let made = world.cluster.wait_for_all(roles(), |all| all.len() == 3).await;
@@ -517,10 +546,12 @@ async fn what_a_group_finds_is_in_its_status_and_its_roles() {
             it.get(&["aggregationRule"]) == wanted.as_ref()
                 && it.label("olm.owner.namespace") == Some(labels)
         };
+        // shows C29
         world.cluster.wait_for(&known::CLUSTER_ROLE, None, role.name(), good).await;
     }
     delete(&world, &CSV, Some("a"), "v").await;
     provides(&world, "a", "og", "").await;
     delete(&world, &OPERATOR_GROUP, Some("a"), "og").await;
+    // shows C29
     world.cluster.wait_for_all(roles(), |all| all.is_empty()).await;
 }

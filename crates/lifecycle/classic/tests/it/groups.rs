@@ -1,20 +1,19 @@
 //! What groups allow.
 
 use crate::world::{World, condition, namespace};
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_api::resources::{
+    CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
 use mainstay_client::{ListParams, Patch, Selection};
-use mainstay_object::known;
+use mainstay_object::{Object, known};
 use serde_json::json;
 
-// ids: E083
 #[tokio::test]
 async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told() {
     let world = World::start(&["1.0.0"]).await;
     world.subscribe(json!({})).await;
     let failed = |words: &'static str| {
-        move |it: &mainstay_object::Object| {
-            condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
-        }
+        move |it: &Object| condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
     };
     let alone = world.subscription(failed("found 0 operatorGroups, expected 1")).await;
     world.event(alone.kind(), alone.name(), "ResolutionFailed").await;
@@ -22,7 +21,9 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
     world.group("one").await;
     world.succeeded("anvil.v1.0.0").await;
     world.group("two").await;
+    // shows AT-OG-08 C14 OG-60
     world.version("anvil.v1.0.0", "Failed", "TooManyOperatorGroups").await;
+    // shows OG-03 OG-60
     world.subscription(failed("found 2 operatorGroups, expected 1")).await;
     for name in ["one", "two"] {
         world
@@ -35,8 +36,71 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
     let cluster = world.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&OPERATOR_GROUP, Some("team"), "two", &params).await.unwrap();
-    world.succeeded("anvil.v1.0.0").await;
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    let history = crate::webhooks::history(&csv);
+    let failed = history.iter().position(|it| it == "Failed/TooManyOperatorGroups").unwrap();
+    // shows AT-OG-08 C12 OG-60
+    assert_eq!(history[failed + 1], "Pending/RequirementsUnknown");
     world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+}
+
+#[tokio::test]
+async fn a_plan_says_that_its_namespace_has_no_group_until_it_has_one() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    let waits = |all: &[&Object]| {
+        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+    };
+    let plan = world.plans(waits).await.remove(0);
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    cluster.delete(&OPERATOR_GROUP, Some("team"), "og", &params).await.unwrap();
+    let told = |it: &Object| {
+        it.array(&["status", "conditions"]).iter().any(|it| {
+            it["type"] == "Installed"
+                && it["status"] == "False"
+                && it["reason"] == "InstallCheckFailed"
+                && it["message"] == "no operator group found that is managing this namespace"
+        })
+    };
+    // shows E083 IP-11 AT-IP-03
+    world.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), told).await;
+    world.group("og").await;
+    let clear = |it: &Object| it.array(&["status", "conditions"]).is_empty();
+    // shows E083
+    let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), clear).await;
+    assert_eq!(plan.str(&["status", "phase"]), Some("RequiresApproval"));
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn a_plan_with_two_groups_makes_nothing_and_says_how_many_there_are() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    let waits = |all: &[&Object]| {
+        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+    };
+    let plan = world.plans(waits).await.remove(0);
+    world.group("two").await;
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
+    let words = "more than one operator group(s) are managing this namespace count=2";
+    let told = move |it: &Object| {
+        let conditions = it.array(&["status", "conditions"]);
+        conditions.iter().any(|it| it["message"].as_str().is_some_and(|it| it.ends_with(words)))
+    };
+    // shows AT-IP-02 IP-11
+    let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), told).await;
+    // shows AT-IP-02 IP-11
+    assert_ne!(plan.str(&["status", "phase"]), Some("Failed"));
+    let made = cluster.find(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
+    // shows AT-IP-02 IP-11
+    assert!(made.is_none());
 }
 
 #[tokio::test]
@@ -46,9 +110,14 @@ async fn a_mode_that_is_not_supported_is_refused() {
     namespace(&world.cluster, "b", "").await;
     world.group_for("og", &["a", "b"]).await;
     world.subscribe(json!({})).await;
+    // shows C13 CSV-12 OG-61
     world.version("anvil.v1.0.0", "Failed", "UnsupportedOperatorGroup").await;
     world.group_for("og", &["a"]).await;
-    world.succeeded("anvil.v1.0.0").await;
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    let history = crate::webhooks::history(&csv);
+    let failed = history.iter().position(|it| it == "Failed/UnsupportedOperatorGroup").unwrap();
+    // shows C12 CSV-13 OG-61
+    assert_eq!(history[failed + 1], "Pending/RequirementsUnknown");
 }
 
 #[tokio::test]

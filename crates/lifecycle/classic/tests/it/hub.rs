@@ -72,7 +72,6 @@ async fn told(world: &World, wanted: &[(&str, bool, &str)]) {
     world.cluster.wait_for(&OPERATOR_HUB, None, "cluster", same).await;
 }
 
-// ids: HUB-04 HUB-05 AT-HUB-01
 #[tokio::test]
 async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
     let world = world().await;
@@ -83,7 +82,9 @@ async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
         "sources": [{"name": "community-operators", "disabled": false}],
     });
     want(&world, community).await;
+    // shows AT-HUB-01 HUB-04
     has(&world, &["community-operators"]).await;
+    // shows HUB-04
     told(
         &world,
         &[
@@ -111,18 +112,19 @@ async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
     let all = json!([{"op": "add", "path": "/spec/disableAllDefaultSources", "value": true}]);
     let cluster = world.cluster.cluster();
     cluster.patch(&OPERATOR_HUB, None, "cluster", &Patch::Json(all)).await.unwrap();
+    // shows AT-HUB-01 HUB-05
     has(&world, &[]).await;
     let hub = cluster.get(&OPERATOR_HUB, None, "cluster").await.unwrap();
     assert_eq!(hub.get(&["spec"]), Some(&json!({"disableAllDefaultSources": true})));
     world.left_alone().await;
 }
 
-// ids: HUB-04
 #[tokio::test]
 async fn a_default_is_restored_and_what_people_make_in_place_of_a_disabled_one_stays() {
     let world = world().await;
     let cluster = world.cluster.cluster();
     want(&world, json!({"sources": [{"name": "redhat-operators", "disabled": true}]})).await;
+    // shows HUB-04
     has(&world, &NAMES[..3]).await;
     let name = "community-operators";
     let change = Patch::Merge(json!({

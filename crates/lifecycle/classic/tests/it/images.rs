@@ -94,7 +94,6 @@ fn state(source: &Object) -> Option<&str> {
     source.str(&["status", "connectionState", "lastObservedState"])
 }
 
-// ids: CAT-05 CAT-33 AT-CAT-08 E024
 #[tokio::test]
 async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     let world = World::start(&["0.1.0"]).await;
@@ -103,14 +102,17 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     let more = ", priority: -400, updateStrategy: {registryPoll: {interval: 30m0s}}";
     source(&world, "localhost/catalog:v1", more).await;
+    // shows AT-CAT-08 CAT-05 E046
     let ready = until(&world, |it| state(it) == Some("READY")).await;
     let service = ready.get(&["status", "registryService"]).unwrap();
+    // shows AT-CAT-08 CAT-33
     assert_eq!(
         [&service["protocol"], &service["port"], &service["serviceName"]],
         ["grpc", "50051", "far-away"]
     );
     assert_eq!(service["serviceNamespace"], CATALOGS);
     let address = ready.str(&["status", "connectionState", "address"]).unwrap();
+    // shows AT-CAT-08
     assert!(address.ends_with(".olm.svc:50051"), "{address}");
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
@@ -124,6 +126,7 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
         .filter_map(|it| it["resource"]["kind"].as_str())
         .collect();
     for kind in ["ClusterServiceVersion", "CustomResourceDefinition", "Role", "RoleBinding"] {
+        // shows E024
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     let lookups = plans[0].array(&["status", "bundleLookups"]);
@@ -131,6 +134,7 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     assert_eq!(lookups[0]["path"], "localhost/anvil-bundle:v1.0.0");
     assert_eq!(lookups[0]["identifier"], "anvil.v1.0.0");
     assert_eq!(lookups[0]["catalogSourceRef"], json!({"namespace": CATALOGS, "name": "far.away"}));
+    // shows R008
     assert!(lookups[0]["properties"].as_str().unwrap().starts_with("{\"properties\":["));
     assert_eq!(lookups[0].get("conditions"), None);
     // Nothing is left of what was unpacked.
@@ -196,7 +200,6 @@ async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
     assert_eq!(condition(&after, "ResolutionFailed").unwrap().1, message);
 }
 
-// ids: CAT-08 CAT-32 CAT-52 E046 E051
 #[tokio::test]
 async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     let world = World::start(&["0.1.0"]).await;
@@ -210,13 +213,21 @@ async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     world.subscribe(json!({"source": "far.away"})).await;
     world.succeeded("anvil.v1.0.0").await;
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
+    // shows CAT-08 CAT-52 E046 E051
     world.succeeded("anvil.v1.1.0").await;
+    let of_upgrade =
+        |plan: &&Object| plan.array(&["spec", "clusterServiceVersionNames"]) == ["anvil.v1.1.0"];
+    let plans = world.plans(move |all| all.iter().any(&of_upgrade)).await;
+    let plan = plans.iter().find(of_upgrade).unwrap();
+    // shows R019
+    assert_eq!(plan.array(&["status", "bundleLookups"])[0]["replaces"], "anvil.v1.0.0");
     store.forget(&Reference::parse("localhost/catalog:v1").unwrap()).unwrap();
     let gone =
         until(&world, |it| it.str(&["status", "reason"]) == Some("RegistryServerError")).await;
     assert_eq!(state(&gone), Some("READY"), "what it was is served");
     let message = gone.str(&["status", "message"]).unwrap();
     assert!(message.starts_with("the cluster has no image localhost/catalog:v1: "), "{message}");
+    // shows CAT-32
     assert!(gone.str(&["status", "latestImageRegistryPoll"]).is_some());
     let stale = |it: &Object| {
         it.array(&["status", "conditions"]).iter().any(|it| {
@@ -227,7 +238,6 @@ async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     world.subscription(stale).await;
 }
 
-// ids: E025 E031 E053
 #[tokio::test]
 async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     let world = World::start(&["0.1.0"]).await;
@@ -247,11 +257,13 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     let good = until(&world, |it| state(it) == Some("READY")).await;
     assert_eq!(good.str(&["status", "reason"]), Some("InvalidIntervalError"));
     let told = good.str(&["status", "message"]).unwrap();
+    // shows E053
     assert!(told.contains("Using the default value of 15m0s instead"), "{told}");
     source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: 45m0s}}")
         .await;
     let corrected =
         |it: &Object| it.str(&["status", "reason"]).is_none() && state(it) == Some("READY");
+    // shows E053
     until(&world, corrected).await;
 
     world.group("og").await;
@@ -266,7 +278,14 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     assert_eq!((kind.as_str(), told), ("Warning", message));
     put_bundle(&store, "1.0.0", None);
     world.succeeded("anvil.v1.0.0").await;
-    world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
+    let clean = |it: &Object| {
+        it.str(&["status", "state"]) == Some("AtLatestKnown")
+            && ["BundleUnpacking", "BundleUnpackFailed"].iter().all(|kind| {
+                !it.array(&["status", "conditions"]).iter().any(|it| it["type"] == **kind)
+            })
+    };
+    // shows E025 E031
+    world.subscription(clean).await;
 }
 
 /// A database with versions of the package: the first has its manifests in it, the others are images.
@@ -366,7 +385,6 @@ async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_
     }
 }
 
-// ids: E026 E027
 #[tokio::test]
 async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
     let world = World::start(&["0.1.0"]).await;
@@ -381,14 +399,16 @@ async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
     let failed = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
     for field in ["currentCSV", "installedCSV"] {
+        // shows E026
         assert_eq!(failed.str(&["status", field]), Some("anvil.v1.0.0"));
     }
     put_bundle(&store, "1.1.0", Some("1.0.0"));
+    // shows E027
     world.succeeded("anvil.v1.1.0").await;
+    // shows E027
     world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
 }
 
-// ids: E050
 #[tokio::test]
 async fn a_catalog_is_read_where_its_pod_would_extract_it() {
     let world = World::start(&["0.1.0"]).await;
@@ -402,9 +422,11 @@ async fn a_catalog_is_read_where_its_pod_would_extract_it() {
     );
     let config = ", grpcPodConfig: {extractContent: {catalogDir: /there, cacheDir: /tmp/cache}}";
     source(&world, "localhost/catalog:v1", config).await;
+    // shows E050
     until(&world, |it| state(it) == Some("READY")).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
+    // shows E050
     world.succeeded("anvil.v1.0.0").await;
 }
 

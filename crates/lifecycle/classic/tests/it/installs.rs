@@ -6,16 +6,18 @@ use mainstay_client::Patch;
 use mainstay_object::{Object, known};
 use serde_json::json;
 
-// ids: SUB-01 SUB-06 SUB-20
 #[tokio::test]
 async fn an_operator_is_installed_and_then_left_alone() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
+    // shows SUB-01 SUB-06
     world.succeeded("anvil.v1.0.0").await;
+    // shows SUB-20
     let subscription =
         world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
     assert_eq!(subscription.str(&["status", "installedCSV"]), Some("anvil.v1.0.0"));
+    // shows SUB-20
     assert_eq!(subscription.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
     let plans = world
         .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
@@ -25,6 +27,7 @@ async fn an_operator_is_installed_and_then_left_alone() {
     let cluster = world.cluster.cluster();
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
+    // shows CSV-71 OG-01
     assert_eq!(
         deployment.str(&["spec", "template", "metadata", "annotations", "olm.targetNamespaces"]),
         Some("team")
@@ -33,7 +36,6 @@ async fn an_operator_is_installed_and_then_left_alone() {
     world.left_alone().await;
 }
 
-// ids: SUB-04 UPG-01 UPG-02 E007
 #[tokio::test]
 async fn a_chain_is_walked_version_by_version() {
     let world = World::start(&["1.0.0"]).await;
@@ -41,17 +43,24 @@ async fn a_chain_is_walked_version_by_version() {
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
     world.publish(&["1.0.0", "1.1.0", "1.2.0"]);
+    // shows SUB-04
     world.succeeded("anvil.v1.2.0").await;
     for gone in ["anvil.v1.0.0", "anvil.v1.1.0"] {
+        // shows E007
         world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
     }
-    let plans = world.plans(|all| all.len() == 3).await;
-    let mut names: Vec<&str> = plans
+    let mut plans = world.plans(|all| all.len() == 3).await;
+    plans.sort_by_key(|it| it.i64(&["spec", "generation"]));
+    let names: Vec<&str> = plans
         .iter()
         .filter_map(|it| it.array(&["spec", "clusterServiceVersionNames"])[0].as_str())
         .collect();
-    names.sort_unstable();
+    // shows E007 UPG-01 UPG-02
     assert_eq!(names, ["anvil.v1.0.0", "anvil.v1.1.0", "anvil.v1.2.0"]);
+    let made = plans[1].array(&["status", "plan"]);
+    let made = made.iter().find(|it| it["resource"]["name"] == "anvil.v1.1.0").unwrap();
+    // shows E007
+    assert!(["Created", "Present"].contains(&made["status"].as_str().unwrap()), "{made}");
     world
         .cluster
         .wait_for(&known::CONFIG_MAP, Some("team"), "anvil-settings", |it| {
@@ -60,7 +69,6 @@ async fn a_chain_is_walked_version_by_version() {
         .await;
 }
 
-// ids: IP-03 SUB-04 E008
 #[tokio::test]
 async fn a_plan_waits_for_approval() {
     let world = World::start(&["1.0.0", "1.1.0"]).await;
@@ -70,7 +78,9 @@ async fn a_plan_waits_for_approval() {
         it.str(&["status", "state"]) == Some("UpgradePending")
             && condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
     };
+    // shows IP-03 SUB-05
     world.subscription(pending).await;
+    let mut approved = 0;
     for version in ["anvil.v1.0.0", "anvil.v1.1.0"] {
         let plans = world
             .plans(move |all| {
@@ -84,10 +94,63 @@ async fn a_plan_waits_for_approval() {
             .iter()
             .find(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
             .unwrap();
+        let steps = plan.array(&["status", "plan"]).iter();
+        let versions: Vec<&str> = steps
+            .filter(|it| it["resource"]["kind"] == "ClusterServiceVersion")
+            .filter_map(|it| it["resource"]["name"].as_str())
+            .collect();
+        // shows E006 SUB-05
+        assert_eq!(versions, [version], "one version at a time");
+        let kinds = plan.array(&["status", "plan"]).iter().map(|it| &it["resource"]["kind"]);
+        // shows E006
+        assert!(kinds.into_iter().any(|it| it == "CustomResourceDefinition"));
+        approved += 1;
+        // shows E006 E008 IP-03
+        assert_eq!(plans.len(), approved, "nothing is planned before the one before is approved");
+        let made = world.cluster.cluster();
+        let made = made.find(&CLUSTER_SERVICE_VERSION, Some("team"), version).await.unwrap();
+        // shows IP-03 SUB-05 E008
+        assert!(made.is_none(), "{version} before its plan is approved");
         let approve = Patch::Merge(json!({"spec": {"approved": true}}));
         let cluster = world.cluster.cluster();
         cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
+        // shows AT-SUB-01 E006 E008 SUB-04
         world.succeeded(version).await;
+        if version == "anvil.v1.0.0" {
+            let waits = |it: &Object| {
+                it.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
+                    && it.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")
+            };
+            // shows AT-SUB-01 SUB-05 SUB-20
+            world.subscription(waits).await;
+        }
+    }
+    world.left_alone().await;
+    // shows E006
+    assert_eq!(world.plans(|_| true).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_first_version_is_only_where_an_automatic_subscription_begins() {
+    let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    let latest = |it: &Object| {
+        it.str(&["status", "state"]) == Some("AtLatestKnown")
+            && it.str(&["status", "installedCSV"]) == Some("anvil.v1.2.0")
+    };
+    // shows AT-SUB-02
+    world.subscription(latest).await;
+    world.succeeded("anvil.v1.2.0").await;
+    let mut plans = world.plans(|all| all.len() == 3).await;
+    plans.sort_by_key(|it| it.i64(&["spec", "generation"]));
+    for (plan, version) in plans.iter().zip(["1.0.0", "1.1.0", "1.2.0"]) {
+        let spec = json!({
+            "approval": "Automatic", "approved": true, "generation": plan.i64(&["spec", "generation"]),
+            "clusterServiceVersionNames": [format!("anvil.v{version}")],
+        });
+        // shows AT-SUB-02 SUB-04
+        assert_eq!(plan.get(&["spec"]), Some(&spec));
     }
 }
 
@@ -321,7 +384,6 @@ async fn a_failed_resolution_is_explained_where_people_look() {
     assert!(message.contains("needs the API `Gone`"), "{message}");
 }
 
-// ids: K07
 #[tokio::test]
 async fn an_impossible_subscription_and_a_dead_catalog_stop_nobody_else() {
     let world = World::start(&["1.0.0"]).await;
@@ -360,6 +422,8 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
     world.publish(&["1.0.0", "1.1.0"]);
     world.succeeded("anvil.v1.1.0").await;
     world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    // shows K07
     told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
+    // shows K07
     told("typo", "no operators found in package hamer in the catalog referenced by").await;
 }

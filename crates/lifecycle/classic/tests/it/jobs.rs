@@ -39,7 +39,6 @@ async fn schedulable(world: &World, good: bool) {
     }
 }
 
-// ids: IP-15 K14
 #[tokio::test]
 async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
     let world = world().await;
@@ -53,8 +52,10 @@ async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
             conditions.any(|it| it["type"] == "Complete" && it["status"] == "True")
         })
     };
+    // shows IP-15 K14
     let job = world.cluster.wait_for_all(jobs(), complete).await.remove(0);
     let name = job.name();
+    // shows IP-15
     assert_eq!(name.len(), 63);
     let cluster = world.cluster.cluster();
     let at = Some(CATALOGS);
@@ -63,13 +64,14 @@ async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
         assert_eq!(found.owner_references()[0].kind, "ConfigMap");
     }
     let map = cluster.get(&known::CONFIG_MAP, at, name).await.unwrap();
+    // shows K14
     assert_eq!(map.owner_references()[0].kind, "CatalogSource");
     assert_eq!(map.annotation("olm.sourceImage"), Some("localhost/anvil-bundle:v1.0.0"));
     let files = map.get(&["binaryData"]).and_then(Value::as_object).unwrap().len();
+    // shows IP-15 K14
     assert_eq!(files, 3, "the version, its definition and its settings");
 }
 
-// ids: IP-15 K14
 #[tokio::test]
 async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     let world = world().await;
@@ -86,11 +88,13 @@ async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     let (reason, message) =
         condition(&world.subscription(failed).await, "BundleUnpackFailed").unwrap();
     assert_eq!(reason, "BundleUnpackFailed");
+    // shows IP-15 K14
     assert!(
         message.starts_with("Bundle unpacking failed - DeadlineExceeded: Job olm/"),
         "{message}"
     );
     let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
+    // shows K14
     assert_eq!(job.i64(&["spec", "activeDeadlineSeconds"]), Some(1));
     // What an administrator does: once the reason is mended, the Job and its ConfigMap go.
     schedulable(&world, true).await;
@@ -105,7 +109,6 @@ async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     world.succeeded("anvil.v1.0.0").await;
 }
 
-// ids: K14
 #[tokio::test]
 async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_time() {
     let digest = format!("localhost/anvil-bundle@sha256:{}", "5".repeat(64));
@@ -133,12 +136,16 @@ async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_
         cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &patch).await.unwrap();
         world.subscribe(json!({})).await;
         let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
+        // shows K14
         assert_eq!(job.i64(&["spec", "activeDeadlineSeconds"]), limit, "{timeout:?}");
+        // shows K14
         assert_eq!(job.i64(&["spec", "backoffLimit"]), Some(3));
+        // shows K14
         assert_eq!(job.i64(&["spec", "ttlSecondsAfterFinished"]), Some(300));
         let pod = job.get(&["spec", "template", "spec"]).unwrap();
         assert_eq!(pod["restartPolicy"], "Never");
         let of_bundle = &pod["initContainers"][1];
+        // shows K14
         assert_eq!(
             (&of_bundle["image"], &of_bundle["imagePullPolicy"]),
             (&image.into(), &pull.into())
@@ -147,7 +154,6 @@ async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_
     }
 }
 
-// ids: E032 K14
 #[tokio::test]
 async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
     let world = world().await;
@@ -168,8 +174,66 @@ async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     let arrived = |it: &Object| it.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
+    // shows K14
     world.subscription(arrived).await;
     let cluster = world.cluster.cluster();
     let made = cluster.list(&known::JOB, Some(CATALOGS), &ListParams::default()).await.unwrap();
+    // shows K14
     assert!(made.items.is_empty());
+}
+
+/// Has a group try bundles again that could not be unpacked, and give up soon.
+async fn retried(world: &World, timeout: Option<&str>) {
+    let annotations = json!({"metadata": {"annotations": {
+        "operatorframework.io/bundle-unpack-timeout": timeout,
+        "operatorframework.io/bundle-unpack-min-retry-interval": "1s",
+    }}});
+    let patch = Patch::Merge(annotations);
+    world.cluster.cluster().patch(&OPERATOR_GROUP, Some("team"), "og", &patch).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_bundle_that_could_not_be_unpacked_is_tried_again_where_the_group_says_so() {
+    let world = world().await;
+    put_bundle(&world.store(), "1.0.0", None);
+    schedulable(&world, false).await;
+    world.group("og").await;
+    retried(&world, Some("1s")).await;
+    world.subscribe(json!({})).await;
+    world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    schedulable(&world, true).await;
+    retried(&world, None).await;
+    // Nobody deletes the Job: there is another one.
+    // shows E031
+    world.cluster.wait_for_all(jobs(), |all| all.len() > 1).await;
+    let clean = |it: &Object| {
+        it.str(&["status", "state"]) == Some("AtLatestKnown")
+            && ["BundleUnpacking", "BundleUnpackFailed"].iter().all(|kind| {
+                !it.array(&["status", "conditions"]).iter().any(|it| it["type"] == **kind)
+            })
+    };
+    // shows E025 E031
+    world.subscription(clean).await;
+    // shows E031
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn a_bundle_that_was_unpacked_is_not_unpacked_again() {
+    let world = world().await;
+    put_bundle(&world.store(), "1.0.0", None);
+    world.group("og").await;
+    retried(&world, None).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let done = |all: &[&Object]| all.iter().any(|it| it.condition("Complete") == Some("True"));
+    let first = world.cluster.wait_for_all(jobs(), done).await;
+    // Longer than the interval.
+    world.left_alone().await;
+    world.left_alone().await;
+    world.left_alone().await;
+    let again = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await;
+    let uids = |all: &[Object]| all.iter().map(|it| it.uid().to_owned()).collect::<Vec<_>>();
+    // shows E032
+    assert_eq!((uids(&again).len(), uids(&again)), (1, uids(&first)));
 }

@@ -8,7 +8,6 @@ use mainstay_client::Patch;
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-// ids: E084
 #[tokio::test]
 async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out() {
     let world = World::start(&[]).await;
@@ -33,6 +32,7 @@ async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out
     world.succeeded("anvil.v1.1.0").await;
     let cluster = world.cluster.cluster();
     let kept = cluster.get(&known::CONFIG_MAP, Some("team"), "much-3").await.unwrap();
+    // shows E084
     assert_eq!(kept.str(&["data", "version"]), Some("1.1.0"));
     let plans = world.plans(|_| true).await;
     let mut seen = Vec::new();
@@ -41,6 +41,7 @@ async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out
         let text = steps[0]["resource"]["manifest"].as_str().unwrap();
         let reference: Value = serde_json::from_str(text).unwrap();
         let field = |name: &str| reference[name].as_str().unwrap().to_owned();
+        // shows E084
         assert_eq!((field("kind").as_str(), field("namespace").as_str()), ("ConfigMap", CATALOGS));
         assert_eq!(field("catalogSourceName"), "cat");
         seen.push((steps[0]["resource"]["name"].as_str().unwrap().to_owned(), field("replaces")));
@@ -50,6 +51,7 @@ async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out
     }
     seen.sort();
     let wanted = [("anvil.v1.0.0", ""), ("anvil.v1.1.0", "anvil.v1.0.0")];
+    // shows E084
     assert_eq!(seen, wanted.map(|(name, replaces)| (name.to_owned(), replaces.to_owned())));
 }
 

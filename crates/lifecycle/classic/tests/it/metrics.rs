@@ -1,7 +1,9 @@
 //! What the controllers count.
 
 use crate::world::{CATALOGS, World};
-use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
+};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_exposition::Page;
 use serde_json::json;
@@ -37,7 +39,6 @@ async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
 
 const VERSIONS: &[&str] = &["csv_count", "csv_succeeded", "csv_abnormal", "csv_upgrade_count"];
 
-// ids: MET-03 MET-04 MET-05 MET-06 AT-MET-01 AT-MET-02
 #[tokio::test]
 async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -46,9 +47,11 @@ async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
     world.succeeded("anvil.v1.0.0").await;
     let good = r#"csv_succeeded{name="anvil.v1.0.0",namespace="team",version="1.0.0"} 1"#;
     let lines = series(&world, VERSIONS, &[good]).await;
+    // shows MET-04 MET-05 E087
     assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 0"]);
     world.pause().await;
     world.resume().await;
+    // shows E087
     assert_eq!(series(&world, VERSIONS, &[good]).await, lines);
 
     world.publish(&["1.0.0", "1.1.0"]);
@@ -56,6 +59,7 @@ async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     let good = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 1"#;
     let lines = series(&world, VERSIONS, &[good, "csv_count 1", "csv_upgrade_count 1"]).await;
+    // shows MET-06 AT-MET-02
     assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
 
     world.group("second").await;
@@ -63,10 +67,29 @@ async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
     let bad = r#"csv_abnormal{name="anvil.v1.1.0",namespace="team",phase="Failed",reason="TooManyOperatorGroups",version="1.1.0"} 1"#;
     let zero = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 0"#;
     let lines = series(&world, VERSIONS, &[bad]).await;
+    // shows MET-03 MET-05 AT-MET-01 E087
     assert_eq!(lines, ["csv_count 1", zero, bad, "csv_upgrade_count 1"]);
+
+    // Once it runs again, and once it is gone, nobody is alarmed any more.
+    let cluster = world.cluster.cluster();
+    let params = DeleteOptions::default();
+    cluster.delete(&OPERATOR_GROUP, Some("team"), "second", &params).await.unwrap();
+    world.succeeded("anvil.v1.1.0").await;
+    let lines = series(&world, VERSIONS, &[good]).await;
+    // shows MET-03 AT-MET-01
+    assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
+    world.group("third").await;
+    world.version("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
+    series(&world, VERSIONS, &[bad]).await;
+    for (kind, name) in [(&SUBSCRIPTION, "anvil"), (&CLUSTER_SERVICE_VERSION, "anvil.v1.1.0")] {
+        cluster.delete(kind, Some("team"), name, &params).await.unwrap();
+    }
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+    let lines = series(&world, VERSIONS, &["csv_count 0"]).await;
+    // shows MET-03 E087
+    assert_eq!(lines, ["csv_count 0", "csv_upgrade_count 1"]);
 }
 
-// ids: MET-11 E087
 #[tokio::test]
 async fn a_subscription_has_one_series_as_long_as_it_is_there() {
     const SYNCS: &[&str] = &["subscription_sync_total"];
@@ -89,17 +112,24 @@ async fn a_subscription_has_one_series_as_long_as_it_is_there() {
     };
     let automatic =
         r#"approval="",channel="stable",installed="anvil.v1.0.0",name="anvil",package="anvil""#;
+    // shows MET-11 AT-MET-02 E087
     until(&only(automatic)).await;
     let manual = Patch::Merge(json!({"spec": {"installPlanApproval": "Manual"}}));
     let cluster = world.cluster.cluster();
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &manual).await.unwrap();
-    until(&only(&automatic.replace(r#"approval="""#, r#"approval="Manual""#))).await;
+    let manually = automatic.replace(r#"approval="""#, r#"approval="Manual""#);
+    // shows E087
+    until(&only(&manually)).await;
+    let moved = Patch::Merge(json!({"spec": {"channel": "beta"}}));
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &moved).await.unwrap();
+    // shows E087
+    until(&only(&manually.replace("stable", "beta"))).await;
     let params = DeleteOptions::default();
     cluster.delete(&SUBSCRIPTION, Some("team"), "anvil", &params).await.unwrap();
+    // shows E087
     until(&|lines| lines.is_empty()).await;
 }
 
-// ids: MET-01 MET-02 E087
 #[tokio::test]
 async fn catalogs_are_counted_by_whether_they_are_ready() {
     let world = World::start(&["1.0.0"]).await;
@@ -107,6 +137,7 @@ async fn catalogs_are_counted_by_whether_they_are_ready() {
     let ready = format!(r#"catalogsource_ready{{name="cat",namespace="{CATALOGS}"}} 1"#);
     let taken = format!(r#"catalog_source_snapshots_total{{name="cat",namespace="{CATALOGS}"}} 1"#);
     let lines = series(&world, names, &[&ready]).await;
+    // shows MET-01 MET-02 E087
     assert_eq!(lines, ["catalog_source_count 1", &ready, &taken]);
     world.publish(&["1.0.0", "1.1.0"]);
     series(&world, names, &[&taken.replace("} 1", "} 2")]).await;
@@ -117,15 +148,16 @@ async fn catalogs_are_counted_by_whether_they_are_ready() {
     });
     world.cluster.apply(mainstay_object::Object::from_value(lost).unwrap()).await;
     let not_ready = r#"catalogsource_ready{name="lost",namespace="team"} 0"#;
+    // shows MET-01 MET-02 E087
     series(&world, names, &[not_ready, "catalog_source_count 2"]).await;
     let params = DeleteOptions::default();
     let cluster = world.cluster.cluster();
     cluster.delete(&CATALOG_SOURCE, Some("team"), "lost", &params).await.unwrap();
     let lines = series(&world, names, &["catalog_source_count 1"]).await;
+    // shows E087
     assert_eq!(lines.len(), 3, "{lines:?}");
 }
 
-// ids: MET-07..MET-10 E087
 #[tokio::test]
 async fn resolutions_and_queues_are_counted() {
     let world = World::start(&["1.0.0"]).await;
@@ -137,12 +169,14 @@ async fn resolutions_and_queues_are_counted() {
         let line = text.lines().find_map(|it| it.strip_prefix(series)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("{series} is missing:\n{text}")).parse().unwrap()
     };
+    // shows MET-10 E087
     assert!(value(r#"olm_resolution_duration_seconds_count{outcome="succeeded"}"#) >= 1.0);
     assert!(value(r#"olm_resolution_duration_seconds{outcome="succeeded",quantile="0.95"}"#) > 0.0);
     for series in ["workqueue_adds_total", "workqueue_work_duration_seconds_count"] {
         assert!(value(&format!(r#"{series}{{name="csv"}}"#)) >= 1.0);
     }
     for line in ["installplan_warnings_total 0", "subscription_count 1", "install_plan_count 1"] {
+        // shows MET-07..MET-09
         assert!(text.contains(&format!("\n{line}\n")), "{text}");
     }
 }

@@ -25,7 +25,6 @@ async fn says(world: &World, place: &str, csv: &str, name: &str, status: &'stati
     world.cluster.wait_for(&CSV, Some(place), csv, good).await
 }
 
-// ids: E034
 #[tokio::test]
 async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_not_follow_it() {
     let world = world(&["other"]).await;
@@ -45,10 +44,12 @@ async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_n
     user["spec"]["customresourcedefinitions"]["required"] = json!([reference("hats", "v1")]);
     make(&world, user).await;
     let user = says(&world, "team", "user", name, "Present").await;
+    // shows E034
     assert_eq!(requirement(&user, name), Some(&whole));
     // In another namespace it is as good as new.
     make(&world, owner("other", "unassociated")).await;
     let far = in_phase(&world, "other", "unassociated", "Succeeded").await;
+    // shows E034
     assert_eq!(requirement(&far, name), Some(&whole));
     // A version that is replaced by the one that it came with keeps it until it goes.
     make(&world, owner("team", "before")).await;
@@ -57,6 +58,7 @@ async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_n
     next["spec"]["replaces"] = "before".into();
     make(&world, next).await;
     let next = in_phase(&world, "team", "associated", "Succeeded").await;
+    // shows E034
     assert_eq!(requirement(&next, name), Some(&whole));
     world.cluster.wait_gone(&CSV, Some("team"), "before").await;
     // Whoever follows the one that it came with waits until it comes with itself.
@@ -65,6 +67,7 @@ async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_n
     make(&world, after).await;
     let after = says(&world, "team", "after", name, "PresentNotSatisfied").await;
     let said = requirement(&after, name).unwrap();
+    // shows E034
     assert_eq!(said["message"], "CRD installed alongside other CSV(s): associated");
     let mine = json!({"metadata": {"annotations": {
         "operatorframework.io/installed-alongside-1": "team/after",
@@ -74,7 +77,6 @@ async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_n
     in_phase(&world, "team", "after", "Succeeded").await;
 }
 
-// ids: E035
 #[tokio::test]
 async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
     const GATE: &str = "example.com/gate";
@@ -100,6 +102,7 @@ async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
     };
     let cluster = world.cluster.cluster();
     cluster.patch_status(&known::POD, Some("team"), first.name(), &gate("True")).await.unwrap();
+    // shows E035
     in_phase(&world, "team", "two", "Succeeded").await;
     world.left_alone().await;
     let pods = world.cluster.wait_for_all(pods, move |all| all.iter().filter(ready).count() == 1);
@@ -113,7 +116,6 @@ async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
     world.cluster.wait_for(&CSV, Some("team"), "two", lost).await;
 }
 
-// ids: E037
 #[tokio::test]
 async fn an_account_that_something_else_owns_is_as_good_as_any() {
     let world = world(&[]).await;
@@ -132,10 +134,10 @@ async fn an_account_that_something_else_owns_is_as_good_as_any() {
     make(&world, asking(csv, "permissions", "sa", &json!([]))).await;
     let it = in_phase(&world, "team", "v", "Succeeded").await;
     let found = requirement(&it, "sa").unwrap();
+    // shows E037
     assert_eq!((&found["kind"], &found["status"]), (&json!("ServiceAccount"), &json!("Present")));
 }
 
-// ids: E038
 #[tokio::test]
 async fn nothing_is_deployed_before_everything_is_there() {
     let world = world(&[]).await;
@@ -178,15 +180,17 @@ async fn nothing_is_deployed_before_everything_is_there() {
     }
     for (csv, name, status) in &cases {
         let csv = csv["metadata"]["name"].as_str().unwrap();
+        // shows APS-09 C03 CSV-14 E038
         at(&world, "team", csv, "Pending", "RequirementsNotMet").await;
+        // shows APS-09 C03 E038
         says(&world, "team", csv, name, status).await;
     }
     world.left_alone().await;
     let deployments = Selection::all(known::DEPLOYMENT).namespace("team");
+    // shows APS-09 CSV-14 E038
     world.cluster.wait_for_all(deployments, |all| all.is_empty()).await;
 }
 
-// ids: E039
 #[tokio::test]
 async fn a_version_runs_as_long_as_what_it_needs_is_there() {
     let world = world(&[]).await;
@@ -215,6 +219,7 @@ async fn a_version_runs_as_long_as_what_it_needs_is_there() {
     ] {
         world.cluster.apply(object(it)).await;
     }
+    // shows E039
     let it = in_phase(&world, "team", "v", "Succeeded").await;
     let found = requirement(&it, "sa").unwrap();
     assert_eq!(found["dependents"].as_array().unwrap().len(), 2);
@@ -228,15 +233,16 @@ async fn a_version_runs_as_long_as_what_it_needs_is_there() {
                 && it["message"] == "requirements no longer met"
         })
     };
+    // shows C18 E039
     world.cluster.wait_for(&CSV, Some("team"), "v", lost).await;
     world.cluster.wait_gone(CRD, None, "hats.cluster.com").await;
     world.cluster.apply(definition("hats", &["v1"])).await;
+    // shows E039
     in_phase(&world, "team", "v", "Succeeded").await;
     delete(&world, &known::CLUSTER_ROLE_BINDING, None, "wide").await;
     says(&world, "team", "v", "sa", "PresentNotSatisfied").await;
 }
 
-// ids: E042
 #[tokio::test]
 async fn labels_of_a_deployment_and_annotations_of_its_version_reach_what_is_made() {
     let world = world(&[]).await;
@@ -249,6 +255,7 @@ async fn labels_of_a_deployment_and_annotations_of_its_version_reach_what_is_mad
     in_phase(&world, "team", "v", "Succeeded").await;
     let made = deployed(&world, "team", "d").await;
     for (key, value) in [("application", "nginx"), ("application.type", "proxy")] {
+        // shows E042
         assert_eq!(made.label(key), Some(value));
     }
     assert_eq!(
@@ -257,11 +264,11 @@ async fn labels_of_a_deployment_and_annotations_of_its_version_reach_what_is_mad
     );
     let annotations = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
     for (key, value) in [("foo1", "bar1"), ("foo2", "bar2"), ("foo3", "bar3")] {
+        // shows E042
         assert_eq!(annotations[key], value);
     }
 }
 
-// ids: E044
 #[tokio::test]
 async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
     let world = world(&[]).await;
@@ -276,10 +283,12 @@ async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
     at(&world, "team", "v", "Pending", "RequirementsNotMet").await;
     let event = world.event("ClusterServiceVersion", "v", "RequirementsNotMet").await;
     let message = "one or more requirements couldn't be found";
+    // shows E044
     assert_eq!(event, ("Normal".to_owned(), message.to_owned()));
     edit(&world, "team", "v", json!({"spec": needs("apps")})).await;
     let event = world.event("ClusterServiceVersion", "v", "AllRequirementsMet").await;
     let message = "all requirements found, attempting install";
+    // shows E044
     assert_eq!(event, ("Normal".to_owned(), message.to_owned()));
     // A version of a definition that cannot be one.
     world.cluster.apply(definition("hats", &["v1"])).await;
@@ -287,6 +296,7 @@ async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
     let owned = &mut csv["spec"]["customresourcedefinitions"]["owned"];
     owned[0]["version"] = "apiextensions.k8s.io/v1".into();
     make(&world, csv).await;
+    // shows E044
     let it = says(&world, "team", "w", "hats.cluster.com", "NotPresent").await;
     assert_eq!(
         requirement(&it, "hats.cluster.com"),
@@ -299,7 +309,6 @@ async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
     in_phase(&world, "team", "w", "Pending").await;
 }
 
-// ids: C16
 #[tokio::test]
 async fn deployments_of_others_are_nobodys_business() {
     let world = world(&[]).await;
@@ -325,12 +334,13 @@ async fn deployments_of_others_are_nobodys_business() {
     let cluster = world.cluster.cluster();
     for it in before {
         let now = cluster.get(&known::DEPLOYMENT, Some("team"), it.name()).await.unwrap();
+        // shows C16
         assert_eq!((now.uid(), now.get(&["spec"])), (it.uid(), it.get(&["spec"])));
     }
+    // shows C16
     in_phase(&world, "team", "v", "Succeeded").await;
 }
 
-// ids: C27
 #[tokio::test]
 async fn versions_that_replace_one_another_end_the_same_in_whatever_order_they_come() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
@@ -365,12 +375,12 @@ async fn versions_that_replace_one_another_end_the_same_in_whatever_order_they_c
         let left = world.cluster.wait_for_all(left, |all| all.len() == 2).await;
         for it in left {
             let owners: Vec<String> = it.owner_references().into_iter().map(|it| it.name).collect();
+            // shows C27
             assert_eq!(owners, ["v2"], "{}", it.name());
         }
     }
 }
 
-// ids: E066
 #[tokio::test]
 async fn what_two_versions_own_survives_the_one_and_goes_with_both() {
     let world = world(&[]).await;
@@ -397,9 +407,11 @@ async fn what_two_versions_own_survives_the_one_and_goes_with_both() {
     world.cluster.wait_gone(&CSV, Some("team"), "a").await;
     world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "a").await;
     let left = cluster.get(&known::CONFIG_MAP, Some("team"), "shared").await.unwrap();
+    // shows E066
     assert!(!left.is_terminating());
     cluster.delete(&CSV, Some("team"), "b", &foreground).await.unwrap();
     world.cluster.wait_gone(&CSV, Some("team"), "b").await;
+    // shows E066
     world.cluster.wait_gone(&known::CONFIG_MAP, Some("team"), "shared").await;
     let all = ListParams::default();
     let pods =

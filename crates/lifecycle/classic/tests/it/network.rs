@@ -31,7 +31,6 @@ async fn has(world: &World, wanted: &[(&str, &str)]) {
         .await;
 }
 
-// ids: PRX-01..PRX-04 PRX-07 AT-PRX-02 AT-PRX-03
 #[tokio::test]
 async fn proxies_come_from_where_they_are_decided_last() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -50,13 +49,20 @@ async fn proxies_come_from_where_they_are_decided_last() {
         ("HTTPS_PROXY", "https://given"),
         ("NO_PROXY", ".cluster.local"),
     ];
+    // shows PRX-01
     has(&world, &given).await;
     // One of them in the Subscription stands for all three, and empty means none.
     let set = |env: Value| json!({"config": {"env": env}});
     world.subscribe(set(json!([{"name": "HTTP_PROXY", "value": "test_http"}]))).await;
+    // shows PRX-02 PRX-03 PRX-07 AT-PRX-02
     has(&world, &[("HTTP_PROXY", "test_http")]).await;
     world.subscribe(set(json!([{"name": "HTTPS_PROXY", "value": ""}]))).await;
+    // shows PRX-04 AT-PRX-03
     has(&world, &[("HTTPS_PROXY", "")]).await;
+    let all = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].map(|it| json!({"name": it, "value": "x"}));
+    world.subscribe(set(json!(all))).await;
+    // shows AT-PRX-01 PRX-02
+    has(&world, &[("HTTP_PROXY", "x"), ("HTTPS_PROXY", "x"), ("NO_PROXY", "x")]).await;
     world.subscribe(json!({})).await;
     has(&world, &given).await;
     // A cluster that has proxies of its own decides itself, from when on it has them.
@@ -65,6 +71,7 @@ async fn proxies_come_from_where_they_are_decided_last() {
     proxy.set(&["status"], json!({"httpProxy": "http://cluster"}));
     let cluster = world.cluster.cluster();
     cluster.create(&PROXY, &proxy).await.unwrap();
+    // shows PRX-01
     has(&world, &[("HTTP_PROXY", "http://cluster")]).await;
     let patch = Patch::Merge(json!({"status": {"httpProxy": null, "noProxy": "x"}}));
     cluster.patch(&PROXY, None, "cluster", &patch).await.unwrap();
@@ -106,7 +113,6 @@ async fn filled(cluster: &Cluster, name: &str) -> Option<String> {
     found.str(&["data", "ca-bundle.crt"]).map(str::to_owned)
 }
 
-// ids: CA-01 CA-02
 #[tokio::test]
 async fn config_maps_that_ask_for_certificates_get_them_and_keep_them() {
     let world = World::start(&[]).await;
@@ -114,11 +120,12 @@ async fn config_maps_that_ask_for_certificates_get_them_and_keep_them() {
     let good = |it: &Object| it.str(&["data", "ca-bundle.crt"]) == Some("the certificates");
     ask(&world, "not-asked", "false").await;
     ask(&world, "trusted-ca", "true").await;
-    let get = || world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);
-    get().await;
+    let has = || world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);
+    // shows CA-01 CA-02
+    has().await;
     let patch = Patch::Merge(json!({"data": {"ca-bundle.crt": "somebody else's", "more": "kept"}}));
     cluster.patch(&known::CONFIG_MAP, Some("team"), "trusted-ca", &patch).await.unwrap();
-    let map = get().await;
+    let map = has().await;
     assert_eq!(map.str(&["data", "more"]), Some("kept"));
     assert_eq!(filled(cluster, "not-asked").await, None);
     // Where the cluster has proxies of its own, somebody else gives certificates as well.

@@ -13,7 +13,6 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-// ids: E065
 #[tokio::test]
 async fn roles_for_who_uses_an_api_go_with_its_definition_or_its_server() {
     let world = world(&[]).await;
@@ -43,6 +42,7 @@ async fn roles_for_who_uses_an_api_go_with_its_definition_or_its_server() {
     ] {
         world.cluster.apply(owned(name, owner)).await;
         delete(&world, resource, None, owner.name()).await;
+        // shows E065
         world.cluster.wait_gone(&known::CLUSTER_ROLE, None, name).await;
     }
 }
@@ -58,7 +58,6 @@ async fn upgradeable(world: &World, name: &str, field: &str, status: &str) {
     cluster.patch(&OPERATOR_CONDITION, Some("team"), name, &patch).await.unwrap();
 }
 
-// ids: E088
 #[tokio::test]
 async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_otherwise() {
     let world = world(&[]).await;
@@ -69,8 +68,14 @@ async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_
     };
     make(&world, next("v1", None)).await;
     in_phase(&world, "team", "v1", "Succeeded").await;
+    // shows OC-02
     let own = world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", |_| true).await;
+    // shows OC-02
     assert_eq!(own.owner_references()[0].name, "v1");
+    for field in ["conditions", "overrides"] {
+        // shows OC-03
+        assert_eq!(own.get(&["spec", field]), None, "{field}");
+    }
     assert_eq!(own.get(&["spec", "deployments"]), Some(&json!(["v1"])));
     upgradeable(&world, "v1", "conditions", "False").await;
     let told = |it: &Object| {
@@ -78,15 +83,18 @@ async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_
             it["type"] == "Upgradeable" && it["status"] == "False" && it["observedGeneration"] == 2
         })
     };
+    // shows OC-04 E088
     world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", told).await;
     make(&world, next("v2", Some("v1"))).await;
     let held = at(&world, "team", "v2", "Pending", "OperatorConditionNotUpgradeable").await;
+    // shows OC-10 CSV-33 E088
     assert_eq!(
         held.str(&["status", "message"]),
         Some("operator is not upgradeable: the operator is not upgradeable: because of a test")
     );
     world.left_alone().await;
     upgradeable(&world, "v1", "conditions", "True").await;
+    // shows E088
     in_phase(&world, "team", "v2", "Succeeded").await;
     world.cluster.wait_gone(&CSV, Some("team"), "v1").await;
     // Whoever looks after operators may overrule what one of them says.
@@ -94,6 +102,7 @@ async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_
     make(&world, next("v3", Some("v2"))).await;
     at(&world, "team", "v3", "Pending", "OperatorConditionNotUpgradeable").await;
     upgradeable(&world, "v2", "overrides", "True").await;
+    // shows AT-OC-01 E088 OC-11
     in_phase(&world, "team", "v3", "Succeeded").await;
     world.cluster.wait_gone(&CSV, Some("team"), "v2").await;
 }
@@ -115,7 +124,6 @@ async fn consists_of(world: &World, name: &str, wanted: &[(&str, &str, &str)]) -
     world.cluster.wait_for(&OPERATOR, None, name, good).await
 }
 
-// ids: E090
 #[tokio::test]
 async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_something_does() {
     let world = world(&["a", "b"]).await;
@@ -137,10 +145,12 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
         world.cluster.apply(object(account)).await;
     }
     let (first, second) = (("ServiceAccount", "a", "sa"), ("ServiceAccount", "b", "sa"));
+    // shows E090 OPR-01
     consists_of(&world, "hand.made", &[first, second]).await;
     let labelled = |value: Value| Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
     let cluster = world.cluster.cluster();
     cluster.patch(&known::NAMESPACE, None, "b", &labelled("".into())).await.unwrap();
+    // shows E090
     consists_of(&world, "hand.made", &[("Namespace", "", "b"), first, second]).await;
     cluster.patch(&known::NAMESPACE, None, "b", &labelled(Value::Null)).await.unwrap();
     consists_of(&world, "hand.made", &[first, second]).await;
@@ -158,9 +168,11 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
     let cluster = world.cluster.cluster();
     cluster.patch(&known::SERVICE_ACCOUNT, Some("b"), "sa", &unlabelled).await.unwrap();
+    // shows E090
     let before = consists_of(&world, "hand.made", &[first]).await.uid().to_owned();
     delete(&world, &OPERATOR, None, "hand.made").await;
     let again = move |it: &Object| it.uid() != before;
+    // shows E090
     world.cluster.wait_for(&OPERATOR, None, "hand.made", again).await;
     consists_of(&world, "hand.made", &[first]).await;
     delete(&world, &known::NAMESPACE, None, "a").await;
@@ -171,7 +183,6 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
     assert!(cluster.find(&OPERATOR, None, "hand.made").await.unwrap().is_none());
 }
 
-// ids: E090
 #[tokio::test]
 async fn what_a_subscription_brings_is_adopted_by_its_operator() {
     let world = World::start(&["1.0.0"]).await;
@@ -198,10 +209,12 @@ async fn what_a_subscription_brings_is_adopted_by_its_operator() {
         "Subscription",
     ];
     let adopted = move |it: &Object| all.iter().all(|kind| named(it).contains(*kind));
+    // shows E090 OPR-01
     let operator = world.cluster.wait_for(&OPERATOR, None, "anvil.team", adopted).await;
     let refs = operator.array(&["status", "components", "refs"]).iter();
     let versions = refs.filter(|it| it["kind"] == "ClusterServiceVersion");
     let places: Vec<&Value> = versions.map(|it| &it["namespace"]).collect();
+    // shows E090
     assert_eq!(places, ["team"], "copies are nobody's");
     let succeeded = |it: &Object| {
         it.array(&["status", "components", "refs"]).iter().any(|it| {
@@ -221,7 +234,6 @@ async fn what_a_subscription_brings_is_adopted_by_its_operator() {
     world.cluster.wait_for(&OPERATOR, None, "anvil.team", without).await;
 }
 
-// ids: E080
 #[tokio::test]
 async fn what_was_lifted_for_a_version_goes_with_it() {
     let world = World::start(&["1.0.0"]).await;
@@ -230,6 +242,7 @@ async fn what_was_lifted_for_a_version_goes_with_it() {
     world.succeeded("anvil.v1.0.0").await;
     let left = |resource| Selection::all(resource).labels("olm.owner=anvil.v1.0.0");
     for resource in [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING] {
+        // shows E080
         world.cluster.wait_for_all(left(resource), |all| !all.is_empty()).await;
     }
     delete(&world, &SUBSCRIPTION, Some("team"), "anvil").await;
@@ -237,13 +250,14 @@ async fn what_was_lifted_for_a_version_goes_with_it() {
     for resource in
         [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING, known::ROLE, known::ROLE_BINDING]
     {
+        // shows E080
         world.cluster.wait_for_all(left(resource), |all| all.is_empty()).await;
     }
+    // shows E080
     world.cluster.wait_gone(&known::SERVICE_ACCOUNT, Some("team"), "anvil").await;
     world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
 }
 
-// ids: E077
 #[tokio::test]
 async fn rights_of_a_version_that_is_edited_are_asked_for_anew() {
     let world = world(&[]).await;
@@ -255,6 +269,7 @@ async fn rights_of_a_version_that_is_edited_are_asked_for_anew() {
     in_phase(&world, "team", "v", "Succeeded").await;
     let more = json!([{"serviceAccountName": "sa", "rules": rules("list")}]);
     edit(&world, "team", "v", json!({"spec": {"install": {"spec": {"permissions": more}}}})).await;
+    // shows E077
     at(&world, "team", "v", "Pending", "RequirementsNotMet").await;
     let role = Patch::Merge(json!({"rules": rules("list")}));
     let cluster = world.cluster.cluster();

@@ -68,7 +68,7 @@ fn fewer() -> Value {
     ]}])
 }
 
-/// Publishes 1.0.0 with all of the above, and newer ones with [`fewer`] of it.
+/// Publishes versions with all of the above, and 1.1.0 with [`fewer`] of it.
 fn publish(world: &World, versions: &[&str]) {
     use base64::Engine as _;
     let base64 = &base64::engine::general_purpose::STANDARD;
@@ -77,11 +77,11 @@ fn publish(world: &World, versions: &[&str]) {
         let csv = base64.decode(data.as_str().unwrap()).unwrap();
         let mut csv: Value = serde_json::from_slice(&csv).unwrap();
         let install = &mut csv["spec"]["install"]["spec"];
-        if version == "1.0.0" {
+        if version == "1.1.0" {
+            install["permissions"] = fewer();
+        } else {
             install["permissions"] = permissions();
             install["clusterPermissions"] = cluster_permissions();
-        } else {
-            install["permissions"] = fewer();
         }
         *data = base64.encode(csv.to_string()).into();
     });
@@ -182,7 +182,6 @@ async fn installed(targets: &[&str]) -> World {
     world
 }
 
-// ids: SCO-01
 #[tokio::test]
 async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
     let cluster_wide = || everywhere(rules_of(&cluster_permissions(), "anvil"));
@@ -190,27 +189,28 @@ async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
         let world = installed(&targets).await;
         let mut held = in_places(rules_of(&permissions(), "anvil"), &places);
         held.extend(cluster_wide());
+        // shows SCO-01 OG-35
         assert!(hold(&world, "anvil", &held).await > 20);
         let hooks = in_places(rules_of(&permissions(), "anvil-hooks"), &places);
+        // shows SCO-01
         assert_eq!(hold(&world, "anvil-hooks", &hooks).await, places.len());
         assert_eq!(hold(&world, "default", &Held::new()).await, 0);
     }
 }
 
-// ids: E080
 #[tokio::test]
 async fn a_group_for_all_namespaces_lifts_what_the_version_says_and_lets_it_see_namespaces() {
     let world = installed(&[]).await;
     let mut held = everywhere(rules_of(&permissions(), "anvil"));
     held.extend(everywhere(rules_of(&cluster_permissions(), "anvil")));
     held.push((see_namespaces(), None));
+    // shows E080
     hold(&world, "anvil", &held).await;
     let mut hooks = everywhere(rules_of(&permissions(), "anvil-hooks"));
     hooks.push((see_namespaces(), None));
     hold(&world, "anvil-hooks", &hooks).await;
 }
 
-// ids: E077
 #[tokio::test]
 async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
     for targets in [&["a"] as &[&str], &[]] {
@@ -223,6 +223,7 @@ async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
         {
             let mut old = Selection::all(resource);
             old.labels = "olm.owner=anvil.v1.0.0".to_owned();
+            // shows E077
             world.cluster.wait_for_all(old, |left| left.is_empty()).await;
         }
         let rules = rules_of(&fewer(), "anvil");
@@ -233,6 +234,22 @@ async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
         } else {
             in_places(rules, &["team", "a"])
         };
+        // shows E077
+        hold(&world, "anvil", &held).await;
+        // And the one after it has all of it again.
+        publish(&world, &["1.0.0", "1.1.0", "1.2.0"]);
+        world.succeeded("anvil.v1.2.0").await;
+        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+        let rules = rules_of(&permissions(), "anvil");
+        let mut held = if targets.is_empty() {
+            let mut held = everywhere(rules);
+            held.push((see_namespaces(), None));
+            held
+        } else {
+            in_places(rules, &["team", "a"])
+        };
+        held.extend(everywhere(rules_of(&cluster_permissions(), "anvil")));
+        // shows E077
         hold(&world, "anvil", &held).await;
     }
 }

@@ -69,7 +69,6 @@ async fn only_plan(world: &World, good: impl Fn(&Object) -> bool + Send + 'stati
     world.plans(move |all| all.len() == 1 && good(all[0])).await.remove(0)
 }
 
-// ids: SCO-02 SCO-03 SCO-07 SCO-11 E085
 #[tokio::test]
 async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more() {
     let world = World::start(&["1.0.0"]).await;
@@ -77,30 +76,37 @@ async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more
     world.cluster.apply_yaml(SCOPED_GROUP).await;
     world.subscribe(json!({})).await;
     let plan = only_plan(&world, |it| !message(it).is_empty()).await;
+    // shows SCO-03 SCO-11 E085 E092
     assert_eq!(
         message(&plan),
         "retrying execution due to error: error creating csv anvil.v1.0.0: clusterserviceversions.operators.coreos.com is forbidden: User \"system:serviceaccount:team:installer\" cannot create resource \"clusterserviceversions\" in API group \"operators.coreos.com\" in the namespace \"team\""
     );
+    // shows E092
+    assert_eq!(plan.str(&["status", "phase"]), Some("Installing"));
+    // shows SCO-05
     assert_eq!(plan.str(&["status", "attenuatedServiceAccountRef", "name"]), Some("installer"));
     // Granted bit by bit; each grant is acted on at once.
     world.cluster.apply_yaml(RIGHTS).await;
     world.cluster.apply_yaml(BINDING).await;
     let csv = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailedNoRetry").await;
+    // shows SCO-03 SCO-07
     assert_eq!(
         csv.str(&["status", "message"]),
         Some(
             "install strategy failed: install strategy failed: deployments.apps \"anvil\" is forbidden: User \"system:serviceaccount:team:installer\" cannot get resource \"deployments\" in API group \"apps\" in the namespace \"team\""
         )
     );
+    // shows E092 SCO-07
     only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
     world.cluster.apply_yaml(DEPLOYMENTS).await;
+    // shows SCO-03 SCO-07
     world.succeeded("anvil.v1.0.0").await;
     // The definition is not the account's to make, and was made.
     let cluster = world.cluster.cluster();
-    cluster
-        .get(&known::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
-        .await
-        .unwrap();
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let made = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
+    // shows E085 SCO-02
+    assert!(made.is_some());
 }
 
 #[tokio::test]
@@ -193,14 +199,16 @@ const KINDS: [Resource; 11] = [
     known::NETWORK_POLICY,
 ];
 
-// ids: AT-BND-08 E067 E094
 #[tokio::test]
 async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it() {
     let world = World::start(&[]).await;
     let bundles = |versions: &[&str]| {
         world.publish_edited(versions, |version, bundle| {
             let mut all = extras(if version == "1.0.0" { "old" } else { "new" });
-            all.extend(extras("same"));
+            let mut same = extras("same");
+            same[0]["data"]["end"] = version.into();
+            same[1]["stringData"]["end"] = version.into();
+            all.extend(same);
             for it in &all {
                 add(bundle, it);
             }
@@ -228,11 +236,19 @@ async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it(
     complete(2).await;
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     for (kind, uid) in KINDS.iter().zip(&uids) {
+        // shows AT-BND-08 E067
         world.cluster.wait_gone(kind, Some("team"), "anvil-old").await;
         let same = cluster.get(kind, Some("team"), "anvil-same").await.unwrap();
+        // shows AT-BND-08 E067
         assert_eq!(same.uid(), uid, "{} is updated in place", kind.kind);
         cluster.get(kind, Some("team"), "anvil-new").await.unwrap();
     }
+    let map = cluster.get(&known::CONFIG_MAP, Some("team"), "anvil-same").await.unwrap();
+    // shows AT-BND-08 E067
+    assert_eq!(map.str(&["data", "end"]), Some("1.1.0"));
+    let secret = cluster.get(&known::SECRET, Some("team"), "anvil-same").await.unwrap();
+    // shows E067
+    assert_eq!(secret.str(&["data", "end"]), Some(&*BASE64.encode("1.1.0")));
     let subscription = &mainstay_api::resources::SUBSCRIPTION;
     cluster.delete(subscription, Some("team"), "anvil", &DeleteOptions::default()).await.unwrap();
     world.cluster.wait_gone(subscription, Some("team"), "anvil").await;
@@ -240,13 +256,14 @@ async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it(
     cluster.delete(csv, Some("team"), "anvil.v1.1.0", &DeleteOptions::default()).await.unwrap();
     for kind in &KINDS {
         for name in ["anvil-same", "anvil-new"] {
+            // shows AT-BND-08 DEL-03 E067
             world.cluster.wait_gone(kind, Some("team"), name).await;
         }
     }
-    cluster
-        .get(&known::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
-        .await
-        .expect("definitions stay, with the objects that people made of them");
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let left = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
+    // shows DEL-03
+    assert!(left.is_some(), "definitions stay, with the objects that people made of them");
 }
 
 /// A definition whose objects have a `spec.size` of at most `most`.
@@ -260,7 +277,6 @@ fn sized(most: u32, version: &str) -> Value {
     crd
 }
 
-// ids: CRU-02
 #[tokio::test]
 async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_they_do() {
     let world = World::start(&[]).await;
@@ -283,6 +299,7 @@ async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_
     bundles(&["1.0.0", "1.1.0"]);
     let plans = world.plans(|all| all.iter().any(|it| !message(it).is_empty())).await;
     let plan = plans.iter().find(|it| !message(it).is_empty()).unwrap();
+    // shows CRU-02
     assert_eq!(
         message(plan),
         "retrying execution due to error: error validating existing CRs against new CRD's schema for \"anvils.forge.example.com\": error validating forge.example.com/v1, Kind=Anvil \"team/big\": updated validation is too restrictive: [].spec.size: Invalid value: 30: spec.size in body should be less than or equal to 5"
@@ -292,6 +309,10 @@ async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_
         cluster.delete(&ANVIL, Some("team"), name, &DeleteOptions::default()).await.unwrap();
     }
     world.succeeded("anvil.v1.1.0").await;
+    let complete =
+        |all: &[&Object]| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete"));
+    // shows E070
+    world.plans(complete).await;
 }
 
 #[tokio::test]
@@ -314,7 +335,12 @@ async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
     world.publish_edited(&["1.0.0"], |_, bundle| set_crd(bundle, &sized(5, "v1")));
     world.group("og").await;
     world.subscribe(json!({})).await;
+    // shows E070
     let plan = only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Failed")).await;
+    let installed = plan.array(&["status", "conditions"]);
+    let installed = installed.iter().find(|it| it["type"] == "Installed").unwrap();
+    // shows E070 IP-07
+    assert_eq!([&installed["status"], &installed["reason"]], ["False", "InstallComponentFailed"]);
     assert!(message(&plan).contains("team/big") && !message(&plan).contains("team/huge"));
     let (kind, told) = world.event("InstallPlan", plan.name(), "CRDValidation").await;
     assert_eq!(kind, "Warning");
@@ -322,7 +348,6 @@ async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
     assert!(told.contains("team/big") && told.contains("team/huge"), "{told}");
 }
 
-// ids: CRU-02 CRU-04
 #[tokio::test]
 async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed_with() {
     let world = World::start(&[]).await;
@@ -345,6 +370,7 @@ async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed
     world.group("og").await;
     world.subscribe(json!({})).await;
     let plan = only_plan(&world, |it| !message(it).is_empty()).await;
+    // shows CRU-02 CRU-04
     assert_eq!(
         message(&plan),
         "retrying execution due to error: not updating CRD \"anvils.forge.example.com\": the new CRD does not have version v1, which is served and which default/rival.v1 was installed with; upgrade or remove that first"
@@ -355,7 +381,6 @@ async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed
     only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
 }
 
-// ids: IP-12 E063 E068 E094
 #[tokio::test]
 async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     let world = World::start(&[]).await;
@@ -402,6 +427,7 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     let plan = only_plan(&world, |it| condition(it, "Installed").is_some()).await;
     let (kind, message) = world.event("InstallPlan", plan.name(), "AppliedWithWarnings").await;
     assert_eq!(kind, "Warning");
+    // shows E068
     assert_eq!(
         message,
         "1 warning(s) generated during installation of operator \"anvil.v1.0.0\" (VerticalPodAutoscaler \"anvil\"): use another one"
@@ -419,10 +445,10 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     let mut page = mainstay_exposition::Page::default();
     world.classic.as_ref().unwrap().metrics()(&mut page);
     let text = page.text();
+    // shows IP-12 E068
     assert!(text.contains("\ninstallplan_warnings_total 1\n"), "{text}");
 }
 
-// ids: IP-10
 #[tokio::test]
 async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them() {
     let world = World::start(&[]).await;
@@ -439,11 +465,11 @@ async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them
         Object::from_value(plan).unwrap()
     };
     world.cluster.apply(plan("mine", "Manual")).await;
-    let phase = |wanted: &'static str| {
+    let is_in = |wanted: &'static str| {
         let good = move |it: &Object| it.str(&["status", "phase"]) == Some(wanted);
         world.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", good)
     };
-    let waiting = phase("Planning").await;
+    let waiting = is_in("Planning").await;
     let condition = &waiting.array(&["status", "conditions"])[0];
     assert_eq!(
         (condition["type"].as_str(), condition["status"].as_str()),
@@ -452,16 +478,18 @@ async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them
     let told = condition["message"].as_str().unwrap();
     assert!(told.starts_with("no catalog that can be read has a bundle anvil.v1.0.0"), "{told}");
     world.publish(&["1.0.0"]);
-    let found = phase("RequiresApproval").await;
+    let found = is_in("RequiresApproval").await;
     let kinds: Vec<&str> = found
         .array(&["status", "plan"])
         .iter()
         .filter_map(|it| it["resource"]["kind"].as_str())
         .collect();
+    // shows IP-10
     assert_eq!(kinds[..2], ["ClusterServiceVersion", "CustomResourceDefinition"]);
     let cluster = world.cluster.cluster();
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
     cluster.patch(&INSTALL_PLAN, Some("team"), "mine", &approve).await.unwrap();
-    phase("Complete").await;
+    // shows IP-10
+    is_in("Complete").await;
     world.succeeded("anvil.v1.0.0").await;
 }

@@ -69,6 +69,7 @@ async fn a_version_whose_group_goes_fails_and_runs_again_with_the_next_one() {
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
     delete(&world, &OPERATOR_GROUP, "og").await;
+    // shows C14
     let failed = world.version("anvil.v1.0.0", "Failed", "NoOperatorGroup").await;
     assert_eq!(failed.str(&["status", "message"]), Some("csv in namespace with no operatorgroups"));
     world.group("next").await;
@@ -253,7 +254,6 @@ async fn a_failed_plan_that_is_deleted_is_made_again_although_its_version_is_the
     assert_eq!(condition(&told, "InstallPlanMissing"), None);
 }
 
-// ids: E005
 #[tokio::test]
 async fn a_plan_that_waits_for_approval_and_is_deleted_is_made_again() {
     let world = World::quiet(&["1.0.0"]).await;
@@ -265,12 +265,12 @@ async fn a_plan_that_waits_for_approval_and_is_deleted_is_made_again() {
     let old = world.plans(waits).await.remove(0);
     delete(&world, &INSTALL_PLAN, old.name()).await;
     let uid = old.uid().to_owned();
+    // shows E005
     let new = world.plans(move |all| waits(all) && all[0].uid() != uid).await.remove(0);
     world.patch(&INSTALL_PLAN, new.name(), json!({"spec": {"approved": true}})).await;
     world.succeeded("anvil.v1.0.0").await;
 }
 
-// ids: IP-10
 #[tokio::test]
 async fn a_plan_that_somebody_wrote_is_looked_at() {
     let world = World::quiet(&["1.0.0"]).await;
@@ -285,6 +285,7 @@ async fn a_plan_that_somebody_wrote_is_looked_at() {
             },
         }))
         .await;
+    // shows IP-10
     world.succeeded("anvil.v1.0.0").await;
 }
 
@@ -450,8 +451,11 @@ async fn of_two_versions_with_one_definition_the_other_goes_on_when_one_goes() {
     world.create(by_hand("1.0.0", plain("first"))).await;
     world.version("first", "Succeeded", "InstallSucceeded").await;
     world.create(by_hand("1.0.0", plain("second"))).await;
+    // shows C04
     let second = world.version("second", "Failed", "OwnerConflict").await;
     assert_eq!(second.str(&["status", "message"]), Some("conflicting CRD owner in namespace"));
+    // shows C04
+    world.version("first", "Succeeded", "InstallSucceeded").await;
     delete(&world, &CSV, "first").await;
     world.version("second", "Succeeded", "InstallSucceeded").await;
 }
@@ -472,6 +476,7 @@ async fn a_deployment_that_was_refused_is_made_when_its_version_is_mended() {
     world.create(by_hand("1.0.0", labels("other"))).await;
     world.version("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
     world.create(by_hand("1.0.0", labels("anvil"))).await;
+    // shows C05
     world.succeeded("anvil.v1.0.0").await;
 }
 
@@ -491,7 +496,6 @@ async fn a_catalog_that_is_allowed_again_resolves_the_namespace() {
     latest(&world, "anvil", "anvil.v1.0.0").await;
 }
 
-// ids: UPG-10 AT-UPG-08
 #[tokio::test]
 async fn an_upgrade_that_is_held_back_is_no_contradiction_and_goes_when_it_is_let() {
     let world = World::quiet(&["1.0.0"]).await;
@@ -506,6 +510,7 @@ async fn an_upgrade_that_is_held_back_is_no_contradiction_and_goes_when_it_is_le
     };
     world.patch(&OPERATOR_CONDITION, "anvil.v1.0.0", busy("False")).await;
     world.publish(&["1.0.0", "1.1.0"]);
+    // shows UPG-10 AT-UPG-08
     world.version("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
     // Another look at the namespace while it waits.
     let label = json!({"metadata": {"labels": {"looked": "at"}}});

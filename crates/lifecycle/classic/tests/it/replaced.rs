@@ -61,16 +61,18 @@ async fn start() -> World {
     world
 }
 
-// ids: E043
 #[tokio::test]
 async fn a_deployment_of_the_same_name_is_handed_over_and_another_one_goes() {
     let world = start().await;
     replaced(&world, hatter("v1", None, &[running("same", "first")])).await;
     let before = deployed(&world, "team", "same").await;
+    // shows C21 CSV-30 E043
     let new = replaced(&world, hatter("v2", Some("v1"), &[running("same", "second")])).await;
     let after = runs(&world, "same", "second").await;
+    // shows E043 UPG-13
     assert_eq!(after.uid(), before.uid());
     let owners: Vec<String> = after.owner_references().into_iter().map(|it| it.name).collect();
+    // shows E043 UPG-13
     assert_eq!((owners, after.label("olm.owner")), (vec!["v2".to_owned()], Some("v2")));
     // Whoever looks again finds it as it was.
     world.left_alone().await;
@@ -80,10 +82,10 @@ async fn a_deployment_of_the_same_name_is_handed_over_and_another_one_goes() {
     assert_eq!(history(&again), history(&new));
     replaced(&world, hatter("v3", Some("v2"), &[running("other", "third")])).await;
     runs(&world, "other", "third").await;
+    // shows E043
     world.cluster.wait_gone(DEPLOYMENT, Some("team"), "same").await;
 }
 
-// ids: E043
 #[tokio::test]
 async fn versions_that_come_at_once_replace_one_another_up_to_the_last() {
     let world = start().await;
@@ -92,15 +94,16 @@ async fn versions_that_come_at_once_replace_one_another_up_to_the_last() {
     make(&world, hatter("v3", Some("v2"), &[running("d3", "c")])).await;
     replaced(&world, hatter("v4", Some("v3"), &[running("d4", "c")])).await;
     for old in ["v1", "v2"] {
+        // shows C22 E043
         world.cluster.wait_gone(&CSV, Some("team"), old).await;
     }
     for old in ["d1", "d2", "d3"] {
+        // shows E043
         world.cluster.wait_gone(DEPLOYMENT, Some("team"), old).await;
     }
     runs(&world, "d4", "c").await;
 }
 
-// ids: E043
 #[tokio::test]
 async fn a_version_that_is_edited_is_installed_anew_with_all_that_its_deployment_says() {
     let world = start().await;
@@ -109,11 +112,14 @@ async fn a_version_that_is_edited_is_installed_anew_with_all_that_its_deployment
     new["spec"]["replicas"] = 5.into();
     edit(&world, "team", "v1", list(&[new])).await;
     let after = runs(&world, "d", "second").await;
+    // shows E043
     assert_eq!(after.i64(&["spec", "replicas"]), Some(5));
-    in_phase(&world, "team", "v1", "Succeeded").await;
+    let again = in_phase(&world, "team", "v1", "Succeeded").await;
+    let history = again.array(&["status", "conditions"]);
+    // shows C19
+    assert!(history.iter().any(|it| it["reason"] == "ComponentUnhealthy"), "{history:?}");
 }
 
-// ids: E043
 #[tokio::test]
 async fn definitions_of_several_versions_are_handed_from_version_to_version() {
     let world = start().await;
@@ -129,6 +135,7 @@ async fn definitions_of_several_versions_are_handed_from_version_to_version() {
         ("v3", Some("v2"), "d3", &["v2"]),
     ] {
         let csv = owned(hatter(name, replaces, &[running(own, "c")]), versions);
+        // shows E043
         let made = replaced(&world, csv).await;
         world.left_alone().await;
         let again = in_phase(&world, "team", name, "Succeeded").await;
@@ -140,7 +147,6 @@ async fn definitions_of_several_versions_are_handed_from_version_to_version() {
     }
 }
 
-// ids: E043
 #[tokio::test]
 async fn a_deployment_that_is_renamed_in_its_version_goes_under_its_old_name() {
     let world = start().await;
@@ -149,12 +155,12 @@ async fn a_deployment_that_is_renamed_in_its_version_goes_under_its_old_name() {
     let before = deployed(&world, "team", "stays").await;
     edit(&world, "team", "v1", list(&[running("new", "c"), stays()])).await;
     deployed(&world, "team", "new").await;
+    // shows E043
     world.cluster.wait_gone(DEPLOYMENT, Some("team"), "old").await;
     in_phase(&world, "team", "v1", "Succeeded").await;
     assert_eq!(deployed(&world, "team", "stays").await.uid(), before.uid());
 }
 
-// ids: E043
 #[tokio::test]
 async fn a_fix_in_place_mends_a_version_that_never_came_up() {
     let world = start().await;
@@ -166,6 +172,7 @@ async fn a_fix_in_place_mends_a_version_that_never_came_up() {
     // The annotations of the template are those of the Deployment from now on.
     edit(&world, "team", "v1", list(&[running("d", "fixed")])).await;
     runs(&world, "d", "fixed").await;
+    // shows E043
     in_phase(&world, "team", "v1", "Succeeded").await;
     // And one that runs is fixed without a version of another name.
     edit(&world, "team", "v1", list(&[running("d", "again")])).await;

@@ -9,9 +9,11 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::Patch;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, Resource, known};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+
+const ANVIL_KIND: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
 
 /// A CatalogSource of the namespace `team`, or another one.
 async fn source(world: &World, place: &str, name: &str, annotations: &str, spec: &str) {
@@ -33,7 +35,6 @@ fn object(value: &Value) -> Value {
     json!({"type": "olm.bundle.object", "value": {"data": data}})
 }
 
-// ids: AT-IP-01 IP-01 IP-02 IP-04 IP-05 IP-06 IP-08 IP-09 SUB-21
 #[tokio::test]
 async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
     let world = World::start(&["1.0.0"]).await;
@@ -44,7 +45,9 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
         |all: &[&Object]| all.len() == 1 && all[0].str(&["status", "phase"]) == Some("Complete");
     let plan = world.plans(complete).await.remove(0);
     let random = plan.name().strip_prefix("install-").unwrap();
+    // shows IP-01
     assert!(random.len() == 5 && random.chars().all(|it| it.is_ascii_alphanumeric()), "{random}");
+    // shows AT-IP-01 IP-02
     assert_eq!(
         plan.get(&["spec"]),
         Some(&json!({
@@ -52,20 +55,28 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
             "clusterServiceVersionNames": ["anvil.v1.0.0"],
         }))
     );
+    // shows IP-04
     assert_eq!(plan.get(&["status", "catalogSources"]), Some(&json!(["cat"])));
+    // shows AT-IP-01 IP-04 IP-06
     assert!(condition(&plan, "Installed").is_some());
     let steps = plan.array(&["status", "plan"]);
     let kinds: Vec<&str> = steps.iter().filter_map(|it| it["resource"]["kind"].as_str()).collect();
+    // shows IP-08
     assert_eq!(kinds[..2], ["ClusterServiceVersion", "CustomResourceDefinition"]);
     for kind in ["ServiceAccount", "Role", "RoleBinding"] {
+        // shows AT-IP-01
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     for step in steps {
+        // shows AT-IP-01 IP-05 IP-06
         assert!(matches!(step["status"].as_str(), Some("Created" | "Present")), "{step}");
+        // shows IP-05
         assert_eq!(step["resolving"], "anvil.v1.0.0");
         let resource = &step["resource"];
+        // shows IP-05
         assert_eq!([&resource["sourceName"], &resource["sourceNamespace"]], ["cat", "olm"]);
         for field in ["group", "kind", "manifest", "name", "version"] {
+            // shows IP-05
             assert!(resource[field].is_string(), "{field} of {resource}");
         }
     }
@@ -73,19 +84,22 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
         let step = steps.iter().find(|it| it["resource"]["kind"] == kind).unwrap();
         step["resource"]["name"].as_str().unwrap().to_owned()
     };
+    // shows IP-09
     assert_eq!(named("Role"), named("RoleBinding"));
+    // shows AT-IP-01 IP-09
     assert!(named("Role").starts_with("anvil.v1.0.0-anvil-"), "{}", named("Role"));
     let subscription = latest(&world, "anvil", "anvil.v1.0.0").await;
     let reference = subscription.get(&["status", "installPlanRef"]).unwrap();
+    // shows SUB-21
     assert_eq!(
         [&reference["apiVersion"], &reference["kind"], &reference["name"], &reference["namespace"]],
         ["operators.coreos.com/v1alpha1", "InstallPlan", plan.name(), "team"]
     );
+    // shows SUB-21
     assert_eq!(reference["uid"], plan.uid());
     assert!(reference["resourceVersion"].is_string(), "{reference}");
 }
 
-// ids: AT-CAT-04 CAT-23
 #[tokio::test]
 async fn a_template_that_does_not_resolve_and_has_nothing_to_fall_back_to_says_so() {
     let world = World::start(&["1.0.0"]).await;
@@ -100,12 +114,13 @@ async fn a_template_that_does_not_resolve_and_has_nothing_to_fall_back_to_says_s
                     && it["message"].as_str().is_some_and(|it| !it.is_empty())
             })
     };
+    // shows AT-CAT-04 CAT-23
     let it = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", told).await;
     assert_eq!(it.str(&["spec", "image"]).unwrap_or_default(), "");
+    // shows AT-CAT-04 CAT-23
     assert_eq!(it.get(&["status", "connectionState"]), None);
 }
 
-// ids: E010
 #[tokio::test]
 async fn a_catalog_with_a_wrong_spec_is_unhealthy_for_who_names_it() {
     let world = World::start(&["1.0.0"]).await;
@@ -123,11 +138,11 @@ async fn a_catalog_with_a_wrong_spec_is_unhealthy_for_who_names_it() {
             condition(it, "CatalogSourcesUnhealthy")
                 .is_some_and(|it| it.0 == "UnhealthyCatalogSourceFound")
         };
+        // shows E010
         world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, unhealthy).await;
     }
 }
 
-// ids: AT-SUB-04
 #[tokio::test]
 async fn a_mount_of_a_volume_that_is_not_there_fails_the_version_in_words() {
     let world = World::start(&["1.0.0"]).await;
@@ -136,10 +151,10 @@ async fn a_mount_of_a_volume_that_is_not_there_fails_the_version_in_words() {
     world.subscribe(json!({"config": {"volumeMounts": mounts}})).await;
     let failed = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
     let message = failed.str(&["status", "message"]).unwrap();
+    // shows AT-SUB-04
     assert!(message.contains("volumeMounts[0].name: Not found: \"gone\""), "{message}");
 }
 
-// ids: CAT-03 SCO-09 SCO-10 CL-RES-06
 #[tokio::test]
 async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
     let world = World::start(&["1.0.0"]).await;
@@ -166,6 +181,7 @@ async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
         condition(it, "CatalogSourcesUnhealthy")
             .is_some_and(|it| it.1 == "targeted catalogsource team/far missing")
     };
+    // shows CAT-03 SCO-09
     world.cluster.wait_for(&SUBSCRIPTION, Some("other"), "far", missing).await;
     let options = mainstay_client::DeleteOptions::default();
     let cluster = world.cluster.cluster();
@@ -174,13 +190,14 @@ async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
     let global = Object::from_value(subscription("global", "cat", "olm")).unwrap();
     world.cluster.apply(global).await;
     let runs = |it: &Object| it.str(&["status", "phase"]) == Some("Succeeded");
+    // shows CAT-03 SCO-09 SCO-10 CL-RES-06
     world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("other"), "anvil.v1.0.0", runs).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    // shows CAT-03 SCO-10 CL-RES-06
     world.succeeded("anvil.v1.0.0").await;
 }
 
-// ids: E058
 #[tokio::test]
 async fn a_broken_global_catalog_that_a_group_leaves_out_stops_nobody() {
     let world = World::start(&[]).await;
@@ -194,10 +211,10 @@ async fn a_broken_global_catalog_that_a_group_leaves_out_stops_nobody() {
     let cluster = world.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &exclude).await.unwrap();
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    // shows E058
     world.succeeded("anvil.v1.0.0").await;
 }
 
-// ids: E073 E082
 #[tokio::test]
 async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_have_it() {
     let world = World::start(&[]).await;
@@ -220,8 +237,10 @@ async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_ha
         .array(&["status", "conditions"])
         .iter()
         .any(|it| it["type"] == "CatalogSourcesUnhealthy" && it["status"] == "False");
+    // shows E073
     assert!(healthy, "{made:?}");
     let plans = world.plans(|_| true).await;
+    // shows E082
     assert_eq!(plans.len(), 1);
     let from: BTreeSet<(&str, &str)> = plans[0]
         .array(&["status", "plan"])
@@ -232,10 +251,10 @@ async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_ha
             (text("name"), text("sourceName"))
         })
         .collect();
+    // shows E073
     assert_eq!(from, BTreeSet::from([("anvil.v1.0.0", "far"), ("saw.v1.0.0", "cat")]));
 }
 
-// ids: E004 UPG-04
 #[tokio::test]
 async fn a_head_that_skips_a_range_replaces_what_is_in_it_and_its_version_says_so() {
     let world = World::start(&["1.0.0"]).await;
@@ -248,11 +267,12 @@ async fn a_head_that_skips_a_range_replaces_what_is_in_it_and_its_version_says_s
     let skips = r#"{"name":"anvil.v2.0.0","skipRange":">=1.0.0 <2.0.0"}"#;
     world.publish_text(&text.replace(entry, skips));
     let new = world.succeeded("anvil.v2.0.0").await;
+    // shows E004
     assert_eq!(new.str(&["spec", "replaces"]), Some("anvil.v1.0.0"));
+    // shows E004 UPG-04
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
 }
 
-// ids: E072
 #[tokio::test]
 async fn a_service_of_a_bundle_keeps_its_address_through_an_upgrade() {
     let world = World::start(&[]).await;
@@ -276,13 +296,14 @@ async fn a_service_of_a_bundle_keeps_its_address_through_an_upgrade() {
     publish(&["1.0.0", "1.1.0"]);
     world.succeeded("anvil.v1.1.0").await;
     let moved = |it: &Object| it.array(&["spec", "ports"])[0]["port"] == 81;
+    // shows E072
     let after = world.cluster.wait_for(&known::SERVICE, Some("team"), "anvil-web", moved).await;
     assert_eq!(after.uid(), before.uid());
     assert!(before.str(&["spec", "clusterIP"]).is_some_and(|it| !it.is_empty()));
+    // shows E072
     assert_eq!(after.str(&["spec", "clusterIP"]), before.str(&["spec", "clusterIP"]));
 }
 
-// ids: E081
 #[tokio::test]
 async fn a_definition_with_bounds_is_brought() {
     let world = World::start(&[]).await;
@@ -298,10 +319,20 @@ async fn a_definition_with_bounds_is_brought() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let complete =
+        |all: &[&Object]| all.len() == 1 && all[0].str(&["status", "phase"]) == Some("Complete");
+    // shows E081
+    world.plans(complete).await;
+    let anvil = json!({
+        "apiVersion": "forge.example.com/v1", "kind": "Anvil",
+        "metadata": {"name": "small", "namespace": "team"}, "spec": {"size": 1},
+    });
+    let anvil = Object::from_value(anvil).unwrap();
+    let refused =
+        world.cluster.cluster().create(&ANVIL_KIND, &anvil).await.unwrap_err().to_string();
+    assert!(refused.contains("spec.size: Invalid value: 1"), "{refused}");
 }
 
-// ids: E078
 #[tokio::test]
 async fn what_people_change_in_a_version_stays_until_the_next_one() {
     let world = World::start(&["1.0.0"]).await;
@@ -310,25 +341,32 @@ async fn what_people_change_in_a_version_stays_until_the_next_one() {
     let mut it = world.succeeded("anvil.v1.0.0").await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let mut deployments = it.get(&["spec", "install", "spec", "deployments"]).unwrap().clone();
-    deployments[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "x.io/mine:1".into();
+    deployments[0]["spec"]["template"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "MINE", "value": "1"}]);
     it.set(&["spec", "install", "spec", "deployments"], deployments);
     let body = json!({"spec": {"install": it.get(&["spec", "install"])}});
     let cluster = world.cluster.cluster();
     let csvs = &CLUSTER_SERVICE_VERSION;
     cluster.patch(csvs, Some("team"), "anvil.v1.0.0", &Patch::Merge(body)).await.unwrap();
-    let image = |wanted: &'static str| {
+    let has = |image: &'static str, wanted: bool| {
         world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| {
-            it.array(&["spec", "template", "spec", "containers"])[0]["image"] == wanted
+            let container = &it.array(&["spec", "template", "spec", "containers"])[0];
+            let env = container["env"].as_array().into_iter().flatten();
+            container["image"] == image
+                && env.filter(|it| it["name"] == "MINE").count() == usize::from(wanted)
         })
     };
-    image("x.io/mine:1").await;
+    has("example.com/anvil:v1.0.0", true).await;
     world.succeeded("anvil.v1.0.0").await;
+    world.left_alone().await;
+    // shows E078
+    has("example.com/anvil:v1.0.0", true).await;
     world.publish(&["1.0.0", "1.1.0"]);
     world.succeeded("anvil.v1.1.0").await;
-    image("example.com/anvil:v1.1.0").await;
+    // shows E078
+    has("example.com/anvil:v1.1.0", false).await;
 }
 
-// ids: SCO-04
 #[tokio::test]
 async fn an_account_that_a_group_gets_or_loses_counts_from_the_next_upgrade_on() {
     let world = World::start(&["1.0.0"]).await;
@@ -355,9 +393,11 @@ async fn an_account_that_a_group_gets_or_loses_counts_from_the_next_upgrade_on()
             })
         })
     };
+    // shows SCO-04
     world.plans(refused).await;
     world.succeeded("anvil.v1.0.0").await;
     cluster.patch(groups, Some("team"), "og", &set(Value::Null)).await.unwrap();
+    // shows SCO-04
     world.succeeded("anvil.v1.1.0").await;
 }
 
@@ -384,7 +424,6 @@ fn fields(versions: &mut Value) -> &mut Value {
 /// A change of the versions of a definition.
 type Change = fn(&mut Value);
 
-// ids: E075
 #[tokio::test]
 async fn a_definition_is_upgraded_unless_an_object_does_not_fit_it() {
     let changes: [(Change, &str); 4] = [
@@ -424,6 +463,7 @@ async fn a_definition_is_upgraded_unless_an_object_does_not_fit_it() {
                     && it.str(&["status", "phase"]) == Some(wanted)
             })
         };
+        // shows E075
         world.plans(ended).await;
     }
 }

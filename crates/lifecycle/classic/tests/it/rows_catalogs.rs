@@ -9,7 +9,6 @@ use mainstay_client::Selection;
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-// ids: E055
 #[tokio::test]
 async fn a_bundle_whose_version_lacks_a_field_is_told_with_file_and_field_and_mended_by_a_good_one()
 {
@@ -29,8 +28,10 @@ async fn a_bundle_whose_version_lacks_a_field_is_told_with_file_and_field_and_me
     world.subscribe(json!({})).await;
     let told = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
     let (reason, message) = condition(&told, "BundleUnpackFailed").unwrap();
+    // shows E055
     assert_eq!(reason, "BundleUnpackFailed");
     assert!(message.contains("manifests/csv.json"), "{message}");
+    // shows E055
     assert!(message.contains("apiVersion"), "{message}");
     put_bundle(&store, "1.0.0", None);
     world.succeeded("anvil.v1.0.0").await;
@@ -46,36 +47,39 @@ async fn far(world: &World, spec: Value) {
     world.cluster.apply(Object::from_value(it).unwrap()).await;
 }
 
-// ids: K05
 #[tokio::test]
 async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.pods.mode = CatalogMode::Pods;
     world.resume().await;
-    let status = |good: fn(&Object) -> bool| {
+    let becomes = |good: fn(&Object) -> bool| {
         world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", good)
     };
     far(&world, json!({"sourceType": "nothing"})).await;
-    status(|it| {
+    // shows K05
+    becomes(|it| {
         it.str(&["status", "reason"]) == Some("SpecInvalidError")
             && it.str(&["status", "message"]) == Some("unknown sourcetype: nothing")
     })
     .await;
     far(&world, json!({"sourceType": "grpc"})).await;
-    status(|it| {
+    // shows K05
+    becomes(|it| {
         it.str(&["status", "message"])
             == Some("image and address unset: at least one must be set for sourcetype: grpc")
     })
     .await;
     far(&world, json!({"sourceType": "configmap"})).await;
-    status(|it| {
+    // shows K05
+    becomes(|it| {
         it.str(&["status", "message"])
             == Some("configmap name unset: must be set for sourcetype: configmap")
     })
     .await;
     far(&world, json!({"sourceType": "configmap", "configMap": "content"})).await;
-    status(|it| {
+    // shows K05
+    becomes(|it| {
         it.str(&["status", "reason"]) == Some("ConfigMapError")
             && it.str(&["status", "message"])
                 == Some(
@@ -89,12 +93,13 @@ async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
         "data": {"packages": "[]", "clusterServiceVersions": "[]", "customResourceDefinitions": "[]"},
     });
     let map = world.cluster.apply(Object::from_value(map).unwrap()).await;
-    let it = status(|it| {
+    let it = becomes(|it| {
         it.get(&["status", "configMapReference"]).is_some()
             && it.str(&["status", "registryService", "serviceName"]) == Some("far")
             && it.str(&["status", "reason"]).is_none()
     })
     .await;
+    // shows K05
     assert_eq!(it.str(&["status", "configMapReference", "uid"]), Some(map.uid()));
     let image_of = |all: &[&Object]| -> Vec<String> {
         let pods = all.iter().filter(|it| !it.is_terminating());
@@ -105,12 +110,14 @@ async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
     // An image, a wrong one at first: one pod serves, and it is the one that is asked for.
     for image in ["registry.invalid/c:wrong", "registry.invalid/c:right"] {
         far(&world, json!({"sourceType": "grpc", "image": image})).await;
+        // shows K05
         world.cluster.wait_for_all(pods(), move |all| image_of(all) == [image]).await;
     }
     let cluster = world.cluster.cluster();
     for policy in ["far-grpc-server", "far-unpack-bundles"] {
         let found = cluster.get(&known::NETWORK_POLICY, Some("team"), policy).await.unwrap();
         let owner = &found.owner_references()[0];
+        // shows K05
         assert_eq!((&*owner.kind, &*owner.name), ("CatalogSource", "far"));
     }
     // Addresses are connected to, one after the other.
@@ -121,6 +128,7 @@ async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
             it.str(&["status", "connectionState", "address"]) == Some(&address)
                 && it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
         };
+        // shows K05
         world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", connected).await;
     }
 }

@@ -81,7 +81,6 @@ fn of_spec(fields: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}})
 }
 
-// ids: K08
 #[tokio::test]
 async fn a_definition_takes_the_place_of_another_if_all_objects_fit_what_is_served_of_both() {
     let size = |more: Value| {
@@ -130,7 +129,9 @@ async fn a_definition_takes_the_place_of_another_if_all_objects_fit_what_is_serv
         match (said, wanted) {
             (None, None) => {}
             (Some(said), Some(wanted)) => {
+                // shows K08
                 assert!(said.contains("Kind=Anvil \"team/first\": "), "case {at}: {said}");
+                // shows K08
                 assert!(said.contains(wanted), "case {at}: {said}");
             }
             other => panic!("case {at}: {other:?}"),
@@ -171,7 +172,6 @@ fn large(strict: bool) -> Value {
     of_spec(&Value::Object(parts.collect()))
 }
 
-// ids: K08
 #[tokio::test]
 async fn an_object_of_a_very_large_definition_is_judged_like_any_other() {
     let size = large(false).to_string().len();
@@ -189,13 +189,14 @@ async fn an_object_of_a_very_large_definition_is_judged_like_any_other() {
     let (loose, strict) = (of(&large(false)), of(&large(true)));
     let (good, bad) =
         tokio::join!(replaced(&loose, &anvil, &loose), replaced(&loose, &anvil, &strict));
+    // shows K08
     assert_eq!(good, None);
     let bad = bad.unwrap();
+    // shows K08
     assert!(bad.contains("[].spec.part0.tolerations[1].tolerationSeconds: Invalid value: 300"));
     assert!(bad.contains("[].spec.part49.tolerations[1].tolerationSeconds: Invalid value: 300"));
 }
 
-// ids: K08
 #[tokio::test]
 async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
     let mut world = World::start(&[]).await;
@@ -212,6 +213,7 @@ async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
         all.first().is_some_and(|it| it.str(&["status", "phase"]) == Some("Failed"))
     };
     let plan = world.plans(failed).await.remove(0);
+    // shows K08 E061
     assert_eq!(
         plan.str(&["status", "message"]),
         Some(
@@ -220,7 +222,6 @@ async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
     );
 }
 
-// ids: AT-CRU-02
 #[tokio::test]
 async fn a_definition_of_two_versions_is_upgraded_if_it_serves_what_was_served_to_all_objects() {
     let size = |most: u32| of_spec(&json!({"size": {"type": "integer", "maximum": most}}));
@@ -243,11 +244,15 @@ async fn a_definition_of_two_versions_is_upgraded_if_it_serves_what_was_served_t
     for (said, (new, wanted)) in outcomes.iter().zip(cases) {
         match (said, wanted) {
             (None, None) => {}
-            (Some(said), Some(wanted)) => assert!(said.contains(wanted), "{said}"),
+            (Some(said), Some(wanted)) => {
+                // shows AT-CRU-02
+                assert!(said.contains(wanted), "{said}");
+            }
             other => panic!("{new}: {other:?}"),
         }
     }
     // Who has it alone decides alone what is served.
+    // shows CRU-01 AT-CRU-01
     assert_eq!(replaced(&old, &big, &without).await, None);
 }
 
@@ -266,7 +271,6 @@ async fn put(world: &World, namespace: &str, name: &str, copy: bool) {
     world.cluster.apply(object(it)).await;
 }
 
-// ids: K13 E069
 #[tokio::test]
 async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_there() {
     const PREFIX: &str = "operatorframework.io/installed-alongside-";
@@ -310,6 +314,7 @@ async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_t
         all.sort();
         all
     };
+    // shows K13
     assert_eq!(found().await, ["default/there.v1", "team/anvil.v1.0.0"]);
     // Those of an upgrade are both there while the plan runs; what goes is forgotten by the next one.
     publish(&["1.0.0", "1.1.0"]);
@@ -320,16 +325,87 @@ async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_t
     cluster.delete(csvs, Some("default"), "there.v1", &params).await.unwrap();
     publish(&["1.0.0", "1.1.0", "1.2.0"]);
     latest(&world, "anvil", "anvil.v1.2.0").await;
+    // shows K13 E069
     assert_eq!(found().await, ["team/anvil.v1.1.0", "team/anvil.v1.2.0"]);
     let all = cluster.list(&ANVIL, None, &mainstay_client::ListParams::default()).await;
     assert!(all.unwrap().items.is_empty());
 }
 
-// ids: K08
 #[tokio::test]
 async fn a_definition_that_is_there_as_it_comes_is_no_reason_to_judge_its_objects() {
     let size = |most: u32| of_spec(&json!({"size": {"type": "integer", "maximum": most}}));
     let now = definition(&[version("v1", true, &size(99)), version("v2", true, &size(5))]);
     // As the step finds it that has made it so, and is run again.
+    // shows K08
     assert_eq!(replaced(&now, &json!({"spec": {"size": 30}}), &now).await, None);
+}
+
+/// A definition whose versions are all served; objects are stored in the first.
+fn stored_in_first(names: &[&str]) -> Value {
+    let mut versions = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let mut it = version(name, true, &of_spec(&json!({"size": {"type": "integer"}})));
+        it["storage"] = (at == 0).into();
+        versions.push(it);
+    }
+    definition(&versions)
+}
+
+#[tokio::test]
+async fn a_definition_may_store_in_another_version_and_not_forget_the_one_it_stored_in() {
+    let (one, anvil) = (stored_in_first(&["v1"]), json!({"spec": {"size": 1}}));
+    // shows E060
+    assert_eq!(replaced(&one, &anvil, &one).await, None);
+    // shows CRU-03 E060
+    assert_eq!(replaced(&one, &anvil, &stored_in_first(&["v2", "v1"])).await, None);
+    let lost = replaced(&one, &anvil, &stored_in_first(&["v2"])).await;
+    let said = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1 that is listed as a stored version on the existing CRD";
+    // shows AT-CRU-03 CRU-04 CRU-05 E060
+    assert!(lost.as_ref().is_some_and(|it| it.ends_with(said)), "{lost:?}");
+}
+
+/// The names of the versions of the definition that is there.
+async fn versions_there(world: &World) -> Vec<String> {
+    let crd = world.cluster.cluster().get(&known::CUSTOM_RESOURCE_DEFINITION, None, NAME).await;
+    let versions = crd.unwrap().array(&["spec", "versions"]).to_vec();
+    versions.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_definition_of_one_version_follows_it_whoever_made_it() {
+    let world = World::start(&[]).await;
+    // Made by somebody before, with a version that the bundle does not have.
+    world.cluster.apply(object(stored_in_first(&["v1", "v0"]))).await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    world.cluster.wait_for_condition(crds, None, NAME, "Established").await;
+    let publish = |upto: usize| {
+        world.publish_edited(&["1.0.0", "1.1.0"][..upto], |release, bundle| {
+            let all: &[&str] = if release == "1.0.0" { &["v1"] } else { &["v1", "v2"] };
+            let data = BASE64.encode(stored_in_first(all).to_string());
+            bundle["properties"][3]["value"]["data"] = data.into();
+        });
+    };
+    publish(1);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let complete = |count: usize| {
+        world.plans(move |all| {
+            let done = |it: &&&Object| it.str(&["status", "phase"]) == Some("Complete");
+            all.len() == count && all.iter().filter(done).count() == count
+        })
+    };
+    // shows E079
+    let plan = complete(1).await.remove(0);
+    // shows E079
+    assert_eq!(versions_there(&world).await, ["v1"]);
+    world.left_alone().await;
+    let again = complete(1).await.remove(0);
+    // shows E079
+    assert_eq!(again.resource_version(), plan.resource_version());
+    publish(2);
+    latest(&world, "anvil", "anvil.v1.1.0").await;
+    complete(2).await;
+    // shows CRU-01 E079
+    assert_eq!(versions_there(&world).await, ["v1", "v2"]);
 }

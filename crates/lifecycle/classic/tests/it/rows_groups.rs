@@ -21,7 +21,6 @@ async fn change_group(world: &World, change: Value) {
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(change)).await.unwrap();
 }
 
-// ids: OG-16
 #[tokio::test]
 async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_held_to() {
     let world = World::start(&["1.0.0"]).await;
@@ -42,6 +41,7 @@ async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_he
         let served =
             move |it: &Object| *it.array(&["status", "namespaces"]) == wanted.map(Value::from);
         let group = world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", served).await;
+        // shows OG-16
         assert_eq!(group.get(&["status", "serviceAccountRef"]), None);
         if targets.is_empty() {
             cluster
@@ -63,10 +63,10 @@ async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_he
         let told = |it: &&Object| it.str(&["status", "message"]).map(str::to_owned);
         all.iter().filter_map(told).any(|it| it.contains("system:serviceaccount:team:less"))
     };
+    // shows OG-16
     world.plans(refused).await;
 }
 
-// ids: OG-26 AT-OG-04
 #[tokio::test]
 async fn a_group_names_the_api_that_its_only_member_serves() {
     let world = World::start(&[]).await;
@@ -93,6 +93,7 @@ async fn a_group_names_the_api_that_its_only_member_serves() {
     let it = world.cluster.wait_for(csvs, Some("local"), "packageserver.v1.0.0", runs).await;
     let cluster = world.cluster.cluster();
     let group = cluster.get(&OPERATOR_GROUP, Some("local"), "olm-operators").await.unwrap();
+    // shows OG-25 OG-26 AT-OG-04
     assert_eq!(
         group.annotation("olm.providedAPIs"),
         Some("PackageManifest.v1alpha1.packages.apps.redhat.com")
@@ -134,7 +135,6 @@ async fn provided(world: &World, text: &'static str) {
     world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", says).await;
 }
 
-// ids: OG-41 AT-OG-05
 #[tokio::test]
 async fn what_becomes_of_a_version_follows_from_its_group_and_those_that_meet_it() {
     let world = World::start(&["1.0.0"]).await;
@@ -143,23 +143,30 @@ async fn what_becomes_of_a_version_follows_from_its_group_and_those_that_meet_it
     world.group("og").await;
     world.subscribe(json!({})).await;
     let uid = world.succeeded(NAME).await.uid().to_owned();
+    // shows OG-41 AT-OG-05
     provided(&world, PROVIDED).await;
     let fails = async |reason: &'static str| {
+        // shows OG-41 AT-OG-05 CSV-12
         world.version(NAME, "Failed", reason).await;
+        // shows OG-41 AT-OG-05
         world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
     };
     let runs = async || {
+        // shows OG-42 AT-OG-05 CSV-12
         assert_eq!(world.succeeded(NAME).await.uid(), uid, "the version is the same one");
         provided(&world, PROVIDED).await;
     };
     let fixed = "CannotModifyStaticOperatorGroupProvidedAPIs";
     // The group does not have it, and its APIs are fixed.
     own(&world, false, true).await;
+    // shows OG-41 AT-OG-05 OG-38
     fails(fixed).await;
     own(&world, true, true).await;
+    // shows OG-41 AT-OG-05
     runs().await;
     // Another one has it, and the group, too: it cannot be taken away from a fixed one.
     reserve(&world).await;
+    // shows OG-41 AT-OG-05
     fails(fixed).await;
     release(&world).await;
     runs().await;
@@ -167,7 +174,9 @@ async fn what_becomes_of_a_version_follows_from_its_group_and_those_that_meet_it
     own(&world, true, false).await;
     runs().await;
     reserve(&world).await;
+    // shows OG-41 AT-OG-05
     provided(&world, "").await;
+    // shows OG-41 AT-OG-05 OG-40
     fails("InterOperatorGroupOwnerConflict").await;
     release(&world).await;
     runs().await;
@@ -178,7 +187,6 @@ async fn says(world: &World, good: impl FnMut(&Object) -> bool + Send + 'static)
     world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), NAME, good).await
 }
 
-// ids: OC-12
 #[tokio::test]
 async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
     for other in [false, true] {
@@ -187,6 +195,7 @@ async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
         world.subscribe(json!({})).await;
         world.succeeded(NAME).await;
         latest(&world, "anvil", NAME).await;
+        // shows OC-03
         assert_eq!(says(&world, |_| true).await.get(&["spec", "conditions"]), None);
         let cluster = world.cluster.cluster().clone();
         let conditions = &OPERATOR_CONDITION;
@@ -210,11 +219,11 @@ async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
             world.resume().await;
         }
         world.succeeded("anvil.v1.1.0").await;
+        // shows OC-12
         world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), NAME).await;
     }
 }
 
-// ids: OC-14
 #[tokio::test]
 async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
     let world = World::start(&["1.0.0"]).await;
@@ -229,9 +238,13 @@ async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
     says(&world, |_| true).await;
     let operator = world.cluster.cluster_as_account("team", "anvil");
     let conditions = &OPERATOR_CONDITION;
-    operator.patch(conditions, Some("team"), NAME, &Patch::Merge(busy)).await.unwrap();
+    let written = operator.patch(conditions, Some("team"), NAME, &Patch::Merge(busy)).await;
+    // shows OC-02
+    assert!(written.is_ok(), "the account of the operator may: {written:?}");
+    // shows OC-01
     says(&world, |it| !it.array(&["status", "conditions"]).is_empty()).await;
     world.publish(&["1.0.0", "1.1.0"]);
+    // shows OC-10 CSV-33
     let held = world.version("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
     assert!(held.str(&["status", "message"]).is_some_and(|it| it.contains("not now")));
     // As an editor does it: read, change, write what was changed.
@@ -242,6 +255,7 @@ async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
         json!([{"type": "Upgradeable", "status": "True", "reason": "Admin", "message": "go on"}]),
     );
     world.cluster.cluster().update(conditions, &edited).await.unwrap();
+    // shows OC-14
     world.succeeded("anvil.v1.1.0").await;
     let healthy = |it: &Object| condition(it, "CatalogSourcesUnhealthy").is_none();
     world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", healthy).await;

@@ -25,7 +25,6 @@ async fn delete(world: &World, resource: &Resource, namespace: &str, name: &str)
     world.cluster.cluster().delete(resource, namespace, name, &params).await.unwrap();
 }
 
-// ids: DEL-02
 #[tokio::test]
 async fn what_only_a_removed_operator_could_let_go_holds_its_namespace_until_somebody_else_does() {
     let world = World::start(&["1.0.0"]).await;
@@ -46,6 +45,7 @@ async fn what_only_a_removed_operator_could_let_go_holds_its_namespace_until_som
         let told = condition(it, "NamespaceFinalizersRemaining");
         told.is_some_and(|it| it.1.contains("forge.example.com/cool"))
     };
+    // shows DEL-02
     let team = world.cluster.wait_for(&known::NAMESPACE, None, "team", hangs).await;
     assert_eq!(team.str(&["status", "phase"]), Some("Terminating"));
     // To install it again is refused, with the reason.
@@ -55,6 +55,7 @@ async fn what_only_a_removed_operator_could_let_go_holds_its_namespace_until_som
         "spec": {"name": "anvil", "source": "cat", "sourceNamespace": CATALOGS},
     });
     let refused = world.cluster.cluster().create(&SUBSCRIPTION, &object(again)).await.unwrap_err();
+    // shows DEL-02
     assert!(refused.is_namespace_terminating(), "{refused}");
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     world.cluster.cluster().patch(&ANVIL, Some("team"), "big", &free).await.unwrap();
@@ -69,7 +70,6 @@ fn jobs() -> Selection {
     Selection::all(known::JOB).namespace(CATALOGS)
 }
 
-// ids: AT-DEL-02
 #[tokio::test]
 async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_what_came_of_it() {
     let mut world = World::start(&[]).await;
@@ -93,6 +93,7 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
     world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
     let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
     let name = job.name().to_owned();
+    // shows AT-DEL-02
     assert_eq!(name.len(), 63);
 
     // The image is there now. What the failed attempt left goes, in the order of the guide.
@@ -111,13 +112,14 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
     }
     world.subscribe(json!({})).await;
     world.succeeded(NAME).await;
+    // shows AT-DEL-02
     latest(&world, "anvil", NAME).await;
     let map = cluster.get(&known::CONFIG_MAP, Some(CATALOGS), &name).await.unwrap();
     let files = map.get(&["binaryData"]).and_then(Value::as_object).unwrap().len();
+    // shows AT-DEL-02 IP-15
     assert_eq!(files, 3, "as `kubectl get configmap` counts them");
 }
 
-// ids: PLC-01
 #[tokio::test]
 async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
     const ROLE: &str = "node-role.kubernetes.io/app";
@@ -129,6 +131,7 @@ async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
     let cluster = world.cluster.cluster();
     let it = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     for field in ["nodeSelector", "affinity", "tolerations", "nodeName"] {
+        // shows PLC-01
         assert_eq!(it.get(&["spec", "template", "spec", field]), None, "{field}");
     }
     let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
@@ -150,6 +153,7 @@ async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
         })
     };
     let pods = Selection::all(known::POD).namespace("team");
+    // shows PLC-01
     world.cluster.wait_for_all(pods, runs).await;
     world.succeeded(NAME).await;
 }

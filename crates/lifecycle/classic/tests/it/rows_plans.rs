@@ -114,7 +114,6 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
 
-// ids: SCO-06 SCO-11
 #[tokio::test]
 async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_account() {
     let world = World::start(&[]).await;
@@ -164,11 +163,13 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
         }
         last = message(&plan).to_owned();
         let who = "User \"system:serviceaccount:team:installer\" cannot ";
+        // shows SCO-11
         assert!(last.contains(" is forbidden: ") && last.contains(who), "{last}");
         let resource = between(&last, " resource \"", "\"").unwrap().to_owned();
         let group = between(&last, " in API group \"", "\"").unwrap();
         let everywhere = last.ends_with(" at the cluster scope");
         allow(&world, everywhere, group, &resource, &["*"]).await;
+        // shows IP-14 SCO-11
         assert!(asked.insert((resource, everywhere)), "granted already: {last}");
     }
     let wanted = [
@@ -182,10 +183,13 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
         ("roles", false),
         ("rolebindings", false),
     ];
+    // shows SCO-06
     assert_eq!(asked, wanted.map(|(it, everywhere)| (it.to_owned(), everywhere)).into());
     let cluster = world.cluster.cluster();
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
-    cluster.get(crds, None, "chisels.forge.example.com").await.expect("made all the same");
+    let made = cluster.find(crds, None, "chisels.forge.example.com").await.unwrap();
+    // shows SCO-02
+    assert!(made.is_some(), "made all the same");
 }
 
 /// A step of a plan that was begun.
@@ -234,7 +238,6 @@ async fn pull_secret(world: &World, word: &str) {
     world.cluster.apply(object(secret)).await;
 }
 
-// ids: SCO-08 K03
 #[tokio::test]
 async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account() {
     let world = World::start(&[]).await;
@@ -251,8 +254,10 @@ async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account
         })
     };
     // It is read where catalogs are, and written where the operator is.
+    // shows SCO-08
     lacks("first", "get", CATALOGS).await;
     allow(&world, true, "", "secrets", &["get"]).await;
+    // shows SCO-08
     lacks("first", "create", "team").await;
     allow(&world, false, "", "secrets", &["create"]).await;
     plan_where(&world, "first", is_over).await;
@@ -264,10 +269,12 @@ async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account
         assert_eq!(copy.label("olm.managed"), Some("true"));
         [["data"], ["type"]].iter().all(|field| copy.get(field) == original.get(field))
     };
+    // shows K03
     assert!(same().await);
     // Another plan brings it up to date, which is another right.
     pull_secret(&world, "dHdv").await;
     begun(&world, "second", &[copy()]).await;
+    // shows SCO-08
     lacks("second", "update", "team").await;
     assert!(!same().await);
     allow(&world, false, "", "secrets", &["update", "patch"]).await;
@@ -280,7 +287,6 @@ async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account
     plan_where(&world, "third", move |it| message(it) == missed).await;
 }
 
-// ids: K03 K13
 #[tokio::test]
 async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     let world = World::start(&["1.0.0"]).await;
@@ -352,6 +358,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     let plan = plan_where(&world, "many", is_over).await;
     let steps = plan.array(&["status", "plan"]).iter();
     let states: Vec<&str> = steps.filter_map(|it| it["status"].as_str()).collect();
+    // shows K03
     assert_eq!(
         states,
         [
@@ -364,6 +371,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
         let found = cluster.get(kind, Some("team"), name).await.unwrap();
         let owners = found.owner_references();
         assert_eq!(owners.len(), 1, "{} {name}", kind.kind);
+        // shows K13
         assert_eq!((&*owners[0].name, &*owners[0].uid), ("anvil.v1.0.0", version.uid()));
         found
     };
@@ -372,20 +380,24 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     let pull = |it: &Object| Value::from(it.array(&["imagePullSecrets"]).to_vec());
     assert_eq!(pull(&get(accounts, "same").await), json!([{"name": "mine"}]));
     let other = get(accounts, "other").await;
+    // shows K13
     assert_eq!(pull(&other), json!([{"name": "mine"}, {"name": "its"}]));
+    // shows K13
     assert_eq!([other.annotation("mine"), other.annotation("bundle")], [Some("1"); 2]);
     for name in ["new", "old"] {
         let map = get(&known::CONFIG_MAP, name).await;
+        // shows K03
         assert_eq!(map.get(&["data"]), Some(&json!({"a": "2"})));
         let secret = get(&known::SECRET, name).await;
+        // shows K03
         assert_eq!(secret.get(&["data"]), Some(&json!({"a": BASE64.encode("2")})));
     }
     get(&RULE, "anvil").await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    // shows K03
     world.cluster.wait_for_condition(crds, None, "chisels.forge.example.com", "Established").await;
 }
 
-// ids: K04
 #[tokio::test]
 async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
     let mut world = World::start(&[]).await;
@@ -408,8 +420,10 @@ async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
     assert_eq!(message(&plan), "the InstallPlan contains invalid data");
     let steps = plan.array(&["status", "plan"]);
     let of_pod = steps.iter().find(|it| it["resource"]["kind"] == "Pod").unwrap();
+    // shows K04
     assert_eq!(of_pod["status"], "UnsupportedResource");
     let told = world.subscription(|it| condition(it, "InstallPlanFailed").is_some()).await;
+    // shows K04
     assert_eq!(
         condition(&told, "InstallPlanFailed").unwrap(),
         ("InstallComponentFailed".to_owned(), "the InstallPlan contains invalid data".to_owned())
@@ -419,7 +433,6 @@ async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
     world.cluster.wait_for_all(pods, none).await;
 }
 
-// ids: E063 E094
 #[tokio::test]
 async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version() {
     let world = World::start(&[]).await;
@@ -448,15 +461,16 @@ async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version()
     let cluster = world.cluster.cluster();
     for kind in [&RULE, &MONITOR, &SCALER, &known::POD_DISRUPTION_BUDGET] {
         let found = cluster.get(kind, Some("team"), "anvil").await.unwrap();
+        // shows E063 E094
         assert_eq!(found.owner_references()[0].uid, version.uid(), "{}", kind.kind);
         assert!(found.get(&["spec"]).is_some_and(|it| it.as_object().is_some()));
     }
     let class = cluster.get(&known::PRIORITY_CLASS, None, "anvil").await.unwrap();
+    // shows E094
     assert_eq!(class.i64(&["value"]), Some(1000));
     assert_eq!(class.label("olm.owner"), Some("anvil.v1.0.0"));
 }
 
-// ids: E071
 #[tokio::test]
 async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_is_left() {
     let world = World::start(&[]).await;
@@ -484,6 +498,7 @@ async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_
         };
         world.cluster.wait_for(&known::SERVICE_ACCOUNT, Some("team"), "shared", good)
     };
+    // shows E071
     let account = owned_by(&["anvil.v1.0.0", "saw.v1.0.0"]).await;
     let cluster = world.cluster.cluster();
     let params = DeleteOptions::default();
@@ -491,12 +506,12 @@ async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_
         cluster.delete(kind, Some("team"), name, &params).await.unwrap();
         world.cluster.wait_gone(kind, Some("team"), name).await;
     }
+    // shows E071
     let left = owned_by(&["saw.v1.0.0"]).await;
     assert_eq!(left.uid(), account.uid());
     world.succeeded("saw.v1.0.0").await;
 }
 
-// ids: E074
 #[tokio::test]
 async fn a_version_that_is_there_is_the_dependency_of_who_needs_its_kind() {
     let world = crate::dependencies::world(&[
@@ -519,11 +534,15 @@ async fn a_version_that_is_there_is_the_dependency_of_who_needs_its_kind() {
     world.succeeded("anvil.v1.0.0").await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let plan = settled(&world).await.remove(0);
+    // shows E074
+    assert_eq!(plan.str(&["status", "phase"]), Some("Complete"));
     let steps = plan.array(&["status", "plan"]);
     let mut seen = BTreeSet::new();
     for step in steps {
+        // shows E074
         assert_eq!(step["resolving"], "anvil.v1.0.0", "nothing comes of the dependency");
         let resource = &step["resource"];
+        // shows E074
         assert!(seen.insert((resource["kind"].to_string(), resource["name"].to_string())));
     }
     assert!(!seen.iter().any(|it| it.0.contains("Subscription")), "{seen:?}");
@@ -532,8 +551,10 @@ async fn a_version_that_is_there_is_the_dependency_of_who_needs_its_kind() {
     latest(&world, "saw", "saw.v1.0.0").await;
     let cluster = world.cluster.cluster();
     let again = cluster.get(&INSTALL_PLAN, Some("team"), plan.name()).await.unwrap();
+    // shows E074
     assert_eq!(again.resource_version(), plan.resource_version());
     let there = cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "mine.v1.0.0").await.unwrap();
+    // shows E074
     assert_eq!((there.uid(), there.generation()), (mine.uid(), mine.generation()));
     let all = cluster.list(&SUBSCRIPTION, Some("team"), &ListParams::default()).await.unwrap();
     let names: BTreeSet<&str> = all.items.iter().map(Object::name).collect();

@@ -23,13 +23,13 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-// ids: K11 E002
 #[tokio::test]
 async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_another() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     subscribe(&world, "lost", json!({"name": "hammer"})).await;
     let why = unsatisfiable(&world, "lost").await;
+    // shows K11
     assert!(why.contains("no operators found in package hammer"), "{why}");
     let cluster = world.cluster.cluster();
     let plans = async || {
@@ -41,11 +41,13 @@ async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_anothe
     assert_eq!(lost.get(&["status", "currentCSV"]), None);
     cluster.delete(&SUBSCRIPTION, Some("team"), "lost", &DeleteOptions::default()).await.unwrap();
     world.subscribe(json!({})).await;
+    // shows K11 E002
     let first = latest(&world, "anvil", "anvil.v1.0.0").await;
     assert_eq!(first.i64(&["status", "installPlanGeneration"]), Some(1));
     let version = world.succeeded("anvil.v1.0.0").await;
     let properties = version.annotation("operatorframework.io/properties").unwrap();
     let properties: Value = serde_json::from_str(properties).unwrap();
+    // shows E002
     assert_eq!(
         properties,
         json!({"properties": [
@@ -56,13 +58,13 @@ async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_anothe
     );
     world.publish(&["1.0.0", "1.1.0"]);
     let second = latest(&world, "anvil", "anvil.v1.1.0").await;
+    // shows K11
     assert_eq!(second.i64(&["status", "installPlanGeneration"]), Some(2));
     let plan = |it: &Object| it.str(&["status", "installPlanRef", "name"]).unwrap().to_owned();
     assert_ne!(plan(&first), plan(&second));
     assert_eq!(plans().await, 2);
 }
 
-// ids: K11
 #[tokio::test]
 async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -99,8 +101,15 @@ async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
         world.cluster.apply(object(it)).await;
     }
     world.subscribe(json!({})).await;
-    let told = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    // The label of the operator that it belongs to is written beside this.
+    let told = world
+        .subscription(|it| {
+            condition(it, "BundleUnpackFailed").is_some()
+                && it.label("operators.coreos.com/anvil.team").is_some()
+        })
+        .await;
     let (reason, message) = condition(&told, "BundleUnpackFailed").unwrap();
+    // shows K11
     assert_eq!(reason, "EnsureInstallPlanFailed");
     assert_eq!(
         message,
@@ -118,7 +127,6 @@ async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
     world.succeeded("anvil.v1.0.0").await;
 }
 
-// ids: K11
 #[tokio::test]
 async fn nothing_is_planned_in_a_namespace_on_its_way_out() {
     let world = World::start(&["1.0.0"]).await;
@@ -153,6 +161,7 @@ async fn nothing_is_planned_in_a_namespace_on_its_way_out() {
     assert_eq!(left.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
     for kind in [&INSTALL_PLAN, &CLUSTER_SERVICE_VERSION] {
         let all = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
+        // shows K11
         assert!(all.items.is_empty(), "{}", kind.kind);
     }
 }

@@ -15,7 +15,6 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-// ids: E001
 #[tokio::test]
 async fn a_dependency_is_the_latest_entry_that_has_the_kind_whatever_is_between() {
     let chisel = |version, replaces, owns| Release { version, replaces, owns, ..CHISEL };
@@ -29,7 +28,9 @@ async fn a_dependency_is_the_latest_entry_that_has_the_kind_whatever_is_between(
     .await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
+    // shows E001
     let made = latest(&world, "chisel-stable-cat-olm", "chisel.v1.2.0").await;
+    // shows E001
     assert_eq!(made.str(&["spec", "startingCSV"]), Some("chisel.v1.2.0"));
     // The head lacks what is needed, so nothing leads to it.
     assert_eq!(settled(&world).await.len(), 1);
@@ -48,7 +49,6 @@ fn by_hand(release: &Release<'_>) -> Object {
     object(csv)
 }
 
-// ids: E003
 #[tokio::test]
 async fn a_version_that_was_made_by_hand_is_upgraded_to_the_head_of_its_channel() {
     let world = World::start(&[]).await;
@@ -58,13 +58,14 @@ async fn a_version_that_was_made_by_hand_is_upgraded_to_the_head_of_its_channel(
     let next = Release { version: "1.1.0", replaces: Some("1.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, next], &|_, _| (), &[]));
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    // shows E003
     latest(&world, "anvil", "anvil.v1.1.0").await;
     let new = world.succeeded("anvil.v1.1.0").await;
     assert_eq!(new.str(&["spec", "replaces"]), Some("anvil.v1.0.0"));
+    // shows E003
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
 }
 
-// ids: E052
 #[tokio::test]
 async fn a_dependency_says_what_it_replaces_when_it_comes_and_when_it_is_upgraded() {
     let chisel = |version, replaces| Release { version, replaces, ..CHISEL };
@@ -74,6 +75,7 @@ async fn a_dependency_says_what_it_replaces_when_it_comes_and_when_it_is_upgrade
     latest(&world, "chisel-stable-cat-olm", "chisel.v1.1.0").await;
     let replaced = |it: &Object| it.str(&["spec", "replaces"]).map(str::to_owned);
     let it = world.succeeded("chisel.v1.1.0").await;
+    // shows E052
     assert_eq!(replaced(&it).as_deref(), Some("chisel.v1.0.0"), "as its channel has it");
     let head = chisel("1.3.0", Some("1.0.0"));
     let text = catalog(&[NEEDY, old(), new(), head], &|_, _| (), &[]);
@@ -82,6 +84,7 @@ async fn a_dependency_says_what_it_replaces_when_it_comes_and_when_it_is_upgrade
     let skips = r#"{"name":"chisel.v1.3.0","replaces":"chisel.v1.0.0","skips":["chisel.v1.1.0"]}"#;
     world.publish_text(&text.replace(entry, skips));
     let it = world.succeeded("chisel.v1.3.0").await;
+    // shows E052
     assert_eq!(replaced(&it).as_deref(), Some("chisel.v1.1.0"), "what it finds here");
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.1.0").await;
 }
@@ -175,13 +178,13 @@ async fn roll_forward(versions: &[&str], last: Value, good: bool) {
     }
 }
 
-// ids: E064
 #[tokio::test]
 async fn plans_that_failed_are_rolled_forward_by_what_leads_past_them() {
     let range = json!({"replaces": "anvil.v2.0.0", "skipRange": ">=1.0.0 <3.0.0"});
     let skips = json!({"replaces": "anvil.v1.0.0", "skips": ["anvil.v2.0.0"]});
     let both = json!({"replaces": "anvil.v1.0.0", "skips": ["anvil.v2.0.0", "anvil.v2.1.0"]});
     let next = json!({"replaces": "anvil.v2.0.0"});
+    // shows E064
     tokio::join!(
         roll_forward(&["1.0.0", "2.0.0", "2.1.0", "3.0.0"], both, true),
         roll_forward(&["1.0.0", "2.0.0", "3.0.0"], range, true),
@@ -190,7 +193,6 @@ async fn plans_that_failed_are_rolled_forward_by_what_leads_past_them() {
     );
 }
 
-// ids: E076 CRU-05
 #[tokio::test]
 async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade() {
     let world = World::start(&[]).await;
@@ -247,6 +249,7 @@ async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade(
             .filter(|it| it["served"] == true)
             .filter_map(|it| it["name"].as_str())
             .collect();
+        // shows E076 CRU-01 CRU-03 CRU-04 AT-CRU-01 AT-CRU-03
         assert_eq!(found, served);
         assert_eq!(crd.array(&["status", "storedVersions"]), ["v1alpha1", "v1"]);
     }
@@ -256,9 +259,11 @@ async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade(
     let waits = move |all: &[&Object]| {
         all.iter().any(|it| it.str(&["status", "message"]).is_some_and(|it| it.contains(lost)))
     };
+    // shows CRU-05 E060 AT-CRU-03
     world.plans(waits).await;
     let migrated = Patch::Merge(json!({"status": {"storedVersions": ["v1"]}}));
     world.cluster.cluster().patch_status(crds, None, name, &migrated).await.unwrap();
+    // shows E076 CRU-05 AT-CRU-03
     latest(&world, "anvil", "anvil.v1.3.0").await;
     world.succeeded("anvil.v1.3.0").await;
     let gone = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", |it| {

@@ -149,7 +149,6 @@ fn told() -> (Value, Value) {
     (metadata, spec)
 }
 
-// ids: CSV-01 CSV-02 CSV-03 CSV-40..CSV-54 CSV-60..CSV-63 CSV-68..CSV-70 CSV-72
 #[tokio::test]
 async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_its_package() {
     let world = World::start(&[]).await;
@@ -176,8 +175,11 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
     });
     world.group_for("og", &["a"]).await;
     world.subscribe(json!({})).await;
+    // shows CSV-40
     let it = world.succeeded("anvil.v1.1.0").await;
+    // shows CSV-01 CSV-02 CSV-42..CSV-54 CSV-60..CSV-63 CSV-70
     keeps(it.get(&["spec"]).unwrap(), &spec, "spec");
+    // shows CSV-01 CSV-02 CSV-41 CSV-68 CSV-69 CSV-72
     keeps(it.get(&["metadata"]).unwrap(), &metadata, "metadata");
     let owned = it.array(&["spec", "customresourcedefinitions", "owned"])[0].clone();
     assert_eq!(owned.get("group"), None);
@@ -185,18 +187,22 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
     // How it is installed: Deployments by name, and rights of accounts.
     let strategy = csv("1.1.0", None)["spec"]["install"].clone();
     let mut found = it.get(&["spec", "install"]).unwrap().clone();
+    // shows CSV-02 CSV-03
     assert_eq!(
         (&found["strategy"], &strategy["strategy"]),
         (&json!("deployment"), &"deployment".into())
     );
     let pod = &mut found["spec"]["deployments"][0]["spec"]["template"]["spec"];
     assert_eq!(pod["containers"][0]["env"][0]["value"], hammer);
+    // shows CSV-03
     keeps(&found["spec"]["permissions"], &strategy["spec"]["permissions"], "permissions");
     let cluster = world.cluster.cluster();
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     let container = &deployment.array(&["spec", "template", "spec", "containers"])[0];
+    // shows CSV-70
     assert_eq!(container["image"], spec["relatedImages"][0]["image"]);
     let images = container["env"].as_array().unwrap();
+    // shows CSV-70
     assert!(images.contains(&json!({"name": "HAMMER_IMAGE", "value": hammer})), "{images:?}");
 
     // Those who only have the copy see the same.
@@ -210,6 +216,7 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
     let packages = Shown::of(&world);
     let package = packages.ask("packagemanifests/anvil", "application/json").await;
     let package: Value = serde_json::from_str(&package).unwrap();
+    // shows CSV-72
     keeps(&package["metadata"]["labels"], &metadata["labels"], "labels");
     assert_eq!(package["status"]["provider"], spec["provider"]);
     let head = &package["status"]["channels"][0]["currentCSVDesc"];
@@ -277,7 +284,6 @@ async fn a_version_without_what_it_must_have_is_refused_with_the_name_of_the_fie
     assert!(again.is_already_exists(), "{again}");
 }
 
-// ids: CSV-04
 #[tokio::test]
 async fn an_operator_gets_whatever_rights_its_version_asks_for() {
     let world = World::start(&[]).await;
@@ -297,6 +303,7 @@ async fn an_operator_gets_whatever_rights_its_version_asks_for() {
     let needs = it.array(&["status", "requirementStatus"]);
     let account = needs.iter().find(|it| it["kind"] == "ServiceAccount").unwrap();
     let satisfied = |it: &Value| it["status"] == "Satisfied";
+    // shows CSV-04
     assert!(account["dependents"].as_array().unwrap().iter().all(satisfied), "{account}");
     let operator = world.cluster.cluster_as_account("team", "anvil");
     operator.list(&known::SECRET, Some("kube-system"), &ListParams::default()).await.unwrap();
@@ -313,7 +320,6 @@ async fn an_operator_gets_whatever_rights_its_version_asks_for() {
         .for_each(|it| assert!(!it.is_forbidden(), "{it}"));
 }
 
-// ids: CSV-65
 #[tokio::test]
 async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_account_of_its_own()
 {
@@ -336,8 +342,10 @@ async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_a
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let it = world.succeeded("anvil.v1.0.0").await;
+    // shows CSV-65
     world.succeeded("chisel.v1.0.0").await;
     let needed = &it.array(&["spec", "customresourcedefinitions", "required"])[0];
+    // shows CSV-65
     assert_eq!(
         needed,
         &json!({
@@ -347,16 +355,18 @@ async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_a
     );
     let status = it.array(&["status", "requirementStatus"]);
     let met = status.iter().find(|it| it["name"] == needed["name"]).unwrap();
+    // shows CSV-65
     assert_eq!(met["status"], "Present");
     let cluster = world.cluster.cluster();
     for name in ["anvil", "chisel"] {
-        cluster.get(&known::SERVICE_ACCOUNT, Some("team"), name).await.unwrap();
+        let account = cluster.find(&known::SERVICE_ACCOUNT, Some("team"), name).await.unwrap();
+        // shows CSV-65
+        assert!(account.is_some(), "{name}");
         let operator = world.cluster.cluster_as_account("team", name);
         operator.list(&known::CONFIG_MAP, Some("team"), &ListParams::default()).await.unwrap();
     }
 }
 
-// ids: AT-CSV-01
 #[tokio::test]
 async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know() {
     const NAME: &str = "elasticsearch-operator.5.0.0-65";
@@ -378,6 +388,7 @@ async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know()
     latest(&world, "elasticsearch-operator", NAME).await;
     world.succeeded(NAME).await;
     let row = shown(&world, &SUBSCRIPTION).await.remove(0);
+    // shows AT-CSV-01 SUB-24
     assert_eq!(
         row,
         json!({
@@ -386,14 +397,19 @@ async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know()
         })
     );
     let row = shown(&world, &CLUSTER_SERVICE_VERSION).await.remove(0);
+    let mut columns: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+    columns.retain(|it| !["AGE", "RELEASE"].contains(it));
+    columns.sort_unstable();
+    // shows CSV-10
+    assert_eq!(columns, ["DISPLAY", "NAME", "PHASE", "REPLACES", "VERSION"]);
     let wanted = json!({
         "NAME": NAME, "DISPLAY": "OpenShift Elasticsearch Operator", "VERSION": "5.0.0-65",
         "PHASE": "Succeeded",
     });
+    // shows AT-CSV-01
     keeps(&row, &wanted, "csv");
 }
 
-// ids: AT-OUT-03
 #[tokio::test]
 async fn a_catalog_without_a_publisher_is_listed_with_an_empty_cell_and_its_packages_with_its_name()
 {
@@ -415,6 +431,7 @@ async fn a_catalog_without_a_publisher_is_listed_with_an_empty_cell_and_its_pack
     let is_age = |age: &Value| age.as_str().is_some_and(|it| it.ends_with('s'));
     assert!(is_age(&row["AGE"].take()));
     // A cell of nothing, which kubectl prints as such.
+    // shows AT-OUT-03
     assert_eq!(
         row,
         json!({
@@ -425,6 +442,7 @@ async fn a_catalog_without_a_publisher_is_listed_with_an_empty_cell_and_its_pack
     let packages = Shown::of(&world).ask("packagemanifests", TABLE).await;
     let rows = by_column(table(&packages));
     assert_eq!(rows.len(), 1, "{rows:?}");
+    // shows AT-OUT-03
     assert_eq!(
         (&rows[0]["NAME"], &rows[0]["CATALOG"]),
         (&json!("anvil"), &json!("My Operator Catalog"))

@@ -87,7 +87,6 @@ async fn told(world: &World, words: &'static str) {
     world.cluster.wait_for_all(events, |all| all.iter().any(|it| good(it))).await;
 }
 
-// ids: E086
 #[tokio::test]
 async fn a_catalog_behind_a_service_is_what_its_pod_would_serve() {
     let world = world(CatalogMode::InProcess).await;
@@ -118,19 +117,21 @@ async fn a_catalog_behind_a_service_is_what_its_pod_would_serve() {
     observed(&world, "far", "READY").await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    // shows E086
     world.succeeded("anvil.v1.0.0").await;
     // Its content goes on counting while nobody serves it; who comes next serves something else.
     end(&world).await;
     observed(&world, "far", "TRANSIENT_FAILURE").await;
     serve(&world, "{").await;
+    // shows E086
     told(&world, "failed to list bundles: the Pod team/far: /opt/olm/catalog.json:").await;
     end(&world).await;
     serve(&world, &content(&["1.0.0", "1.1.0"])).await;
     observed(&world, "far", "READY").await;
+    // shows E086
     world.succeeded("anvil.v1.1.0").await;
 }
 
-// ids: E086 K15
 #[tokio::test]
 async fn catalogs_that_run_as_pods_are_read_where_no_pod_runs() {
     let world = world(CatalogMode::Pods).await;
@@ -163,6 +164,7 @@ async fn catalogs_that_run_as_pods_are_read_where_no_pod_runs() {
         observed(&world, name, "READY").await;
         let pods = Selection::all(known::POD).namespace("team");
         let pods = pods.labels(format!("olm.catalogSource={name}"));
+        // shows K15
         world.cluster.wait_for_all(pods, |all| all.len() == 1).await;
     }
     world.group("og").await;

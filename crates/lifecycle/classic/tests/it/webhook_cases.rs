@@ -55,7 +55,6 @@ fn selector(configuration: &Object) -> &Value {
     &configuration.array(&["webhooks"])[0]["namespaceSelector"]
 }
 
-// ids: E093
 #[tokio::test]
 async fn a_webhook_asks_about_the_namespaces_of_its_group() {
     let none = json!([]);
@@ -70,11 +69,13 @@ async fn a_webhook_asks_about_the_namespaces_of_its_group() {
         .await;
     make(&first, hooked("a", "v", &[hook(NAME, &none)])).await;
     in_phase(&first, "a", "v", "Succeeded").await;
+    // shows E093
     assert_eq!(selector(&named(&first, NAME, 1).await[0]), &by_label);
 
     let second = world(Some(&[])).await;
     make(&second, hooked("a", "v", &[hook(NAME, &none)])).await;
     in_phase(&second, "a", "v", "Succeeded").await;
+    // shows E093
     assert_eq!(selector(&named(&second, NAME, 1).await[0]), &json!({}));
 
     let third = world(Some(&["a"])).await;
@@ -82,6 +83,7 @@ async fn a_webhook_asks_about_the_namespaces_of_its_group() {
     in_phase(&third, "a", "v", "Succeeded").await;
     let og = third.cluster.cluster().get(&OPERATOR_GROUP, Some("a"), "og").await.unwrap();
     let label = format!("olm.operatorgroup.uid/{}", og.uid());
+    // shows E093
     assert_eq!(selector(&named(&third, NAME, 1).await[0]), &json!({"matchLabels": {label: ""}}));
     // Another description in the same version.
     let changed = format!("{NAME}-changed");
@@ -92,7 +94,6 @@ async fn a_webhook_asks_about_the_namespaces_of_its_group() {
     in_phase(&third, "a", "v", "Succeeded").await;
 }
 
-// ids: E093
 #[tokio::test]
 async fn a_certificate_that_is_good_is_kept_when_its_version_is_installed_again() {
     let world = world(Some(&["a"])).await;
@@ -111,11 +112,11 @@ async fn a_certificate_that_is_good_is_kept_when_its_version_is_installed_again(
     };
     world.cluster.wait_for(&CSV, Some("a"), "v", again).await;
     let after = secret().await.unwrap();
+    // shows E093
     assert_eq!(after.annotation("olmcahash"), before.annotation("olmcahash"));
     assert_eq!(after.get(&["data", "olmCAKey"]), before.get(&["data", "olmCAKey"]));
 }
 
-// ids: E093
 #[tokio::test]
 async fn webhooks_are_refused_for_their_names_and_for_what_they_ask_about() {
     let world = world(Some(&["a"])).await;
@@ -138,6 +139,7 @@ async fn webhooks_are_refused_for_their_names_and_for_what_they_ask_about() {
         let name = format!("v{at_case}");
         make(&world, hooked("a", &name, &hooks)).await;
         let failed = at(&world, "a", &name, "Failed", "InvalidWebhookDescription").await;
+        // shows E093
         assert_eq!(failed.str(&["status", "message"]), Some(message));
         delete(&world, &CSV, Some("a"), &name).await;
         world.cluster.wait_gone(&CSV, Some("a"), &name).await;
@@ -145,11 +147,11 @@ async fn webhooks_are_refused_for_their_names_and_for_what_they_ask_about() {
     named(&world, NAME, 0).await;
     let other = rules(admission, "SomeOtherResource", &["*"]);
     make(&world, hooked("a", "good", &one(other))).await;
+    // shows E093
     in_phase(&world, "a", "good", "Succeeded").await;
     named(&world, NAME, 1).await;
 }
 
-// ids: E093
 #[tokio::test]
 async fn an_upgrade_exchanges_a_webhook_for_one_of_another_name() {
     let world = world(Some(&["a"])).await;
@@ -161,12 +163,13 @@ async fn an_upgrade_exchanges_a_webhook_for_one_of_another_name() {
     next["spec"]["replaces"] = "v1".into();
     make(&world, next).await;
     in_phase(&world, "a", "v2", "Succeeded").await;
+    // shows E093
     named(&world, "webhook2.test.com", 1).await;
     world.cluster.wait_gone(&CSV, Some("a"), "v1").await;
+    // shows E093
     named(&world, NAME, 0).await;
 }
 
-// ids: E093
 #[tokio::test]
 async fn the_same_webhook_is_installed_in_two_namespaces() {
     let world = world(None).await;
@@ -177,6 +180,7 @@ async fn the_same_webhook_is_installed_in_two_namespaces() {
         make(&world, hooked(place, "v", &[hook(NAME, &json!([]))])).await;
         in_phase(&world, place, "v", "Succeeded").await;
     }
+    // shows E093
     let both = named(&world, NAME, 2).await;
     assert!(both.iter().all(|it| it.name().starts_with(NAME)));
     world.left_alone().await;
@@ -198,7 +202,6 @@ fn converted(plural: &str) -> Object {
     crd
 }
 
-// ids: E093
 #[tokio::test]
 async fn what_is_no_conversion_webhook_converts_nothing_whatever_definitions_it_names() {
     let world = world(Some(&[])).await;
@@ -228,15 +231,16 @@ async fn what_is_no_conversion_webhook_converts_nothing_whatever_definitions_it_
         let name = format!("{plural}.cluster.com");
         let crd = cluster.get(&known::CUSTOM_RESOURCE_DEFINITION, None, &name).await.unwrap();
         let client = crd.get(&["spec", "conversion", "webhook", "clientConfig"]).unwrap();
+        // shows E093
         assert_eq!(
             client["service"],
             json!({"namespace": "system", "name": "webhook-service", "path": "/convert", "port": 443})
         );
+        // shows E093
         assert_eq!(client.get("caBundle"), None);
     }
 }
 
-// ids: E093
 #[tokio::test]
 async fn one_deployment_validates_changes_and_converts() {
     let world = world(Some(&[])).await;
@@ -261,6 +265,7 @@ async fn one_deployment_validates_changes_and_converts() {
     for version in ["v1", "v2"] {
         let path = format!("/apis/cluster.com/{version}/namespaces/a/hats/one");
         let found = world.cluster.cluster().get_raw(&path).await.unwrap();
+        // shows E093
         assert_eq!(found["apiVersion"], format!("cluster.com/{version}"));
         assert_eq!(found["spec"]["size"], 3);
     }

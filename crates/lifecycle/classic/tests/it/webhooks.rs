@@ -75,7 +75,7 @@ async fn secret(world: &World) -> Object {
     cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap()
 }
 
-fn history(csv: &Object) -> Vec<String> {
+pub(crate) fn history(csv: &Object) -> Vec<String> {
     csv.array(&["status", "conditions"])
         .iter()
         .map(|it| format!("{}/{}", it["phase"].as_str().unwrap(), it["reason"].as_str().unwrap()))
@@ -91,7 +91,6 @@ async fn trusted(world: &World) -> Object {
     world.cluster.wait_for_all(selection, good).await.remove(0)
 }
 
-// ids: CSV-73 WHK-01 WHK-02 WHK-03 WHK-04
 #[tokio::test]
 async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
     let hooks = json!([
@@ -108,10 +107,13 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
     let selector = json!({"matchLabels": {format!("olm.operatorgroup.uid/{}", group.uid()): ""}});
     for mutating in [false, true] {
         let found = all(&world, mutating).await;
+        // shows CSV-73 WHK-01
         assert_eq!(found.len(), 1);
         let webhook = &found[0].array(&["webhooks"])[0];
+        // shows WHK-03
         assert_eq!(webhook["namespaceSelector"], selector);
         let service = &webhook["clientConfig"]["service"];
+        // shows WHK-02
         assert_eq!(
             *service,
             json!({"name": "anvil-service", "namespace": "team", "path": "/hook", "port": 443})
@@ -120,8 +122,10 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     let hash = secret(&world).await.annotation("olmcahash").unwrap().to_owned();
     let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+    // shows WHK-04
     assert_eq!(template["olmcahash"], hash.as_str());
     let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
+    // shows WHK-02
     assert_eq!(service.array(&["spec", "ports"])[0]["targetPort"], 9443);
     world.left_alone().await;
 
@@ -150,6 +154,7 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
     }
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    // shows WHK-01
     assert!(all(&world, false).await.is_empty() && all(&world, true).await.is_empty());
     for (resource, namespace, name) in [
         (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
@@ -161,7 +166,6 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
     }
 }
 
-// ids: C31 E093
 #[tokio::test]
 async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_come() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
@@ -185,6 +189,7 @@ async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_com
         world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", rotated(count))
     };
     let csv = wait(1).await;
+    // shows C07 C08 C31
     assert_eq!(
         history(&csv)[begun.len()..],
         [
@@ -195,6 +200,7 @@ async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_com
         ]
     );
     let second = hash(&secret(&world).await);
+    // shows C31
     assert_ne!(first, second);
     trusted(&world).await;
 
@@ -208,16 +214,17 @@ async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_com
             .await
             .unwrap();
         let csv = wait(count).await;
+        // shows C31 E093
         assert_ne!(csv.str(&["status", "certsRotateAt"]), Some(at.as_str()));
         let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
         let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+        // shows C31 E093
         assert_eq!(template["olmcahash"], hash(&secret(&world).await).as_str());
         trusted(&world).await;
     }
     world.left_alone().await;
 }
 
-// ids: E093
 #[tokio::test]
 async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
@@ -230,8 +237,10 @@ async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     let new = trusted(&world).await;
     assert_ne!(old.uid(), new.uid());
+    // shows E093
     assert_eq!(new.label("olm.owner"), Some("anvil.v1.1.0"));
     let after = secret(&world).await;
+    // shows E093
     assert_eq!(before.get(&["data"]), after.get(&["data"]));
     let owners: Vec<String> = after.owner_references().into_iter().map(|it| it.name).collect();
     assert_eq!(owners, ["anvil.v1.1.0"]);
@@ -239,7 +248,6 @@ async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
     assert_eq!(secret(&world).await.uid(), before.uid());
 }
 
-// ids: E093
 #[tokio::test]
 async fn the_selector_of_a_group_is_that_of_its_webhooks_and_all_namespaces_have_none() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
@@ -254,11 +262,13 @@ async fn the_selector_of_a_group_is_that_of_its_webhooks_and_all_namespaces_have
             matches!(all, [one] if one.array(&["webhooks"])[0]["namespaceSelector"] == wanted)
         })
     };
+    // shows E093
     selects(json!({})).await;
     namespace(&world.cluster, "chosen", "team: anvil").await;
     let patch = Patch::Merge(json!({"spec": {"selector": {"matchLabels": {"team": "anvil"}}}}));
     let cluster = world.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &patch).await.unwrap();
+    // shows E093
     selects(json!({"matchLabels": {"team": "anvil"}})).await;
 }
 
@@ -272,7 +282,6 @@ fn two_versions() -> Value {
     crd
 }
 
-// ids: WHK-06
 #[tokio::test]
 async fn kinds_are_converted_by_a_webhook_until_their_version_goes() {
     let world = World::start(&[]).await;
@@ -308,6 +317,7 @@ async fn kinds_are_converted_by_a_webhook_until_their_version_goes() {
         }},
         "conversionReviewVersions": ["v1"],
     }});
+    // shows WHK-06
     assert_eq!(conversion().await, wanted);
     // It stays through an upgrade, at any moment.
     publish(&["1.0.0", "1.1.0"]);
@@ -320,16 +330,17 @@ async fn kinds_are_converted_by_a_webhook_until_their_version_goes() {
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
     }
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+    // shows WHK-06
     assert_eq!(conversion().await, json!({"strategy": "None"}));
 }
 
-// ids: WHK-06
 #[tokio::test]
 async fn who_serves_single_namespaces_converts_nothing() {
     let mut converter = hook("ConversionWebhook", "c.example.com");
     converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
     let world = world(&["1.0.0"], &json!([converter])).await;
     let csv = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
+    // shows WHK-06 E093
     assert_eq!(
         csv.str(&["status", "message"]),
         Some(
@@ -339,13 +350,13 @@ async fn who_serves_single_namespaces_converts_nothing() {
     world.left_alone().await;
 }
 
-// ids: WHK-05
 #[tokio::test]
 async fn a_webhook_that_wants_everything_fails_its_version() {
     let mut all = admission("ValidatingAdmissionWebhook", "v.example.com");
     all["rules"][0]["apiGroups"] = json!(["*"]);
     let world = world(&["1.0.0"], &json!([all])).await;
     let csv = world.version("anvil.v1.0.0", "Failed", "InvalidWebhookDescription").await;
+    // shows WHK-05
     assert_eq!(csv.str(&["status", "message"]), Some("webhook rules cannot include all groups"));
     world.left_alone().await;
 }

@@ -10,13 +10,14 @@ fn two() -> World {
     World::new(vec![source("team", "cat", Some(local)), source("olm", "all", Some(global))])
 }
 
-// ids: AT-CAT-10 PM-06
 #[tokio::test]
 async fn a_namespace_sees_its_own_catalogs_and_the_global_ones() {
     let world = two();
     let own = ["team/apple of cat", "team/kiwi of cat", "team/plum of all"];
+    // shows AT-CAT-10 E091 PM-06
     assert_eq!(world.listed("/namespaces/team/packagemanifests").await, own);
     let other = ["other/plum of all"];
+    // shows AT-CAT-10
     assert_eq!(world.listed("/namespaces/other/packagemanifests").await, other);
     assert_eq!(world.listed("/namespaces/olm/packagemanifests").await, ["olm/plum of all"]);
     let all = ["olm/plum of all", "team/apple of cat", "team/kiwi of cat"];
@@ -45,7 +46,6 @@ async fn labels_and_names_select() {
     assert_eq!(world.refused(path).await.0, 400);
 }
 
-// ids: PM-01 AT-OUT-01
 #[tokio::test]
 async fn a_table_has_name_catalog_and_age() {
     let world = two();
@@ -53,8 +53,10 @@ async fn a_table_has_name_catalog_and_age() {
     assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
     let names: Vec<&Value> =
         table["columnDefinitions"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    // shows PM-01 AT-OUT-01
     assert_eq!(names, ["Name", "Catalog", "Age"]);
     let rows = table["rows"].as_array().unwrap();
+    // shows PM-01 PM-06 AT-OUT-01
     assert_eq!(rows[0]["cells"], json!(["apple", "Catalog cat", "60m"]));
     assert_eq!(rows[0]["object"]["kind"], "PartialObjectMetadata");
     assert_eq!(rows[0]["object"]["metadata"]["labels"]["catalog"], "cat");
@@ -85,7 +87,6 @@ async fn a_package_of_several_catalogs_is_listed_of_each_and_means_the_nearest()
     assert_eq!(kiwi(World::new(own)).await, "own", "the namespace's own");
 }
 
-// ids: AT-MAR-01 MAR-01 MAR-02 MAR-03 MAR-04 MAR-05 PM-04
 #[tokio::test]
 async fn what_it_runs_on_is_what_the_head_of_the_default_channel_says_or_the_usual() {
     let labelled = |labels: Value| {
@@ -124,11 +125,11 @@ async fn what_it_runs_on_is_what_the_head_of_the_default_channel_says_or_the_usu
         let kiwi = world.get("/namespaces/team/packagemanifests/kiwi").await;
         let mut labels = kiwi["metadata"]["labels"].as_object().unwrap().clone();
         labels.retain(|key, _| key.starts_with("operatorframework.io/"));
+        // shows AT-MAR-01 MAR-01..MAR-05 PM-04
         assert_eq!(Value::Object(labels), supported(shown), "{given:?}");
     }
 }
 
-// ids: PM-05
 #[tokio::test]
 async fn discovery_and_documents_tell_of_the_kind() {
     let world = two();
@@ -136,6 +137,7 @@ async fn discovery_and_documents_tell_of_the_kind() {
     assert_eq!(resources["groupVersion"], "packages.operators.coreos.com/v1");
     let first = &resources["resources"][0];
     assert_eq!((&first["name"], &first["namespaced"]), (&json!("packagemanifests"), &json!(true)));
+    // shows PM-05
     assert_eq!(first["singularName"], "packagemanifest");
     assert_eq!(first["verbs"], json!(["get", "list", "watch"]));
     let (_, index) = world.bytes("/openapi/v3", "application/json").await;

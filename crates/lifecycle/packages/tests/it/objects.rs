@@ -8,7 +8,6 @@ async fn kiwi(content: &[Value]) -> Value {
     world.get("/namespaces/team/packagemanifests/kiwi").await
 }
 
-// ids: E091 PM-02
 #[tokio::test]
 async fn a_package_is_described_by_the_heads_of_its_channels() {
     let mut head = csv("kiwi", "2.0.0");
@@ -97,6 +96,7 @@ async fn a_package_is_described_by_the_heads_of_its_channels() {
             },
         ],
     });
+    // shows E091 PM-02
     assert_eq!(found["status"], status);
     let mut metadata = found["metadata"].clone();
     assert!(metadata["resourceVersion"].take().is_string());

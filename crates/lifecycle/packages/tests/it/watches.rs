@@ -53,6 +53,7 @@ async fn content_that_says_the_same_is_no_change() {
     renamed[0].display_name = "Other".to_owned();
     world.put(renamed);
     let kiwi = world.get("/namespaces/team/packagemanifests/kiwi").await;
+    // shows E091
     assert_eq!(kiwi["status"]["catalogSourceDisplayName"], "Other");
     assert_eq!(kiwi["metadata"]["resourceVersion"], (before + 1).to_string());
 }

@@ -120,7 +120,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
         }
         Scene {
             name: "made at random".to_owned(),
-            ids: vec![],
+            ids: Value::Null,
             request: Asked {
                 package: "p".to_owned(),
                 channels: channels.into_iter().map(str::to_owned).collect(),

@@ -18,7 +18,7 @@ pub(super) struct Scene {
     /// Rules and tests of the specification that it stands for.
     #[serde(default)]
     #[expect(dead_code, reason = "for the list of what is covered")]
-    pub(super) ids: Vec<String>,
+    pub(super) ids: Value,
     pub(super) request: Asked,
     #[serde(default)]
     pub(super) installed: Option<InstalledBundle>,

@@ -78,13 +78,15 @@ fn hashes_of_recorded_pods_and_services_come_out_the_same() {
     assert_eq!(it.pod.label(CONFIG_MAP_VERSION), Some("2660"));
 }
 
-// ids: CAT-06 CAT-40..CAT-44 AT-CAT-05..AT-CAT-07 E059 K16
 #[test]
 fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     let spec = |it: &CatalogSource| of(it).pod.to_value()["spec"].clone();
     let usual = spec(&source("cat", "registry.invalid/catalog:1"));
+    // shows CAT-40 AT-CAT-06
     assert_eq!(usual["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+    // shows CAT-06 AT-CAT-05
     assert_eq!(usual["containers"][0]["imagePullPolicy"], "Always");
+    // shows CAT-40 AT-CAT-06
     assert!(usual.get("tolerations").is_none() && usual.get("priorityClassName").is_none());
     let it = config(|it| {
         it.node_selector = BTreeMap::from([("disk".to_owned(), "fast".to_owned())]);
@@ -94,16 +96,22 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
         it.memory_target = Some(json!("1024Mi"));
     });
     let asked = spec(&it);
+    // shows CAT-41 E059
     assert_eq!(asked["nodeSelector"], json!({"disk": "fast"}));
+    // shows CAT-42 E059
     assert_eq!(asked["priorityClassName"], "system-node-critical");
+    // shows CAT-44 E059
     assert_eq!(asked["tolerations"], json!([{"operator": "Exists"}]));
     let container = &asked["containers"][0];
+    // shows CAT-06 AT-CAT-05
     assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+    // shows K16
     assert_eq!(container["resources"]["requests"]["memory"], "1Gi");
     assert_eq!(container["env"][0]["value"], "1GiB");
     let mut it = it;
     let class = "system-cluster-critical".to_owned();
     it.metadata.annotations.insert(names::PRIORITY_CLASS.to_owned(), class.clone());
+    // shows CAT-43 AT-CAT-07
     assert_eq!(spec(&it)["priorityClassName"], class);
     let cached = config(|it| {
         it.extract_content = Some(ExtractContent {
@@ -120,10 +128,10 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     let labels = BTreeMap::from([(ENFORCE.to_owned(), "restricted".to_owned())]);
     let source = source("cat", "registry.invalid/catalog:1");
     let it = wanted(&source, None, &labels, &CatalogPods::default()).unwrap();
+    // shows K16
     assert_eq!(it.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
 }
 
-// ids: K16
 #[test]
 fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
     for (cache, level) in
@@ -150,6 +158,7 @@ fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
         assert_eq!(inits[1]["image"], source.spec.image, "what is copied is the catalog's");
         assert_ne!(main["image"], source.spec.image, "who serves it is not");
         let copied = inits[1]["args"].as_array().unwrap();
+        // shows K16
         assert_eq!(copied.len(), if cache.is_empty() { 2 } else { 4 });
         assert_eq!(copied[0], "--catalog.from=/configs");
         let wanted: &[&str] = if cache.is_empty() {
@@ -167,7 +176,6 @@ fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
     }
 }
 
-// ids: K16
 #[test]
 fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empty() {
     for (field, annotation, wanted) in [
@@ -182,11 +190,11 @@ fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empt
         let annotation = annotation.map(|it| (names::PRIORITY_CLASS.to_owned(), it.to_owned()));
         source.metadata.annotations.extend(annotation);
         let spec = of(&source).pod.to_value()["spec"].clone();
+        // shows K16
         assert_eq!(spec.get("priorityClassName").and_then(Value::as_str), wanted);
     }
 }
 
-// ids: K15
 #[test]
 fn one_pod_serves_and_what_does_not_goes() {
     let it = source("cat", "registry.invalid/catalog:1");
@@ -213,11 +221,11 @@ fn one_pod_serves_and_what_does_not_goes() {
         let pods: Vec<(usize, SeenPod)> = pods.into_iter().enumerate().collect();
         let (deleted, made) = exchange(&wanted, "u", &pods);
         let deleted: Vec<usize> = deleted.iter().map(|it| it.0).collect();
+        // shows K15
         assert_eq!((deleted, made), (gone, make), "{pods:?}");
     }
 }
 
-// ids: K06
 #[test]
 fn pods_are_restricted_as_the_catalog_asks_or_else_as_its_namespace_enforces() {
     for (asked, enforced, restricted) in [
@@ -232,6 +240,7 @@ fn pods_are_restricted_as_the_catalog_asks_or_else_as_its_namespace_enforces() {
         let labels = enforced.map(|it| (ENFORCE.to_owned(), it.to_owned())).into_iter().collect();
         let made = wanted(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
         let spec = made.to_value()["spec"].clone();
+        // shows K06
         assert_eq!(spec.get("securityContext").is_some(), restricted, "{asked} {enforced:?}");
         let container = &spec["containers"][0]["securityContext"];
         assert_eq!(container["allowPrivilegeEscalation"] == false, restricted);

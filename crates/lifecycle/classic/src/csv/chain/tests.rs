@@ -24,6 +24,7 @@ fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
         (replacing(), "Pending/RequirementsUnknown requirements not yet checked"),
         (Stage::at(CsvPhase::Deleting, CsvReason::Replaced, ""), "delete"),
     ] {
+        // shows C21 C22
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
 }
@@ -52,7 +53,6 @@ fn replacing_stage() -> Stage {
     Stage::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x")
 }
 
-// ids: C25
 #[test]
 fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_its_chain() {
     let forward_to_three = "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3";
@@ -102,16 +102,17 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
         ),
     ];
     for (stage, wanted) in rows {
+        // shows C25
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
 }
 
-// ids: C25
 #[test]
 fn versions_that_replace_themselves_or_one_another_in_a_circle_end_nowhere_else() {
     let own = |it: &mut Stage| it.csv.spec.replaces = "a.v2".into();
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
     let failed = broken(CsvReason::ComponentUnhealthy).with(|it| it.deployments.clear());
+    // shows C25
     assert_eq!(told(&failed.with(forward).with(own).decide_at(1)), again);
     let ready = "InstallReady/AllRequirementsMet all requirements found, attempting install";
     assert_eq!(told(&pending().with(forward).with(own).decide_at(1)), ready);

@@ -34,11 +34,11 @@ fn hold(field: &str, in_container: bool, rows: &[(Value, Value, Value)]) {
     }
 }
 
-// ids: C35
 #[test]
 fn variables_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
     let of = |name: &str, value: &str| json!({"name": name, "value": value});
     let from = json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+    // shows C35
     hold(
         "env",
         true,
@@ -61,6 +61,7 @@ fn variables_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
     );
     let map = |name: &str| json!({"configMapRef": {"name": name}});
     let secret = json!({"secretRef": {"name": "s"}});
+    // shows C35 SUB-10
     hold(
         "envFrom",
         true,
@@ -73,11 +74,11 @@ fn variables_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
     );
 }
 
-// ids: C35
 #[test]
 fn volumes_and_mounts_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
     let empty = |name: &str| json!({"name": name, "emptyDir": {}});
     let map = |name: &str| json!({"name": name, "configMap": {"name": "m"}});
+    // shows C35
     hold(
         "volumes",
         false,
@@ -89,6 +90,7 @@ fn volumes_and_mounts_are_added_and_those_of_the_same_name_take_the_place_of_the
         ],
     );
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    // shows C35
     hold(
         "volumeMounts",
         true,
@@ -104,12 +106,12 @@ fn volumes_and_mounts_are_added_and_those_of_the_same_name_take_the_place_of_the
     );
 }
 
-// ids: C35
 #[test]
 fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_exchanged() {
     let tolerate =
         |key: &str, value: &str| json!({"key": key, "operator": "Equal", "value": value});
     let one = tolerate("a", "1");
+    // shows C35
     hold(
         "tolerations",
         false,
@@ -121,6 +123,7 @@ fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_e
         ],
     );
     let ssd = json!({"disk": "ssd"});
+    // shows C35
     hold(
         "nodeSelector",
         false,
@@ -133,6 +136,7 @@ fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_e
         ],
     );
     let memory = |limit: &str| json!({"limits": {"memory": limit}});
+    // shows C35
     hold(
         "resources",
         true,
@@ -146,7 +150,6 @@ fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_e
     );
 }
 
-// ids: C35
 #[test]
 fn of_an_affinity_what_is_absent_stays_what_is_empty_goes_and_what_is_given_counts() {
     let term = |kind: &str| json!({"preferredDuringSchedulingIgnoredDuringExecution": [kind]});
@@ -179,10 +182,10 @@ fn of_an_affinity_what_is_absent_stays_what_is_empty_goes_and_what_is_given_coun
         rows.push((all("old"), json!({part: {}}), changed(part, None)));
         rows.push((all("old"), json!({part: term("new")}), changed(part, Some(term("new")))));
     }
+    // shows C35
     hold("affinity", false, &rows);
 }
 
-// ids: C35
 #[test]
 fn annotations_are_added_and_change_none() {
     for (before, setting, wanted) in [
@@ -196,6 +199,7 @@ fn annotations_are_added_and_change_none() {
         deployment.set(&pods, before);
         let config = serde_json::from_value(json!({"annotations": setting})).unwrap();
         configure(&mut deployment, &config);
+        // shows C35
         assert_eq!(deployment.get(&["metadata", "annotations"]), Some(&wanted));
         assert_eq!(deployment.get(&pods), Some(&wanted));
     }

@@ -67,8 +67,44 @@ fn guards_come_before_the_phase() {
             "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis",
         ),
     ] {
+        // shows CSV-21
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
+    // Whatever it lacks, it waits before anything else is looked at.
+    let lacking: fn(&mut Stage) = |it| it.seen.crds.clear();
+    let required: fn(&mut Stage) = |it| {
+        let api = json!([{"group": "gone", "version": "v1", "kind": "G", "name": "gs"}]);
+        it.csv.spec.api_service_definitions.required = serde_json::from_value(api).unwrap();
+    };
+    for lacks in [lacking, required] {
+        let begun = "Pending/RequirementsUnknown requirements not yet checked";
+        // shows C01
+        assert_eq!(told(&new().with(lacks).decide_at(1)), begun);
+        let waits = "Pending/RequirementsNotMet one or more requirements couldn't be found";
+        // shows C03
+        assert_eq!(told(&pending().with(lacks).decide_at(1)), waits);
+    }
+}
+
+#[test]
+fn groups_count_for_a_running_version_as_for_a_new_one() {
+    for (change, wanted) in [
+        (
+            (|it| it.groups.clear()) as fn(&mut Stage),
+            "Failed/NoOperatorGroup csv in namespace with no operatorgroups",
+        ),
+        (
+            |it| it.groups.push(group("ns", &["ns"], "")),
+            "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
+        ),
+    ] {
+        // shows C14 CSV-12
+        assert_eq!(told(&succeeded().with(change).decide_at(1)), wanted);
+    }
+    let without = succeeded().with(|it| it.csv.spec.install_modes.clear());
+    let wanted = "Failed/UnsupportedOperatorGroup OwnNamespace InstallModeType not supported, cannot configure to watch own namespace";
+    // shows C13 CSV-12 CSV-21 OG-61
+    assert_eq!(told(&without.decide_at(1)), wanted);
 }
 
 #[test]
@@ -100,6 +136,7 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
         ),
         (Stage::at(CsvPhase::InstallReady, CsvReason::AllRequirementsMet, ""), "install"),
     ] {
+        // shows C03 C04 C07 C20 CSV-14
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
 }
@@ -152,6 +189,7 @@ fn an_installing_version_follows_its_deployments_for_five_minutes() {
             "Failed/InstallCheckFailed install failed: deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".to_owned(),
         ),
     ] {
+        // shows C08
         assert_eq!(told(&stage.decide_at(now)), wanted);
     }
 }
@@ -179,6 +217,7 @@ fn a_running_version_notices_what_is_lost() {
             "InstallReady/ComponentUnhealthy installing: deployment changed old hash=x, new hash=h",
         ),
     ] {
+        // shows C18 C19 C20
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
 }
@@ -213,6 +252,12 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             broken(CsvReason::InstallCheckFailed).with(|it| it.deployments.clear()),
             "Pending/NeedsReinstall installing: missing deployment with name=d",
         ),
+        // Its Deployment is another one by now.
+        (
+            broken(CsvReason::InstallCheckFailed)
+                .with(|it| it.unready(|it| it.spec_hash = Some("x".into()))),
+            "InstallReady/NeedsReinstall installing: deployment changed old hash=x, new hash=h",
+        ),
         (broken(CsvReason::ComponentFailed).with(|it| it.deployments.clear()), "install"),
         (
             broken(CsvReason::OwnerConflict).with(|it| {
@@ -232,11 +277,11 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3",
         ),
     ] {
+        // shows C05 C06 C12 CSV-13
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
 }
 
-// ids: C15
 #[test]
 fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
     let multi = InstallMode { kind: InstallModeType::MultiNamespace, supported: true };
@@ -252,13 +297,13 @@ fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
     moved.unready(|it| {
         it.template_annotations.insert(names::TARGET_NAMESPACES.into(), targets());
     });
+    // shows C15
     assert_eq!(moved.decide_at(1), Decision::Running);
 }
 
 /// What somebody does to a Deployment.
 type Damage = fn(&mut Deployment);
 
-// ids: C17
 #[test]
 fn pods_without_the_marks_of_their_version_are_installed_anew() {
     let key = names::OPERATOR_GROUP;
@@ -284,12 +329,12 @@ fn pods_without_the_marks_of_their_version_are_installed_anew() {
         {
             let stage = stage.with(|it| it.unready(change));
             let wanted = format!("InstallReady/{reason} installing: {why}");
+            // shows C17
             assert_eq!(told(&stage.decide_at(1)), wanted);
         }
     }
 }
 
-// ids: C23
 #[test]
 fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts() {
     let new = || Stage::at(CsvPhase::None, CsvReason::default(), "");
@@ -304,6 +349,7 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
             change(&mut stage);
             told(&stage.decide_at(1))
         };
+        // shows C23
         assert_eq!(at(&own("")), "provide A.v1.g");
         assert_eq!(at(&own("B.v1.g")), "provide A.v1.g,B.v1.g");
         let both = |apis| {
@@ -312,11 +358,35 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
                 rival(it);
             }
         };
+        // shows C23
         assert_eq!(at(&both("B.v1.g")), conflict);
         // The group has them, and so has another one: it gives them back, and the next look tells.
         assert_eq!(at(&both("A.v1.g,B.v1.g")), "provide B.v1.g");
+        // shows C23
         assert_eq!(at(&both("A.v1.g")), "provide ");
+        // What is fixed is neither added to nor taken from.
+        let cannot = "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis";
+        for taken in [false, true] {
+            let change = |it: &mut Stage| {
+                own(if taken { "A.v1.g" } else { "B.v1.g" })(it);
+                Arc::make_mut(&mut it.groups[0]).spec.static_provided_apis = true;
+                if taken {
+                    rival(it);
+                }
+            };
+            // shows C24
+            assert_eq!(at(&change), cannot);
+        }
     }
+    let fixed = new().with(|it| {
+        own("A.v1.g,B.v1.g")(it);
+        Arc::make_mut(&mut it.groups[0]).spec.static_provided_apis = true;
+    });
+    // shows C24
+    assert_eq!(
+        told(&fixed.decide_at(1)),
+        "Pending/RequirementsUnknown requirements not yet checked"
+    );
     // Whoever does not intersect is no rival.
     let far = new().with(|it| it.elsewhere = vec![group("other", &["far"], "A.v1.g")]);
     assert_eq!(told(&far.decide_at(1)), "Pending/RequirementsUnknown requirements not yet checked");
@@ -333,7 +403,6 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
     assert_eq!(told_already.decide_at(1), Decision::Rest);
 }
 
-// ids: C02
 #[test]
 fn rules_that_are_none_make_the_strategy_invalid() {
     let both = json!([{
@@ -362,6 +431,7 @@ fn rules_that_are_none_make_the_strategy_invalid() {
             };
             let wanted = format!("Failed/InvalidInstallStrategy {why}");
             for stage in [pending(), succeeded(), broken(CsvReason::ComponentUnhealthy)] {
+                // shows C02
                 assert_eq!(told(&given(stage).with(account).decide_at(1)), wanted);
             }
             // Told once, until somebody changes it.

@@ -31,7 +31,6 @@ fn first(csv: &ClusterServiceVersion, seen: &Observed) -> (bool, String, String)
     (met, list[0].status.to_string(), list[0].message.clone())
 }
 
-// ids: C32
 #[test]
 fn the_server_must_be_at_least_as_new_as_asked_for() {
     let new = || Some("v1.35.0+simulated.answers".to_owned());
@@ -54,11 +53,11 @@ fn the_server_must_be_at_least_as_new_as_asked_for() {
     ] {
         let seen = Observed { server_version: server, ..Observed::default() };
         let (is, _, said) = first(&csv(json!({"minKubeVersion": wanted})), &seen);
+        // shows C32
         assert_eq!((is, said.as_str()), (met, message));
     }
 }
 
-// ids: C32
 #[test]
 fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
     let one = |version: &str| {
@@ -99,12 +98,12 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
         ("v1", Some(crd(&["b.v1"])), "Present", "CRD is present and Established condition is true"),
     ] {
         let (met, is, said) = first(&one(version), &seen(crd));
+        // shows C32
         assert_eq!((is.as_str(), said.as_str()), (status, message));
         assert_eq!(met, status == "Present");
     }
 }
 
-// ids: C32
 #[test]
 fn an_account_must_exist_belong_here_and_have_the_rights() {
     let wanted = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]});
@@ -143,6 +142,7 @@ fn an_account_must_exist_belong_here_and_have_the_rights() {
         ),
     ] {
         let (_, is, said) = first(&one, &seen);
+        // shows C32
         assert_eq!((is.as_str(), said.as_str()), (status, message));
     }
     let (_, list) = check(&one, &seen(Some(vec![]), all()));
@@ -194,7 +194,6 @@ fn rights_are_compared_one_by_one() {
     }
 }
 
-// ids: C32
 #[test]
 fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_for_who_follows() {
     let one = |replaces: &str| {
@@ -234,6 +233,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
         };
         let (met, status, message) = first(&one(replaces), &seen);
         let case = format!("{replaces:?} {alongside:?}");
+        // shows C32
         assert_eq!(met, others.is_empty(), "{case}");
         if !met {
             assert_eq!(status, "PresentNotSatisfied", "{case}");
@@ -252,7 +252,6 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
     assert!(first(&user, &seen).0);
 }
 
-// ids: C32
 #[test]
 fn apis_of_servers_must_be_available_or_have_their_deployment_and_others_must_be_known() {
     let served = Api { group: "g".into(), version: "v1".into(), kind: "A".into() };
@@ -285,6 +284,7 @@ fn apis_of_servers_must_be_available_or_have_their_deployment_and_others_must_be
         (native("B"), seen(Some(None)), false, "NotPresent", "Native API does not exist"),
     ] {
         let wanted = (met, status.to_owned(), message.to_owned());
+        // shows C32
         assert_eq!(first(&csv, &seen), wanted);
     }
 }

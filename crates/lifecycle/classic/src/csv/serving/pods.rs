@@ -70,7 +70,6 @@ fn change(fields: &mut Map<String, Value>, name: &str, edit: impl FnOnce(&mut Ve
 mod tests {
     use super::*;
 
-    // ids: APS-07 APS-08 WHK-04
     #[test]
     fn both_volumes_are_mounted_unless_the_author_did_and_push_away_what_was_there() {
         let mut it = Object::from_value(json!({
@@ -98,17 +97,21 @@ mod tests {
             .iter()
             .map(|it| it["name"].as_str().unwrap())
             .collect();
+        // shows APS-07
         assert_eq!(names, ["webhook-cert", "own", "apiservice-cert"]);
         assert_eq!(pod["volumes"][0]["secret"]["secretName"], "d-x-service-cert");
+        // shows APS-07 WHK-04
         assert_eq!(
             pod["volumes"][2]["secret"]["items"],
             json!([{"key": "tls.crt", "path": "apiserver.crt"}, {"key": "tls.key", "path": "apiserver.key"}])
         );
         let usual = "/apiserver.local.config/certificates";
+        // shows APS-08 AT-CSV-03
         assert_eq!(
             pod["containers"][0]["volumeMounts"],
             json!([{"name": "apiservice-cert", "mountPath": usual}, {"name": "webhook-cert", "mountPath": "/here"}])
         );
+        // shows APS-08 AT-CSV-03 WHK-04
         assert_eq!(
             pod["containers"][1]["volumeMounts"],
             json!([

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-// ids: WHK-05
 #[test]
 fn webhooks_that_nobody_may_have_are_refused_once_in_the_words_of_the_original() {
     let hook = |name: &str, deployment: &str, group: &str, resource: &str| {
@@ -45,6 +44,7 @@ fn webhooks_that_nobody_may_have_are_refused_once_in_the_words_of_the_original()
         let mut stage = pending();
         stage.csv.spec.webhook_definitions = serde_json::from_value(hooks.into()).unwrap();
         let wanted = format!("Failed/InvalidWebhookDescription {message}");
+        // shows WHK-05
         assert_eq!(told(&stage.decide_at(1)), wanted);
         stage.csv.status.phase = CsvPhase::Succeeded;
         assert_eq!(told(&stage.decide_at(1)), wanted);
@@ -60,7 +60,6 @@ fn webhooks_that_nobody_may_have_are_refused_once_in_the_words_of_the_original()
     assert_eq!(told(&stage.decide_at(1)), wanted);
 }
 
-// ids: WHK-06
 #[test]
 fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
     let mut stage = Stage::at(CsvPhase::Failed, CsvReason::ComponentFailed, "");
@@ -90,12 +89,14 @@ fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
             stage.csv.spec.install_modes.clone_from(modes);
             asked::no_conversion(&stage.csv, &stage.seen.crds)
         };
+        // shows WHK-06
         assert_eq!(why.as_deref(), Some(message));
     }
     let crd = Crd { preserves: true, ..(*stage.seen.crds["as.g"]).clone() };
     stage.seen.crds.insert("as.g".to_owned(), Arc::new(crd));
     stage.csv.spec.webhook_definitions = serde_json::from_value(hook(json!(["as.g"]))).unwrap();
     let why = asked::no_conversion(&stage.csv, &stage.seen.crds).unwrap();
+    // shows WHK-06
     assert!(why.starts_with("crd.Spec.PreserveUnknownFields must be false"), "{why}");
 }
 
@@ -146,7 +147,6 @@ fn certified(stage: &mut Stage, change: impl FnOnce(&mut Certified)) {
 /// What somebody does to a version that serves an API.
 type Change = fn(&mut Stage);
 
-// ids: C10
 #[test]
 fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
     assert_eq!(served().decide_at(200), Decision::Running);
@@ -171,6 +171,7 @@ fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
     for (change, message) in wrong {
         let mut stage = served().with(change);
         let wanted = format!("Failed/APIServiceResourceIssue {message}");
+        // shows C10
         assert_eq!(told(&stage.decide_at(200)), wanted);
         stage.csv.status.phase = CsvPhase::Failed;
         stage.csv.status.reason = CsvReason::ApiServiceResourceIssue;
@@ -184,23 +185,26 @@ fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
     stage.csv.status.phase = CsvPhase::Failed;
     assert_eq!(stage.decide_at(200), Decision::Rest);
     stage.csv.status.phase = CsvPhase::Pending;
+    // shows C04
     assert_eq!(told(&stage.decide_at(200)), "Failed/OwnerConflict unable to adopt APIService");
 }
 
-// ids: C09 C11
 #[test]
 fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before() {
     let wanted = "Pending/NeedsCertRotation CSV owns resources that require a cert refresh";
     let said = served().with(|it| it.csv.status.certs_rotate_at = Some(time(150)));
     assert_eq!(said.decide_at(149), Decision::Running);
+    // shows C09
     assert_eq!(told(&said.decide_at(150)), wanted);
     let day = 24 * 60 * 60;
     let mut ends = served();
     assert_eq!(ends.decide_at(1_000_000 - day - 1), Decision::Running);
+    // shows C11
     assert_eq!(told(&ends.decide_at(1_000_000 - day)), wanted);
     ends.csv.status.phase = CsvPhase::Failed;
     ends.csv.status.reason = CsvReason::ComponentUnhealthy;
     let again = "Pending/NeedsCertRotation owned APIServices need cert refresh";
+    // shows C11
     assert_eq!(told(&ends.decide_at(2_000_000)), again);
     let useless = served().with(|it| certified(it, |it| it.life = None));
     assert_eq!(told(&useless.decide_at(200)), wanted);
@@ -211,12 +215,13 @@ fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before(
     );
 }
 
-// ids: C36
 #[test]
 fn a_server_that_is_away_has_a_moment_to_come_back() {
     let away = served().with(|it| api(it, |it| it.available = false));
+    // shows C36
     assert_eq!(away.decide_at(110), Decision::Wait(Duration::from_secs(20)));
     let wanted = "Failed/ComponentUnhealthy apiServices not installed";
+    // shows C36
     assert_eq!(told(&away.decide_at(130)), wanted);
     let mut failed = away;
     failed.csv.status.phase = CsvPhase::Failed;
@@ -279,7 +284,6 @@ fn called(stage: &mut Stage, authorities: &[&str]) {
     });
 }
 
-// ids: C26
 #[test]
 fn a_version_runs_once_what_calls_its_webhook_trusts_its_authority_whatever_its_type() {
     for kind in ["ConversionWebhook", "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"] {
@@ -295,6 +299,7 @@ fn a_version_runs_once_what_calls_its_webhook_trusts_its_authority_whatever_its_
         assert_eq!(told(None), "serve", "{kind}: nobody calls it");
         assert_eq!(told(Some(&[])), "serve", "{kind}: nobody is trusted");
         assert_eq!(told(Some(&["x"])), "serve", "{kind}: somebody else is trusted");
+        // shows C26
         assert_eq!(told(Some(&["h"])), runs, "{kind}");
         // The one before is trusted as well, until the pods that show it are gone.
         assert_eq!(told(Some(&["h", "x"])), runs, "{kind}");

@@ -33,7 +33,6 @@ fn an_update_keeps_what_others_gave_and_moves_cluster_roles_to_the_newest_versio
     assert!(same(&new, &merged(&new, &wanted)));
 }
 
-// ids: K13
 #[test]
 fn an_update_has_every_owner_once() {
     let named = |uids: &[&str]| {
@@ -53,11 +52,11 @@ fn an_update_has_every_owner_once() {
     ] {
         let new = merged(&named(&there), &named(&brought));
         let found: Vec<String> = new.owner_references().into_iter().map(|it| it.uid).collect();
+        // shows K13
         assert_eq!(found, wanted, "{there:?} {brought:?}");
     }
 }
 
-// ids: K03 K13
 #[test]
 fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
     let account = |fields: Value| {
@@ -84,12 +83,12 @@ fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
     ] {
         let (live, wanted) = (account(there), account(brought));
         let new = merged(&live, &wanted);
+        // shows K03 K13
         assert_eq!((new.get(&["secrets"]), new.get(&["imagePullSecrets"])), (secrets, pull));
         assert!(same(&new, &merged(&new, &wanted)), "it settles");
     }
 }
 
-// ids: K09
 #[test]
 fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one() {
     let version = |crds: &[&str]| facts::Csv {
@@ -115,11 +114,11 @@ fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one()
         (vec![("b.v1", &copy)], false),
     ] {
         let names: Vec<&str> = there.iter().map(|it| it.0).collect();
+        // shows K09
         assert_eq!(has_rival(&csv, there.iter().copied()), rival, "{names:?}");
     }
 }
 
-// ids: E061
 #[test]
 fn a_missing_api_is_told_with_its_group_and_version() {
     let mut step = Step::default();
@@ -127,6 +126,7 @@ fn a_missing_api_is_told_with_its_group_and_version() {
     step.resource.group = "monitoring.coreos.com".into();
     step.resource.version = "v1".into();
     step.resource.name = "anvil-mon".into();
+    // shows E061
     assert_eq!(
         no_such_api(&step).message,
         "api-server resource not found installing PrometheusRule anvil-mon: GroupVersionKind monitoring.coreos.com/v1, Kind=PrometheusRule not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."

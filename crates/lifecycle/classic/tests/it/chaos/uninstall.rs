@@ -99,7 +99,6 @@ async fn left(work: Uninstall) -> Vec<String> {
     told.iter().map(|it| it.lines().next().unwrap_or_default().to_owned()).collect()
 }
 
-// ids: DEL-01 E080
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_operator_leaves_behind_is_its_definition_and_what_lists_it() {
     const GROUP: &str = "OperatorGroup team/og/metadata/annotations";
@@ -116,6 +115,7 @@ async fn what_an_operator_leaves_behind_is_its_definition_and_what_lists_it() {
         GROUP,
     ];
     for work in [ONE, ALL] {
+        // shows DEL-01 DEL-03 E080
         assert_eq!(left(work).await, LEFT, "{work:?}");
     }
     assert_eq!(left(WHOLE).await, [GROUP]);

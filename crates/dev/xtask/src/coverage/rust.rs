@@ -1,0 +1,474 @@
+//! Which statement of a Rust test shows a row: the one directly below a line `// shows A01 B02`.
+//!
+//! A comment above a test would say only that the row is somewhere in it. So the line stands on the
+//! statement, and the statement must assert: with one of [`ASSERTIONS`], or by calling one of
+//! [`HELPERS`], whose definition must do so in turn. A loop or a branch is no such statement, since
+//! anything might be asserted in it: the line stands inside.
+//!
+//! Sources are not parsed. Comments, strings and characters are blanked out, after which brackets
+//! and semicolons tell statements apart. Macros that are defined with brackets of their own would
+//! confuse this; tests have none.
+
+use anyhow::bail;
+use std::collections::BTreeMap;
+
+/// What fails a test that is wrong.
+const ASSERTIONS: [&str; 11] = [
+    "assert!(",
+    "assert_eq!(",
+    "assert_ne!(",
+    "prop_assert!(",
+    "prop_assert_eq!(",
+    "snapshot!(",
+    ".wait_for(",
+    ".wait_for_all(",
+    ".wait_for_condition(",
+    ".wait_gone(",
+    ".unwrap_err(",
+];
+
+/// Functions and closures of tests that assert, wait for something, or panic; with a dot, methods. One
+/// that is used for a row must be defined in the file or in the crate, and its definition must assert.
+const HELPERS: [&str; 40] = [
+    ".plans",
+    ".subscription",
+    ".succeeded",
+    ".version",
+    "at",
+    "becomes",
+    "complete",
+    "consists_of",
+    "copied",
+    "copies_are_in",
+    "copy",
+    "fails",
+    "has",
+    "hold",
+    "in_phase",
+    "is_in",
+    "keeps",
+    "labelled",
+    "lacks",
+    "latest",
+    "named",
+    "observed",
+    "only_plan",
+    "owned_by",
+    "plan_where",
+    "provided",
+    "provides",
+    "replaced",
+    "roll_forward",
+    "runs",
+    "says",
+    "selects",
+    "series",
+    "serving",
+    "settings_say",
+    "targets",
+    "told",
+    "until",
+    "versions_there",
+    "waits",
+];
+
+/// Words that begin a statement that others are in.
+const BLOCKS: [&str; 9] =
+    ["for", "while", "loop", "if", "match", "unsafe", "async", "move", "const"];
+
+/// The comment.
+const MARK: &str = "// shows ";
+
+/// A line of ids, and where it stands.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The file and line.
+    pub(super) place: String,
+    /// The ids, as they are written.
+    pub(super) ids: String,
+}
+
+/// Rust sources by file, comments and strings blanked out.
+#[derive(Default)]
+pub(super) struct Sources {
+    files: BTreeMap<String, Source>,
+}
+
+struct Source {
+    text: String,
+    code: String,
+}
+
+impl Sources {
+    /// Adds a file.
+    pub(super) fn add(&mut self, name: &str, text: String) {
+        let code = blank(&text);
+        self.files.insert(name.to_owned(), Source { text, code });
+    }
+
+    /// All lines of ids in tests. Fails with all of those that stand on no assertion.
+    pub(super) fn shown(&self) -> anyhow::Result<Vec<Shown>> {
+        let (mut all, mut wrong) = (Vec::new(), Vec::new());
+        for (name, source) in &self.files {
+            self.shown_in(name, source, &mut all, &mut wrong);
+        }
+        if !wrong.is_empty() {
+            bail!("{}", wrong.join("\n"));
+        }
+        Ok(all)
+    }
+
+    fn shown_in(&self, name: &str, source: &Source, all: &mut Vec<Shown>, wrong: &mut Vec<String>) {
+        let mut waiting: Vec<Shown> = Vec::new();
+        let mut begin = 0;
+        for (at, line) in source.text.split_inclusive('\n').enumerate() {
+            let (start, trimmed) = (begin, line.trim());
+            begin += line.len();
+            let place = format!("{name}:{}", at + 1);
+            if trimmed.starts_with("// ids: ") {
+                wrong.push(format!(
+                    "{place}: `{trimmed}` stands on no assertion; write `{MARK}…` above the one that shows the row"
+                ));
+            }
+            if let Some(ids) = trimmed.strip_prefix(MARK) {
+                waiting.push(Shown { place, ids: ids.to_owned() });
+            } else if !waiting.is_empty() {
+                let indent = line.len() - line.trim_start().len();
+                if let Err(why) = self.check(name, source, start + indent) {
+                    wrong.push(format!("{place}: `{trimmed}`: {why}"));
+                }
+                all.append(&mut waiting);
+            }
+        }
+        if let Some(left) = waiting.first() {
+            wrong.push(format!("{}: there is no statement below it", left.place));
+        }
+    }
+
+    /// Fails unless the statement at an offset is in a test and asserts.
+    fn check(&self, name: &str, source: &Source, at: usize) -> anyhow::Result<()> {
+        let Some(test) = source.test_around(at) else { bail!("it is in no test") };
+        let code = statement(&source.code[at..]);
+        let first = code.split(|c: char| !is_word(c)).next().unwrap_or_default();
+        if BLOCKS.contains(&first) || code.starts_with(['{', '}', '\'', '|']) {
+            bail!("a row is shown by one assertion: write the ids inside the block");
+        }
+        if is_closure(code) {
+            bail!("a closure shows nothing before it is called: write the ids above the call");
+        }
+        if !self.asserts(name, test, code, 0)? {
+            bail!(
+                "the statement asserts nothing: it has none of {ASSERTIONS:?} and calls none of {HELPERS:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether code in a function asserts something, be it through helpers.
+    fn asserts(&self, name: &str, around: &str, code: &str, depth: usize) -> anyhow::Result<bool> {
+        if ASSERTIONS.iter().any(|it| code.contains(it)) || calls(code, "panic!") {
+            return Ok(true);
+        }
+        let Some(helper) = HELPERS.into_iter().find(|helper| calls(code, helper)) else {
+            return Ok(false);
+        };
+        let definitions = self.definitions(name, around, helper);
+        if definitions.is_empty() {
+            bail!("`{helper}` is defined neither in this file nor in this crate");
+        }
+        for definition in definitions {
+            // Helpers of helpers, no deeper than anybody reads.
+            if depth > 4 || !self.asserts(name, definition, definition, depth + 1)? {
+                bail!("`{helper}` asserts nothing");
+            }
+        }
+        Ok(true)
+    }
+
+    /// The definitions of a helper: the closure in the function around, or else the functions of the
+    /// file, or else those beside it in the tests or sources of the crate.
+    fn definitions<'s>(&'s self, name: &str, around: &'s str, helper: &str) -> Vec<&'s str> {
+        let closures = closures(around, helper);
+        if !closures.is_empty() {
+            return closures;
+        }
+        let own = self.files.get(name).map(|it| functions(&it.code, helper)).unwrap_or_default();
+        if !own.is_empty() {
+            return own;
+        }
+        let folder = ["/tests/", "/src/"]
+            .iter()
+            .find_map(|part| name.find(part).map(|at| &name[..at + part.len()]));
+        let Some(folder) = folder else { return own };
+        let files = self.files.iter().filter(|(it, _)| it.starts_with(folder));
+        files.flat_map(|(_, it)| functions(&it.code, helper)).collect()
+    }
+}
+
+impl Source {
+    /// The innermost function around an offset, if it is a test.
+    fn test_around(&self, at: usize) -> Option<&str> {
+        let starts = self.code.match_indices("fn ").map(|(start, _)| start);
+        let (start, range) = starts
+            .filter(|start| !self.code[..*start].ends_with(is_word))
+            .filter_map(|start| Some((start, body(&self.code, start)?)))
+            .filter(|(_, range)| range.contains(&at))
+            .last()?;
+        let above = self.text[..start].rsplit_once('\n').map_or("", |it| it.0);
+        let is_head = |line: &&str| line.starts_with('#') || line.starts_with("//");
+        let mut head = above.lines().rev().map(str::trim).take_while(is_head);
+        let is_test = head.any(|it| it.starts_with("#[test") || it.starts_with("#[tokio::test"));
+        is_test.then(|| &self.code[range])
+    }
+}
+
+/// The offsets between the braces of a function that begins at an offset.
+fn body(code: &str, start: usize) -> Option<std::ops::Range<usize>> {
+    let mut depth = 0_u32;
+    for (at, c) in code[start..].char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.checked_sub(1)?,
+            '{' if depth == 0 => {
+                let begin = start + at + 1;
+                return Some(begin..begin + block(&code[begin..]));
+            }
+            ';' if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// How long a block is whose opening brace was before the text.
+fn block(code: &str) -> usize {
+    let mut depth = 0_u32;
+    for (at, c) in code.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return at,
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+/// The statement that a text begins with: up to its semicolon, or to the end of the block around it.
+fn statement(code: &str) -> &str {
+    let mut depth = 0_u32;
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' | ';' if depth == 0 => return &code[..at],
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    code
+}
+
+/// Whether a statement gives a name to a closure.
+fn is_closure(code: &str) -> bool {
+    let value = code.strip_prefix("let ").and_then(|it| it.split_once('=')).map(|it| it.1);
+    value.is_some_and(|it| {
+        let it = it.trim_start();
+        it.starts_with('|') || it.starts_with("move |") || it.starts_with("async ")
+    })
+}
+
+/// Whether code calls a function, a closure or, with a dot, a method of a name.
+fn calls(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(at, _)| {
+        let before = &code[..at];
+        let fits = name.starts_with('.') || !before.ends_with(is_word) && !before.ends_with('.');
+        fits && code[at + name.len()..].starts_with('(')
+    })
+}
+
+/// The functions or methods of a name that code defines.
+fn functions<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
+    let (method, name) = (name.starts_with('.'), name.trim_start_matches('.'));
+    let mut all = Vec::new();
+    for (at, _) in code.match_indices(&format!("fn {name}")) {
+        let rest = &code[at + 3 + name.len()..];
+        let of_self = rest.trim_start_matches(['(', ' ', '\n']).starts_with("&self");
+        if rest.starts_with(['(', '<'])
+            && of_self == method
+            && let Some(range) = body(code, at)
+        {
+            all.push(&code[range]);
+        }
+    }
+    all
+}
+
+/// The closures of a name that code defines.
+fn closures<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
+    let head = format!("let {name} =");
+    let all = code.match_indices(&head).map(|(at, _)| statement(&code[at..]));
+    all.filter(|it| is_closure(it)).collect()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A text with blanks in place of comments and of what stands in strings and characters. Offsets and
+/// lines stay.
+fn blank(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (taken, kept) = token(rest, code.chars().last());
+        let (hidden, after) = rest.split_at(taken);
+        if kept {
+            code.push_str(hidden);
+        } else {
+            let blanked =
+                |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
+            code.extend(hidden.chars().map(blanked));
+        }
+        rest = after;
+    }
+    code
+}
+
+/// How long the token is that a text begins with, and whether it is code.
+fn token(text: &str, before: Option<char>) -> (usize, bool) {
+    let until = |end: &str, from: usize| text[from..].find(end).map_or(text.len(), |at| from + at);
+    if text.starts_with("//") {
+        return (until("\n", 0), false);
+    }
+    if text.starts_with("/*") {
+        return ((until("*/", 2) + 2).min(text.len()), false);
+    }
+    if text.starts_with('r') && !before.is_some_and(is_word) {
+        let hashes = text[1..].len() - text[1..].trim_start_matches('#').len();
+        if text[1 + hashes..].starts_with('"') {
+            let end = format!("\"{}", "#".repeat(hashes));
+            return ((until(&end, 2 + hashes) + end.len()).min(text.len()), false);
+        }
+    }
+    if text.starts_with('"') {
+        return (quoted(text, '"'), false);
+    }
+    if let Some(inner) = text.strip_prefix('\'') {
+        // A lifetime has no quote behind its first letter.
+        let mut letters = inner.chars();
+        let is_char = match letters.next() {
+            Some('\\') => true,
+            _ => letters.next() == Some('\''),
+        };
+        return if is_char { (quoted(text, '\''), false) } else { (1, true) };
+    }
+    (text.chars().next().map_or(1, char::len_utf8), true)
+}
+
+/// How long a text in quotes is, with both of them.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, c)) = letters.next() {
+        if c == '\\' {
+            letters.next();
+        } else if c == quote {
+            return at + 1;
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with a test of this body.
+    fn test(body: &str) -> Sources {
+        let mut sources = Sources::default();
+        let text = format!(
+            "async fn latest(world: &World) {{ world.cluster.wait_for(x).await; }}\n\
+             fn keeps(it: u8) {{ it.hash(); }}\n\
+             #[tokio::test]\n// What it is about.\nasync fn it() {{\n    {body}\n}}\n"
+        );
+        sources.add("crates/a/tests/it/a.rs", text);
+        sources
+    }
+
+    fn mark(ids: &str) -> String {
+        format!("{MARK}{ids}")
+    }
+
+    #[test]
+    fn a_row_is_shown_by_the_statement_below_it_if_that_asserts() {
+        for (statement, wrong) in [
+            ("assert_eq!(a, b);", None),
+            ("assert_eq!(\n        a,\n        json!({\"a;\": 1}),\n    );", None),
+            ("let it = world.wait_for(&CSV, |it| { it.good(); true }).await;", None),
+            ("let it = world\n        .wait_for(&CSV)\n        .await;", None),
+            ("latest(&world).await;", None),
+            ("let it = crate::latest(&world).await;", None),
+            ("assert!(a)", None),
+            ("keeps(1);", Some("`keeps` asserts nothing")),
+            ("world.succeeded(1).await;", Some("`.succeeded` is defined neither")),
+            ("succeeded(1);", Some("asserts nothing")),
+            ("let a = b;\n    assert!(a);", Some("asserts nothing")),
+            ("let a = \"assert!(b)\"; // assert!(b)", Some("asserts nothing")),
+            ("not_latest(&world).await;", Some("asserts nothing")),
+            ("for it in all {\n        assert!(it);\n    }", Some("inside the block")),
+            ("if a { assert!(b); }", Some("inside the block")),
+            ("let runs = async || assert!(a);", Some("above the call")),
+            ("let runs = move |it| assert!(it);", Some("above the call")),
+        ] {
+            let body = format!("{}\n    {statement}", mark("R1"));
+            let found = test(&body).shown();
+            match wrong {
+                None => assert_eq!(found.unwrap()[0].ids, "R1", "{statement}"),
+                Some(wrong) => {
+                    let said = format!("{:#}", found.unwrap_err());
+                    assert!(said.contains(wrong), "{statement}: {said}");
+                    assert!(said.contains("a.rs:7: "), "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn several_lines_of_ids_stand_on_one_statement_and_blocks_may_be_around_it() {
+        let body = format!(
+            "for it in all {{\n        {}\n        {}\n        assert!(it);\n    }}",
+            mark("R1 R2"),
+            mark("R3..R5")
+        );
+        let found = test(&body).shown().unwrap();
+        let ids: Vec<&str> = found.iter().map(|it| &*it.ids).collect();
+        assert_eq!(ids, ["R1 R2", "R3..R5"]);
+        assert_eq!(found[1].place, "crates/a/tests/it/a.rs:8");
+    }
+
+    #[test]
+    fn only_tests_show_rows_and_lines_above_tests_are_refused() {
+        let mut sources = Sources::default();
+        let helper = format!("#[test]\nfn t() {{}}\nfn f() {{\n{}\nassert!(a);\n}}\n", mark("R1"));
+        sources.add("a.rs", helper);
+        let said = format!("{:#}", sources.shown().unwrap_err());
+        assert!(said.contains("it is in no test"), "{said}");
+        let mut sources = Sources::default();
+        sources.add("a.rs", format!("{}ids: R1\n#[test]\nfn t() {{}}\n", "// "));
+        let said = sources.shown().unwrap_err().to_string();
+        assert!(said.contains("a.rs:1: ") && said.contains("stands on no assertion"), "{said}");
+        let mut sources = Sources::default();
+        sources.add("a.rs", format!("#[test]\nfn t() {{ a(); }}\n{}", mark("R1")));
+        let said = sources.shown().unwrap_err().to_string();
+        assert!(said.contains("there is no statement below it"), "{said}");
+    }
+
+    #[test]
+    fn strings_characters_and_comments_are_no_code() {
+        let text = "let a = 'x'; let b: &'a str = \"{\\\"\"; // }\nlet c = r#\"}\"\"#; let d = '\\''; /* { */ r";
+        let code = blank(text);
+        assert_eq!(code.len(), text.len());
+        assert!(!code.contains(['{', '}', '"']), "{code}");
+        assert!(code.contains("let b: &'a str =") && code.ends_with(" r"), "{code}");
+        assert_eq!(code.lines().count(), 2);
+    }
+}

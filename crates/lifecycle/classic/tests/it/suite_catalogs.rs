@@ -1,0 +1,183 @@
+//! Catalogs as upstream's end-to-end suite sees them: the pods that serve them, and what becomes of
+//! operators when they go.
+
+use crate::dependencies::latest;
+use crate::images::{put_bundle, put_catalog};
+use crate::world::{World, condition, crd, csv};
+use mainstay_api::resources::CATALOG_SOURCE;
+use mainstay_classic::CatalogMode;
+use mainstay_client::{DeleteOptions, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+/// A world whose catalogs run as pods; nothing runs in these if they are `simulated`.
+async fn pods(simulated: bool) -> World {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.pause().await;
+    (world.pods.mode, world.pods.simulated) = (CatalogMode::Pods, simulated);
+    world.resume().await;
+    world
+}
+
+async fn apply(world: &World, it: Value) -> Object {
+    world.cluster.apply(Object::from_value(it).unwrap()).await
+}
+
+/// The CatalogSource `far` of the namespace `team`.
+async fn source(world: &World, annotations: Value, spec: Value) -> Object {
+    apply(
+        world,
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "metadata": {"name": "far", "namespace": "team", "annotations": annotations},
+            "spec": spec,
+        }),
+    )
+    .await
+}
+
+/// The pods of `far`, once they are as they should be.
+async fn serving(world: &World, good: impl Fn(&Object) -> bool + Send + 'static) -> Object {
+    let pods = Selection::all(known::POD).namespace("team").labels("olm.catalogSource=far");
+    let good = move |all: &[&Object]| {
+        let mut running = all.iter().filter(|it| !it.is_terminating());
+        running.next().is_some_and(|it| good(it)) && running.next().is_none()
+    };
+    let all = world.cluster.wait_for_all(pods, good).await;
+    all.into_iter().find(|it| !it.is_terminating()).unwrap()
+}
+
+/// A ConfigMap with one version of `anvil`.
+async fn content(world: &World, version: &str) -> Object {
+    let packages = json!([{
+        "packageName": "anvil",
+        "channels": [{"name": "stable", "currentCSV": format!("anvil.v{version}")}],
+    }]);
+    let text = |value: Value| Value::from(value.to_string());
+    apply(
+        world,
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "content", "namespace": "team"},
+            "data": {
+                "packages": text(packages),
+                "clusterServiceVersions": text(json!([csv(version, None)])),
+                "customResourceDefinitions": text(json!([crd()])),
+            },
+        }),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn the_pod_of_a_config_map_is_exchanged_with_its_content_and_comes_back() {
+    let world = pods(true).await;
+    content(&world, "1.0.0").await;
+    source(&world, json!({}), json!({"sourceType": "internal", "configMap": "content"})).await;
+    let label = "olm.configMapResourceVersion";
+    let first = serving(&world, move |it| it.label(label).is_some()).await;
+    content(&world, "1.1.0").await;
+    let version = first.label(label).unwrap().to_owned();
+    // shows E047
+    let second = serving(&world, move |it| it.label(label).is_some_and(|it| it != version)).await;
+    let cluster = world.cluster.cluster();
+    let options = DeleteOptions::default();
+    cluster.delete(&known::POD, Some("team"), second.name(), &options).await.unwrap();
+    let (before, uid) = (second.clone(), second.uid().to_owned());
+    // shows E048
+    let third = serving(&world, move |it| it.uid() != uid).await;
+    assert_eq!(third.label(label), before.label(label));
+}
+
+#[tokio::test]
+async fn a_polled_image_that_changes_is_another_pod_and_an_upgrade() {
+    let world = pods(true).await;
+    let store = world.store();
+    put_bundle(&store, "1.0.0", None);
+    put_bundle(&store, "1.1.0", Some("1.0.0"));
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
+    let spec = json!({
+        "sourceType": "grpc", "image": "localhost/catalog:v1",
+        "updateStrategy": {"registryPoll": {"interval": "1s"}},
+    });
+    source(&world, json!({}), spec).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let old = serving(&world, |_| true).await.uid().to_owned();
+    let polled = |it: &Object| it.str(&["status", "latestImageRegistryPoll"]).is_some();
+    world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", polled).await;
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
+    // shows E051
+    serving(&world, move |it| it.uid() != old).await;
+    // shows E051
+    world.succeeded("anvil.v1.1.0").await;
+}
+
+#[tokio::test]
+async fn what_a_catalog_says_of_its_pod_is_in_its_pod() {
+    let world = pods(false).await;
+    let image = "registry.invalid/c@sha256:5555555555555555555555555555555555555555555555555555555555555555";
+    let toleration = json!({
+        "key": "catalogs", "operator": "Equal", "value": "yes", "effect": "NoSchedule",
+    });
+    let spec = json!({
+        "sourceType": "grpc", "image": image, "displayName": "Far", "publisher": "Us",
+        "priority": -400, "secrets": ["pull"],
+        "updateStrategy": {"registryPoll": {"interval": "30m0s"}},
+        "grpcPodConfig": {
+            "nodeSelector": {"disk": "fast"}, "priorityClassName": "system-cluster-critical",
+            "tolerations": [toleration],
+        },
+    });
+    let stored = source(&world, json!({}), spec.clone()).await;
+    for (field, value) in spec.as_object().unwrap() {
+        // shows CAT-04
+        assert_eq!(stored.get(&["spec", field]), Some(value), "{field}");
+    }
+    let pod = serving(&world, |_| true).await;
+    let tolerations = pod.array(&["spec", "tolerations"]);
+    // shows CAT-44 E059
+    assert!(tolerations.contains(&toleration), "{tolerations:?}");
+    // shows CAT-41 E059
+    assert_eq!(pod.get(&["spec", "nodeSelector"]), Some(&json!({"disk": "fast"})));
+    // shows CAT-42 E059
+    assert_eq!(pod.str(&["spec", "priorityClassName"]), Some("system-cluster-critical"));
+    // Without any of it, and with an empty class.
+    let plain =
+        |config: Value| json!({"sourceType": "grpc", "image": image, "grpcPodConfig": config});
+    source(&world, json!({}), plain(json!({"priorityClassName": ""}))).await;
+    let uid = pod.uid().to_owned();
+    let pod = serving(&world, move |it| it.uid() != uid).await;
+    // shows CAT-40 E059
+    assert_eq!(pod.get(&["spec", "nodeSelector"]), Some(&json!({"kubernetes.io/os": "linux"})));
+    // shows CAT-40 CAT-42 E059
+    assert_eq!(pod.str(&["spec", "priorityClassName"]).unwrap_or_default(), "");
+    let class = json!({"operatorframework.io/priorityclass": "system-cluster-critical"});
+    let spec = plain(json!({"priorityClassName": "system-node-critical"}));
+    source(&world, class, spec).await;
+    let uid = pod.uid().to_owned();
+    let pod = serving(&world, move |it| it.uid() != uid).await;
+    // shows AT-CAT-07 CAT-43 E059
+    assert_eq!(pod.str(&["spec", "priorityClassName"]), Some("system-cluster-critical"));
+}
+
+#[tokio::test]
+async fn an_operator_runs_on_without_its_catalog() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let before = world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let options = DeleteOptions::default();
+    cluster.delete(&CATALOG_SOURCE, Some("olm"), "cat", &options).await.unwrap();
+    world.subscription(|it| condition(it, "CatalogSourcesUnhealthy").is_some()).await;
+    world.left_alone().await;
+    let after = world.succeeded("anvil.v1.0.0").await;
+    // shows E057
+    assert_eq!((after.uid(), after.get(&["spec"])), (before.uid(), before.get(&["spec"])));
+    let runs = |it: &Object| it.i64(&["status", "readyReplicas"]) == Some(1);
+    // shows E057
+    world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", runs).await;
+}

@@ -1,0 +1,391 @@
+//! Subscriptions as upstream's end-to-end suite sees them: which catalog a dependency comes from, what
+//! a Subscription says of its plan, and what its settings do to pods.
+
+use crate::dependencies::{
+    ANVIL, CHISEL, NEEDY, Release, add, catalog, delete, latest, settled, subscribe,
+};
+use crate::registry::Registry;
+use crate::world::{CATALOGS, World, condition, crd};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
+use mainstay_client::{ListParams, Patch};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SAW: Release<'_> = Release { package: "saw", owns: "Saw", ..ANVIL };
+
+async fn patch_subscription(world: &World, spec: Value) {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    world.cluster.cluster().patch(&SUBSCRIPTION, Some("team"), "anvil", &patch).await.unwrap();
+}
+
+/// The names of the Subscriptions of the namespace `team`.
+async fn subscriptions(world: &World) -> Vec<String> {
+    let params = ListParams::default();
+    let all = world.cluster.cluster().list(&SUBSCRIPTION, Some("team"), &params).await.unwrap();
+    all.items.iter().map(|it| it.name().to_owned()).collect()
+}
+
+/// A catalog with these versions only.
+fn only(versions: &[Release<'_>]) -> String {
+    catalog(versions, &|_, _| (), &[])
+}
+
+/// Waits until the Subscription has a condition with a reason, and gives its message.
+async fn says(world: &World, kind: &'static str, reason: &'static str) -> String {
+    let good = move |it: &Object| condition(it, kind).is_some_and(|it| it.0 == reason);
+    condition(&world.subscription(good).await, kind).unwrap().1
+}
+
+#[tokio::test]
+async fn a_catalog_that_is_missing_is_named_until_the_subscription_names_one_that_is_there() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    // Upstream's reason passes through CatalogSourcesUpdated; ours is the one that it comes to.
+    let why = says(&world, "CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound").await;
+    // shows E009
+    assert_eq!(why, "targeted catalogsource team/far missing");
+    // Another catalog that comes is not the one that is missing.
+    add(&mut world, "other", 0, &only(&[SAW])).await;
+    let seen = |it: &Object| it.array(&["status", "catalogHealth"]).len() == 2;
+    let both = world.subscription(seen).await;
+    // shows E009
+    assert_eq!(condition(&both, "CatalogSourcesUnhealthy").map(|it| it.1), Some(why));
+    patch_subscription(&world, json!({"source": "cat", "sourceNamespace": CATALOGS})).await;
+    let healthy = |it: &Object| {
+        it.array(&["status", "conditions"]).iter().any(|it| {
+            it["type"] == "CatalogSourcesUnhealthy"
+                && it["status"] == "False"
+                && it["reason"] == "AllCatalogSourcesHealthy"
+        })
+    };
+    // shows E009
+    world.subscription(healthy).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn a_subscription_says_what_its_plan_does() {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.timeouts.plan = Duration::from_millis(500);
+    world.resume().await;
+    // A definition that the API refuses.
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        let mut crd = crd();
+        crd["spec"]["names"]["plural"] = "hammers".into();
+        bundle["properties"][3]["value"]["data"] = BASE64.encode(crd.to_string()).into();
+    });
+    world.group("og").await;
+    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    // shows E011
+    says(&world, "InstallPlanPending", "RequiresApproval").await;
+    let plan = world.plans(|all| all.len() == 1).await.remove(0);
+    let cluster = world.cluster.cluster();
+    let put = async |phase: &str| {
+        let patch = Patch::Merge(json!({"status": {"phase": phase}}));
+        cluster.patch_status(&INSTALL_PLAN, Some("team"), plan.name(), &patch).await.unwrap();
+    };
+    put("").await;
+    // shows E011
+    says(&world, "InstallPlanPending", "InstallPlanNotYetReconciled").await;
+    put("RequiresApproval").await;
+    says(&world, "InstallPlanPending", "RequiresApproval").await;
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
+    // shows E011
+    says(&world, "InstallPlanPending", "Installing").await;
+    let why = says(&world, "InstallPlanFailed", "InstallComponentFailed").await;
+    // shows E011
+    assert!(why.contains("anvils.forge.example.com"), "{why}");
+    let told = world.subscription(|_| true).await;
+    assert_eq!(condition(&told, "InstallPlanPending"), None);
+}
+
+#[tokio::test]
+async fn a_plan_that_is_gone_when_all_is_done_is_missed_and_nothing_else_happens() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let plan = settled(&world).await.remove(0);
+    delete(&world, &INSTALL_PLAN, plan.name()).await;
+    // shows E011
+    says(&world, "InstallPlanMissing", "ReferencedInstallPlanNotFound").await;
+    world.left_alone().await;
+    assert!(world.plans(|_| true).await.is_empty());
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn settings_of_a_subscription_are_on_the_deployment_and_in_all_its_containers() {
+    let world = World::start(&[]).await;
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        crate::webhooks::edit_csv(bundle, |csv| {
+            let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0];
+            let containers = &mut deployment["spec"]["template"]["spec"]["containers"];
+            let beside = json!({"name": "beside", "image": "example.com/beside:1"});
+            containers.as_array_mut().unwrap().push(beside);
+        });
+    });
+    world.group("og").await;
+    let env = json!({"name": "ARGS", "value": "-v=10"});
+    let from = json!({"secretRef": {"name": "license-secret"}});
+    let volume = json!({"name": "config-volume", "configMap": {"name": "special-config"}});
+    let mount = json!({"name": "config-volume", "mountPath": "/config"});
+    let resources = json!({
+        "requests": {"memory": "64Mi", "cpu": "250m"},
+        "limits": {"memory": "128Mi", "cpu": "500m"},
+    });
+    let config = json!({
+        "env": [env], "envFrom": [from], "volumes": [volume], "volumeMounts": [mount],
+        "tolerations": [{"operator": "Exists"}], "resources": resources,
+        "nodeSelector": {"foo": "bar"},
+    });
+    world.subscribe(json!({"config": config})).await;
+    let made = world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", |_| true).await;
+    let pod = made.get(&["spec", "template", "spec"]).unwrap();
+    let has = |list: &Value, wanted: &Value| {
+        list.as_array().into_iter().flatten().any(|it| {
+            // The API adds what is usual.
+            wanted.as_object().unwrap().iter().all(|(key, value)| match &it[key] {
+                Value::Object(there) => value.as_object().is_some_and(|given| {
+                    given.iter().all(|(key, value)| there.get(key) == Some(value))
+                }),
+                other => other == value,
+            })
+        })
+    };
+    assert_eq!(pod["containers"].as_array().unwrap().len(), 2);
+    for container in pod["containers"].as_array().unwrap() {
+        // shows AT-SUB-03 E012 SUB-10
+        assert!(has(&container["env"], &env), "{container}");
+        // shows AT-SUB-03 E012 SUB-10
+        assert!(has(&container["envFrom"], &from), "{container}");
+        // shows AT-SUB-03 E012 SUB-10
+        assert!(has(&container["volumeMounts"], &mount), "{container}");
+        // shows AT-SUB-03 E012 SUB-10
+        assert_eq!(container["resources"], resources);
+    }
+    // shows AT-SUB-03 E012 SUB-10
+    assert!(has(&pod["volumes"], &volume), "{pod}");
+    // shows AT-SUB-03 E012 SUB-10
+    assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]));
+    // shows AT-SUB-03 E013 SUB-10
+    assert_eq!(pod["nodeSelector"], json!({"foo": "bar"}));
+}
+
+#[tokio::test]
+async fn a_package_does_not_meet_what_it_needs_itself_and_has_one_version_of_another() {
+    let mut world = World::start(&[]).await;
+    // It needs Chisel and Saw. Its own channel `alpha` has a version that provides Chisel.
+    let itself = Release { channel: "alpha", version: "2.0.0", owns: "Chisel", ..ANVIL };
+    let text = only(&[NEEDY, itself, CHISEL]);
+    let documents = text.lines().map(|line| {
+        let mut it: Value = serde_json::from_str(line).unwrap();
+        if it["name"] == "anvil.v1.0.0" {
+            let saw = json!({"group": "forge.example.com", "kind": "Saw", "version": "v1"});
+            let needs = json!({"type": "olm.gvk.required", "value": saw});
+            it["properties"].as_array_mut().unwrap().push(needs);
+        }
+        it.to_string()
+    });
+    world.publish_text(&documents.collect::<Vec<_>>().join("\n"));
+    // Who provides Saw: another version of chisel's package, and a package of its own.
+    let other = Release { version: "3.0.0", owns: "Saw", ..CHISEL };
+    add(&mut world, "second", 0, &only(&[other, SAW])).await;
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
+    // shows E015
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    // shows E015
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    // shows E015
+    latest(&world, "saw-stable-second-olm", "saw.v1.0.0").await;
+    assert_eq!(subscriptions(&world).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_dependency_comes_from_the_own_catalog_else_by_priority_else_by_name() {
+    // Whether the own catalog has it, the priorities of `one` and `two`, and which one it comes from.
+    for (own, one, two, from) in
+        [(false, 0, 0, "one"), (false, 7, 7, "one"), (false, 0, 100, "two"), (true, 0, 100, "cat")]
+    {
+        let mut world = World::start(&[]).await;
+        let text = if own { only(&[NEEDY, CHISEL]) } else { only(&[NEEDY]) };
+        world.publish_text(&text);
+        add(&mut world, "two", two, &only(&[CHISEL])).await;
+        add(&mut world, "one", one, &only(&[CHISEL])).await;
+        world.group("og").await;
+        subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+        latest(&world, "anvil", "anvil.v1.0.0").await;
+        let mut made = subscriptions(&world).await;
+        made.retain(|it| it != "anvil");
+        // shows CAT-07 E016 E017 E018
+        assert_eq!(made, [format!("chisel-stable-{from}-olm")], "{own} {one} {two}");
+    }
+}
+
+#[tokio::test]
+async fn a_dependency_comes_from_the_own_namespace_rather_than_from_the_global_one() {
+    let mut world = World::start(&[]).await;
+    world.publish_text(&only(&[Release { needs: Some("Anvil"), ..SAW }]));
+    // By its name, it would come first.
+    add(&mut world, "aaa", 0, &only(&[ANVIL])).await;
+    let registry = Registry::start(&["1.0.0"]).await;
+    let far = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "far", "namespace": "team"},
+        "spec": {"sourceType": "grpc", "address": registry.address.to_string()},
+    });
+    world.cluster.apply(Object::from_value(far).unwrap()).await;
+    let ready =
+        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    let sources = &mainstay_api::resources::CATALOG_SOURCE;
+    world.cluster.wait_for(sources, Some("team"), "far", ready).await;
+    world.group("og").await;
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    // shows E019
+    latest(&world, "anvil-stable-far-team", "anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn an_api_that_moves_to_another_operator_moves_when_both_can() {
+    let world = World::start(&[]).await;
+    // `chisel` has Chisel until `anvil` takes it over; until then `anvil` needs it.
+    let lost = || Release {
+        version: "1.0.1",
+        replaces: Some("1.0.0"),
+        owns: "Mallet",
+        needs: Some("Chisel"),
+        ..CHISEL
+    };
+    let taken = || Release { version: "1.0.1", replaces: Some("1.0.0"), ..ANVIL };
+    let both = |name: &str, csv: &mut Value| {
+        if name == "anvil.v1.0.1" {
+            let owned = &mut csv["spec"]["customresourcedefinitions"]["owned"];
+            owned.as_array_mut().unwrap().push(json!({
+                "name": "chisels.forge.example.com", "kind": "Chisel", "version": "v1",
+            }));
+        }
+    };
+    let publish = |versions: &[Release<'_>]| {
+        let text = catalog(versions, &both, &[]);
+        let documents = text.lines().map(|line| {
+            let mut it: Value = serde_json::from_str(line).unwrap();
+            if it["name"] == "anvil.v1.0.1" {
+                let chisel =
+                    json!({"group": "forge.example.com", "kind": "Chisel", "version": "v1"});
+                it["properties"].as_array_mut().unwrap().extend([
+                    json!({"type": "olm.gvk", "value": chisel}),
+                    json!({"type": "olm.bundle.object", "value": {
+                        "data": BASE64.encode(CHISEL.crd().to_string()),
+                    }}),
+                ]);
+            }
+            it.to_string()
+        });
+        world.publish_text(&documents.collect::<Vec<_>>().join("\n"));
+    };
+    publish(&[NEEDY, CHISEL]);
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    // shows E020
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    // shows E020
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    settled(&world).await;
+    // Alone, `chisel` would leave `anvil` without what it needs.
+    publish(&[NEEDY, CHISEL, lost(), SAW]);
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    world.left_alone().await;
+    for (name, version) in [("anvil", "anvil.v1.0.0"), ("chisel-stable-cat-olm", "chisel.v1.0.0")] {
+        // shows E020
+        latest(&world, name, version).await;
+    }
+    publish(&[NEEDY, CHISEL, lost(), taken(), SAW]);
+    for (name, version) in [("anvil", "anvil.v1.0.1"), ("chisel-stable-cat-olm", "chisel.v1.0.1")] {
+        // shows E020
+        latest(&world, name, version).await;
+        world.succeeded(version).await;
+    }
+    for old in ["anvil.v1.0.0", "chisel.v1.0.0"] {
+        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), old).await;
+    }
+}
+
+#[tokio::test]
+async fn a_version_without_the_annotation_of_its_properties_is_not_installed_twice() {
+    let world = World::start(&[]).await;
+    world.publish_text(&only(&[ANVIL]));
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let annotation = "operatorframework.io/properties";
+    let without = Patch::Merge(json!({"metadata": {"annotations": {annotation: null}}}));
+    let (cluster, csvs) = (world.cluster.cluster(), &CLUSTER_SERVICE_VERSION);
+    let before = cluster.patch(csvs, Some("team"), "anvil.v1.0.0", &without).await.unwrap();
+    assert_eq!(before.annotation(annotation), None);
+    // Another look at the namespace, with the same package in the catalog.
+    world.publish_text(&only(&[ANVIL, SAW]));
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    world.left_alone().await;
+    let all = cluster.list(csvs, Some("team"), &ListParams::default()).await.unwrap().items;
+    let anvils: Vec<&str> =
+        all.iter().filter(|it| it.name().starts_with("anvil")).map(Object::uid).collect();
+    // shows E022
+    assert_eq!(anvils, [before.uid()]);
+    let plans = settled(&world).await;
+    let brings = |it: &&Object| {
+        it.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v1.0.0".into())
+    };
+    // shows E022
+    assert_eq!(plans.iter().filter(brings).count(), 1);
+    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    assert_eq!(condition(&anvil, "ResolutionFailed"), None);
+}
+
+#[tokio::test]
+async fn a_dependency_comes_from_the_default_channel_of_its_package() {
+    let world = World::start(&[]).await;
+    let alpha = Release { channel: "alpha", version: "2.0.0", replaces: Some("1.0.0"), ..CHISEL };
+    world.publish_text(&only(&[NEEDY, CHISEL, alpha]));
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    // shows E023
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    assert_eq!(subscriptions(&world).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_subscription_to_another_package_replaces_what_is_installed() {
+    let world = World::start(&[]).await;
+    let renamed = Release { package: "hammer", version: "2.0.0", ..ANVIL };
+    let replaces = |name: &str, csv: &mut Value| {
+        if name == "hammer.v2.0.0" {
+            csv["spec"]["replaces"] = "anvil.v1.0.0".into();
+        }
+    };
+    let text = catalog(&[ANVIL, renamed], &replaces, &[]);
+    let entry = r#"{"name":"hammer.v2.0.0","replaces":null}"#;
+    assert!(text.contains(entry), "{text}");
+    let after = r#"{"name":"hammer.v2.0.0","replaces":"anvil.v1.0.0"}"#;
+    world.publish_text(&text.replace(entry, after));
+    world.group("og").await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    patch_subscription(&world, json!({"name": "hammer"})).await;
+    // shows E033
+    latest(&world, "anvil", "hammer.v2.0.0").await;
+    // shows E033
+    world.succeeded("hammer.v2.0.0").await;
+    // shows E033
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+}
