@@ -60,7 +60,6 @@ struct OpmCases {
 }
 
 #[derive(Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct ClassicCases {
     /// A folder of cases to run instead, recorded in the same form.
     #[arg(long)]
@@ -68,22 +67,14 @@ struct ClassicCases {
     /// Only cases with one of these ids or rules (`c045`, `og-form-*`), separated by commas.
     #[arg(long, value_delimiter = ',')]
     case: Vec<String>,
-    /// Only cases of this scope: `ordering` or `running`.
-    #[arg(long)]
-    scope: Option<String>,
-    /// Print the deciding fields that differ, step by step.
-    #[arg(long)]
-    verbose: bool,
-    /// Print all fields that differ.
+    /// Print also what differs as it shall.
     #[arg(long)]
     all: bool,
-    /// Print which deciding fields differ in how many cases.
+    /// Print lines for `olm/differences.txt` that would explain what differs otherwise.
     #[arg(long)]
-    summary: bool,
-    /// Write the list of the cases that agree.
-    #[arg(long)]
-    update: bool,
-    /// How many cases run at the same time; twice the number of cores unless given.
+    propose: bool,
+    /// How many cases run at the same time; twenty-four times the number of cores unless given: they
+    /// mostly wait.
     #[arg(long)]
     jobs: Option<usize>,
 }
@@ -329,28 +320,25 @@ fn hold_opm(home: &Path, which: &OpmCases, most: usize) -> anyhow::Result<()> {
 }
 
 async fn hold_classic(home: &Path, which: &ClassicCases, most: usize) -> anyhow::Result<()> {
+    let what = "recorded behaviour of OLM classic";
     let unpacked = match &which.answers {
         Some(_) => None,
-        None => {
-            mainstay_testdata::unpack("answers/olm-classic", "recorded behaviour of OLM classic")
-        }
+        None => mainstay_testdata::unpack("answers/olm-classic", what),
     };
     let root = match (&which.answers, &unpacked) {
         (Some(folder), _) => folder.clone(),
         (None, Some(folder)) => folder.path().join("olm-classic"),
         (None, None) => bail!("the recorded behaviour of OLM classic is not at hand"),
     };
-    let lists = olm::listed::Lists::read(home)?;
+    let notes = mainstay_testdata::file("answers/olm-classic.md");
+    let lists = std::sync::Arc::new(olm::listed::Lists::read(home, notes.as_deref())?);
     let mut cases = olm::case::all(&root)?;
     let count = cases.len();
     let named = |name: &str, it: &olm::case::Case| {
         let begins = name.strip_suffix('*').is_some_and(|part| it.rule.starts_with(part));
         it.id == name || it.rule == name || begins
     };
-    cases.retain(|it| {
-        (which.case.is_empty() || which.case.iter().any(|name| named(name, it)))
-            && which.scope.as_ref().is_none_or(|scope| lists.scope(&it.rule) == scope)
-    });
+    cases.retain(|it| which.case.is_empty() || which.case.iter().any(|name| named(name, it)));
     let complete = cases.len() == count && which.answers.is_none();
     if cases.is_empty() {
         bail!("no case is meant by that");
@@ -358,31 +346,19 @@ async fn hold_classic(home: &Path, which: &ClassicCases, most: usize) -> anyhow:
     let jobs = which.jobs.unwrap_or_else(olm::run::jobs);
     let hear = |it: &olm::run::Judged| {
         // What is known so far, for whoever waits; the lists come at the end.
-        eprint!("{}", olm::report::case(it, lists.scope(&it.rule), false, false, 0));
+        eprint!("{}", olm::report::case(it, &lists, false, 0));
     };
-    let mut judged = olm::run::judge(cases, jobs, hear).await;
-    let score = olm::report::settle(&mut judged, &lists);
+    let meant = cases.clone();
+    let judged = olm::run::judge(cases, &lists, jobs, hear).await;
     for case in &judged {
-        let scope = lists.scope(&case.rule);
-        let verbose = which.verbose || which.all;
-        print!("{}", olm::report::case(case, scope, verbose, which.all, most));
+        print!("{}", olm::report::case(case, &lists, which.all, most));
     }
-    if which.summary {
-        print!("{}", olm::report::summary(&judged, most));
+    if which.propose {
+        print!("{}", olm::listed::proposal(&judged));
     }
-    print!("{}", olm::report::totals(&score));
-    if which.update {
-        let path = home.join("olm/agreeing.txt");
-        let text = lists.agreeing(&judged, &std::fs::read_to_string(&path)?);
-        std::fs::write(&path, text)?;
-        return Ok(());
-    }
-    let compared = score.compared.first + score.compared.further;
-    let mut faults = lists.faults(&judged, score.uncited, compared);
-    if !complete {
-        // What the other cases need is not known.
-        faults.retain(|it| !it.starts_with("olm/differences") && !it.contains("there is no case"));
-    }
+    print!("{}", olm::report::totals(&olm::report::score(&judged), &lists));
+    let mut faults = lists.faults(&judged, complete);
+    faults.extend(olm::assertions::Assertions::read(home)?.faults(&meant, &judged));
     if !faults.is_empty() {
         bail!("not all cases are as they shall be\n{}", faults.join("\n"));
     }

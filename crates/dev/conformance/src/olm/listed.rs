@@ -1,256 +1,505 @@
-//! What is known of the cases: `olm/differences.txt`, `olm/agreeing.txt` and `olm/scope.txt`.
+//! The wanted differences from the recordings, `olm/differences.txt`, and what each case is about,
+//! `olm/subjects.txt`.
 //!
-//! Cases are named by their rules in all of them, so that they hold for other recordings of the
-//! same rules. `#` begins a comment.
+//! Both name cases by their rules, so that they hold for other recordings of the same rules. `#`
+//! begins a comment.
 //!
-//! * `differences.txt`: `RULES | KINDS | PATHS | REASON [CITATION]`, each of the first three one or
-//!   several with commas between, with `*` for any letters; `STEPS/` (two digits each) may stand
-//!   before the kinds as `03,04/Subscription`, and `.` is the path of an object as a whole. The
-//!   citation is the rule under which the notes on the recordings tell of it, or a row of the
-//!   specification. An entry that nothing needs fails; entries without citation may excuse at most
-//!   one per cent of what is compared.
-//! * `agreeing.txt`: `RULE` for a case that agrees, `RULE/NN` for one that agrees up to and
-//!   including the step NN. A case that no longer does fails, and so does one that agrees as a
-//!   whole and is not listed at all.
-//! * `scope.txt`: `SCOPE RULES…`: what a case is about, with `*` for any letters.
+//! `differences.txt` has paragraphs. The first line of one is a reason with a citation, the indented
+//! lines below it are the differences:
+//!
+//! ```text
+//! A dependency that is deleted comes back while a Subscription needs it. [dependency-*]
+//!   dependency-gvk 04,05 +ClusterServiceVersion {case}/{name}-{case}.v2.0.0
+//!   dependency-gvk 04-05 Subscription {case}/{name}-{case}: status/state status/conditions/type=A
+//! ```
+//!
+//! A difference is `RULES STEPS KIND OBJECTS: PATHS`. `+KIND OBJECTS` are objects that only we have,
+//! `-KIND OBJECTS` objects that only the recording has; without a sign both have the object, and the
+//! paths say in which fields it differs. `{case}` stands for the id of the case, `{name}` for a word,
+//! `{hash}` for letters and digits; in a path `*` stands for anything after two parts of it that are
+//! named. For events the object is `KIND/NAME` and the path the reason; for commands and steps the
+//! object is the number of the step.
+//!
+//! The citation is a rule under which the notes on the recordings state a fact, or `differences: AREA`
+//! with the first cell of a row of `docs/differences.md`; both are looked up. What nothing needs fails:
+//! a line, and each rule, step, object and path in it. Differences without a citation may be at most one
+//! per cent of all fields. Of the fields of the kinds that a case is about (`subjects.txt`:
+//! `KINDS RULES…`), at most a fifth may be excused.
 
-use super::compare::{Count, Finding};
+use super::compare::Finding;
 use super::run::Judged;
 use anyhow::{Context, bail};
 use regex::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// A difference that is wanted.
+/// The most fields without a citation, as a share of all.
+const MOST_UNCITED: usize = 100;
+/// The most excused fields of what a case is about, as a share of all of them.
+const MOST_OF_SUBJECT: usize = 5;
+
+/// The most exceptions, as a share of all cases.
+const MOST_EXCEPTIONS: usize = 20;
+
+/// Which side has an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Both,
+    Recorded,
+    Ours,
+}
+
+/// A name or path with placeholders.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    text: String,
+    regex: Regex,
+}
+
+/// A line of differences.
 #[derive(Debug)]
 struct Entry {
     line: usize,
-    text: String,
-    rules: Regex,
-    steps: Option<Vec<String>>,
-    kind: Regex,
-    path: Regex,
-    cited: bool,
-    used: AtomicUsize,
+    paragraph: usize,
+    rules: Vec<String>,
+    steps: Vec<String>,
+    side: Side,
+    kind: String,
+    objects: Vec<Pattern>,
+    paths: Vec<Pattern>,
+    /// The rules, steps, objects and paths that were needed.
+    used: Mutex<BTreeSet<String>>,
+}
+
+/// A reason and the lines that have it.
+#[derive(Debug)]
+struct Paragraph {
+    line: usize,
+    citation: Option<String>,
+}
+
+/// What may be cited.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// Rules under which the notes on the recordings state facts; none without the notes.
+    pub facts: Option<BTreeSet<String>>,
+    /// First cells of the rows of `docs/differences.md`.
+    pub documented: BTreeSet<String>,
 }
 
 /// The lists.
 #[derive(Debug, Default)]
 pub struct Lists {
-    differences: Vec<Entry>,
-    /// How many steps agree, by rule; none: all.
-    agreeing: BTreeMap<String, Option<String>>,
-    scopes: Vec<(String, Regex)>,
+    paragraphs: Vec<Paragraph>,
+    entries: Vec<Entry>,
+    /// Kinds that cases are about, by rule.
+    subjects: Vec<(Vec<String>, Regex)>,
+    /// The rules whose cases as a whole come out otherwise: the line, and what it cites.
+    exceptions: BTreeMap<String, (usize, String)>,
+    sources: Sources,
 }
 
-fn glob(pattern: &str) -> anyhow::Result<Regex> {
-    let parts: Vec<String> = pattern.trim().split('*').map(regex::escape).collect();
-    Regex::new(&format!("^{}$", parts.join(".*"))).context("read the pattern")
+impl Pattern {
+    pub(super) fn read(text: &str, stars: bool) -> anyhow::Result<Self> {
+        let mut regex = String::from("^");
+        let mut rest = text;
+        while !rest.is_empty() {
+            let special = [("{name}", "[a-z]+"), ("{hash}", "[0-9A-Za-z]+"), ("*", ".*")];
+            let found = special.iter().find(|(mark, _)| rest.starts_with(mark));
+            if let Some((mark, meaning)) = found {
+                if *mark == "*"
+                    && !(stars && text[..text.len() - rest.len()].matches('/').count() > 1)
+                {
+                    bail!("`{text}`: `*` may stand for the rest of a path after two parts of it");
+                }
+                regex += meaning;
+                rest = &rest[mark.len()..];
+            } else {
+                let next = rest.chars().next().map_or(0, char::len_utf8);
+                regex += &regex::escape(&rest[..next]);
+                rest = &rest[next..];
+            }
+        }
+        regex.push('$');
+        let regex = Regex::new(&regex).with_context(|| format!("read the pattern {text}"))?;
+        Ok(Self { text: text.to_owned(), regex })
+    }
+
+    /// As it is written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it stands for a name or path of the case `id`. Placeholders of the recordings stand for
+    /// themselves.
+    pub(super) fn is_match(&self, text: &str, id: &str) -> bool {
+        self.regex.is_match(&text.replace(id, "{case}"))
+    }
 }
 
-/// Any of several patterns with commas between; `.` is the empty text.
-fn globs(patterns: &str) -> anyhow::Result<Regex> {
-    let one = |it: &str| {
-        let it = it.trim();
-        let parts = (if it == "." { "" } else { it }).split('*').map(regex::escape);
-        parts.collect::<Vec<_>>().join(".*")
-    };
-    let all: Vec<String> = patterns.split(',').map(one).collect();
-    Regex::new(&format!("^({})$", all.join("|"))).context("read the patterns")
-}
-
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// Lines that are no comments, with their numbers.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
-        .map(str::trim)
         .enumerate()
-        .map(|(at, line)| (at + 1, line))
+        .map(|(at, line)| (at + 1, line.trim_end()))
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
+/// `02`, `02,04` or `02-05`.
+pub(super) fn steps(text: &str) -> anyhow::Result<Vec<String>> {
+    let number = |text: &str| -> anyhow::Result<u32> {
+        if text.len() != 2 {
+            bail!("`{text}` is no number of a step: two digits");
+        }
+        text.parse().with_context(|| format!("`{text}` is no number of a step"))
+    };
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend((number(first)?..=number(last)?).map(|step| format!("{step:02}")));
+    }
+    Ok(all)
+}
+
+impl Sources {
+    /// Reads what may be cited: `notes` is the page about the recordings, `differences` the page
+    /// about ours.
+    pub fn of(notes: Option<&str>, differences: &str) -> Self {
+        let cells = |line: &str| -> Vec<String> {
+            let row = line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |"));
+            row.into_iter()
+                .flat_map(|row| row.split(" | "))
+                .map(|it| it.trim().to_owned())
+                .collect()
+        };
+        let facts = notes.map(|notes| {
+            let (_, section) = notes.split_once("\n| Rule | Fact |").unwrap_or_default();
+            let rows = section.lines().skip(1).skip_while(|line| line.starts_with("|--"));
+            let rows = rows.take_while(|line| line.starts_with('|'));
+            let rules = rows.filter_map(|row| cells(row).into_iter().next());
+            rules
+                .flat_map(|rules| {
+                    rules
+                        .split(',')
+                        .map(|it| it.trim().trim_matches('`').to_owned())
+                        .collect::<Vec<_>>()
+                })
+                .collect()
+        });
+        let documented = differences.lines().filter_map(|row| {
+            let cells = cells(row);
+            (cells.len() > 2).then(|| cells.into_iter().next()).flatten()
+        });
+        Self { facts, documented: documented.collect() }
+    }
+
+    /// Why a citation does not hold.
+    fn fault(&self, citation: &str) -> Option<String> {
+        match citation.strip_prefix("differences: ") {
+            Some(area) if self.documented.contains(area) => None,
+            Some(area) => Some(format!("docs/differences.md has no row {area:?}")),
+            None => {
+                let facts = self.facts.as_ref()?;
+                let missing = !facts.contains(citation);
+                missing.then(|| {
+                    format!("the notes on the recordings state nothing about `{citation}`")
+                })
+            }
+        }
+    }
+}
+
 impl Lists {
-    /// Reads the lists of a folder.
+    /// Reads the lists of a folder; `notes` is the page about the recordings, if it is at hand.
     ///
     /// # Errors
     ///
     /// A file that cannot be read, or a line that is no entry.
-    pub fn read(home: &Path) -> anyhow::Result<Self> {
-        let text = |name: &str| {
-            let path = home.join("olm").join(name);
-            std::fs::read_to_string(&path).with_context(|| path.display().to_string())
-        };
-        Self::parse(&text("differences.txt")?, &text("agreeing.txt")?, &text("scope.txt")?)
+    pub fn read(home: &Path, notes: Option<&Path>) -> anyhow::Result<Self> {
+        let text =
+            |path: &Path| std::fs::read_to_string(path).with_context(|| path.display().to_string());
+        let olm = |name: &str| text(&home.join("olm").join(name));
+        let notes = notes.map(text).transpose()?;
+        let documented = text(&home.join("../../../docs/differences.md"))?;
+        let mut lists = Self::parse(&olm("differences.txt")?, &olm("subjects.txt")?)?;
+        lists.sources = Sources::of(notes.as_deref(), &documented);
+        Ok(lists)
     }
 
-    fn parse(differences: &str, agreeing: &str, scope: &str) -> anyhow::Result<Self> {
+    fn parse(differences: &str, subjects: &str) -> anyhow::Result<Self> {
         let mut lists = Self::default();
         for (line, text) in lines(differences) {
-            lists
-                .differences
-                .push(entry(line, text).with_context(|| format!("differences.txt:{line}"))?);
+            let place = || format!("olm/differences.txt:{line}");
+            if text.starts_with(' ') {
+                if lists.paragraphs.is_empty() {
+                    bail!("{}: a difference has a reason above it", place());
+                }
+                let paragraph = lists.paragraphs.len() - 1;
+                lists.entries.push(entry(line, paragraph, text.trim()).with_context(place)?);
+            } else {
+                let citation = text.rsplit_once(" [").and_then(|(_, it)| it.strip_suffix(']'));
+                let citation = citation.map(str::to_owned);
+                lists.paragraphs.push(Paragraph { line, citation });
+            }
         }
-        for (_, text) in lines(agreeing) {
-            let (rule, step) = match text.split_once('/') {
-                Some((rule, step)) => (rule, Some(step.to_owned())),
-                None => (text, None),
-            };
-            lists.agreeing.insert(rule.to_owned(), step);
-        }
-        for (_, text) in lines(scope) {
+        for (line, text) in lines(subjects) {
+            let place = || format!("olm/subjects.txt:{line}");
+            if let Some(text) = text.strip_prefix("except ") {
+                let (rule, reason) = text.split_once(": ").with_context(place)?;
+                let citation = reason.rsplit_once(" [").and_then(|(_, it)| it.strip_suffix(']'));
+                let citation =
+                    citation.context("an exception cites something").with_context(place)?;
+                lists.exceptions.insert(rule.to_owned(), (line, citation.to_owned()));
+                continue;
+            }
             let mut words = text.split_whitespace();
-            let scope = words.next().unwrap_or_default().to_owned();
+            let kinds =
+                words.next().unwrap_or_default().split(',').map(str::to_owned).collect::<Vec<_>>();
             for rule in words {
-                lists.scopes.push((scope.clone(), glob(rule)?));
+                let parts: Vec<String> = rule.split('*').map(regex::escape).collect();
+                let regex = Regex::new(&format!("^{}$", parts.join(".*"))).with_context(place)?;
+                lists.subjects.push((kinds.clone(), regex));
             }
         }
         Ok(lists)
     }
 
-    /// What a rule is about.
-    pub fn scope(&self, rule: &str) -> &str {
-        let found = self.scopes.iter().find(|(_, pattern)| pattern.is_match(rule));
-        found.map_or("", |(scope, _)| scope)
+    /// The kinds that the cases of a rule are about.
+    pub fn subject(&self, rule: &str) -> &[String] {
+        let found = self.subjects.iter().find(|(_, pattern)| pattern.is_match(rule));
+        found.map_or(&[], |(kinds, _)| kinds)
     }
 
-    /// Takes the wanted differences of a step away; how many of the deciding fields, and of all
-    /// others, without a citation.
-    pub fn take(&self, rule: &str, step: &str, findings: &mut Vec<Finding>) -> Count {
-        let mut uncited = Count::default();
-        findings.retain(|it| {
-            let entry = self.differences.iter().find(|entry| entry.excuses(rule, step, it));
-            let Some(entry) = entry else { return true };
-            entry.used.fetch_add(1, Ordering::Relaxed);
-            if !entry.cited {
-                *(if it.first { &mut uncited.first } else { &mut uncited.further }) += 1;
+    /// Divides the differences of a step of the case `id` into those that are wanted and those that
+    /// are not; the number of fields that are wanted without a citation comes with them.
+    pub fn divide(&self, rule: &str, id: &str, step: &str, found: Vec<Finding>) -> Divided {
+        let mut divided = Divided::default();
+        for finding in found {
+            let entry = self.entries.iter().find(|entry| entry.explains(rule, id, step, &finding));
+            let Some(entry) = entry else {
+                divided.open.push(finding);
+                continue;
+            };
+            if self.paragraphs.get(entry.paragraph).is_some_and(|it| it.citation.is_none()) {
+                divided.uncited += finding.fields;
             }
-            false
-        });
-        uncited
-    }
-
-    /// How many differences were taken away for which no entry cites anything.
-    pub fn uncited(&self) -> usize {
-        let entries = self.differences.iter().filter(|it| !it.cited);
-        entries.map(|it| it.used.load(Ordering::Relaxed)).sum()
-    }
-
-    /// What is wrong with the lists after all cases were judged, and their wanted differences taken
-    /// away.
-    pub fn faults(&self, judged: &[Judged], uncited: usize, compared: usize) -> Vec<String> {
-        let mut faults = Vec::new();
-        for Entry { line, text, used, .. } in &self.differences {
-            if used.load(Ordering::Relaxed) == 0 {
-                faults.push(format!("olm/differences.txt:{line}: nothing needs it: {text}"));
-            }
+            divided.wanted.push(finding);
         }
-        if uncited * 100 > compared {
+        divided
+    }
+
+    /// What is wrong with the lists after all cases were judged; `complete` says that these are all
+    /// cases, so that what was not needed is needed by none.
+    pub fn faults(&self, judged: &[Judged], complete: bool) -> Vec<String> {
+        let mut faults = Vec::new();
+        if complete {
+            faults.extend(self.entries.iter().filter_map(Entry::unused));
+        }
+        for Paragraph { line, citation } in &self.paragraphs {
+            let fault = citation.as_ref().and_then(|it| self.sources.fault(it));
+            faults.extend(fault.map(|fault| format!("olm/differences.txt:{line}: {fault}")));
+        }
+        let compared: usize = judged.iter().map(|case| case.compared().total()).sum();
+        let uncited: usize =
+            judged.iter().flat_map(|case| &case.steps).map(|step| step.uncited).sum();
+        if complete && uncited * MOST_UNCITED > compared {
             faults.push(format!(
-                "olm/differences.txt: {uncited} of {compared} fields are excused without a citation, more than one in 100"
+                "olm/differences.txt: {uncited} of {compared} fields differ without a citation, more than one in {MOST_UNCITED}"
             ));
         }
-        for rule in self.agreeing.keys() {
-            if !judged.iter().any(|it| it.rule == *rule) {
-                faults.push(format!("olm/agreeing.txt: there is no case of the rule {rule}"));
-            }
+        for (line, citation) in self.exceptions.values() {
+            let fault = self.sources.fault(citation);
+            faults.extend(fault.map(|fault| format!("olm/subjects.txt:{line}: {fault}")));
+        }
+        if complete && self.exceptions.len() * MOST_EXCEPTIONS > judged.len() {
+            let (count, all) = (self.exceptions.len(), judged.len());
+            faults.push(format!("olm/subjects.txt: {count} exceptions among {all} cases"));
         }
         for case in judged {
             faults.extend(self.fault(case));
-            if self.scope(&case.rule).is_empty() {
-                faults.push(format!("olm/scope.txt: what is the rule {} about?", case.rule));
-            }
         }
         faults
     }
 
-    /// What is wrong with how a case stands in the list of those that agree.
+    /// How many cases are exceptions.
+    pub fn exceptions(&self) -> usize {
+        self.exceptions.len()
+    }
+
+    /// What is wrong with a case.
     pub fn fault(&self, case: &Judged) -> Option<String> {
         let Judged { id, rule, .. } = case;
-        let (agreeing, all) = agreeing(case);
-        match self.agreeing.get(rule) {
-            None => all.then(|| format!("olm/agreeing.txt: {rule} ({id}) agrees: add it")),
-            Some(None) => (!all).then(|| format!("{rule} ({id}) agreed and does not any more")),
-            Some(Some(step)) => {
-                let there = all || agreeing.is_some_and(|it| it >= step.as_str());
-                (!there).then(|| format!("{rule}/{step} ({id}) agreed and does not any more"))
-            }
+        let name = format!("{rule} ({id})");
+        if let Some(broken) = &case.broken {
+            return Some(format!("{name} was not run to its end: {broken}"));
         }
-    }
-
-    /// The list of the cases that agree, as it should be.
-    pub fn agreeing(&self, judged: &[Judged], old: &str) -> String {
-        let mut text: String = old
-            .lines()
-            .take_while(|it| it.starts_with('#'))
-            .fold(String::new(), |all, line| all + line + "\n");
-        let mut rules: Vec<(&str, Option<&str>)> = Vec::new();
-        for case in judged {
-            let (steps, all) = agreeing(case);
-            if all {
-                rules.push((&case.rule, None));
-            } else if let Some(step) = steps {
-                rules.push((&case.rule, Some(step)));
-            }
+        let open = case.steps.iter().map(|step| step.open.len()).sum::<usize>();
+        if open > 0 {
+            return Some(format!("{name}: {open} differences are not wanted"));
         }
-        let ran = |rule: &str| judged.iter().any(|it| it.rule == rule);
-        let others = self.agreeing.iter().filter(|(rule, _)| !ran(rule));
-        rules.extend(others.map(|(rule, step)| (rule.as_str(), step.as_deref())));
-        rules.sort_unstable();
-        for (rule, step) in rules {
-            let step = step.map(|it| format!("/{it}")).unwrap_or_default();
-            let _ = writeln!(text, "{rule}{step}");
+        let subject = self.subject(rule);
+        if subject.is_empty() {
+            return Some(format!("olm/subjects.txt: what is the rule {rule} about?"));
         }
-        text
+        let compared = case.compared();
+        let all: usize = subject.iter().filter_map(|kind| compared.0.get(kind)).sum();
+        let excused: usize = case
+            .steps
+            .iter()
+            .flat_map(|step| &step.wanted)
+            .filter(|finding| subject.contains(&finding.kind))
+            .map(|finding| finding.fields)
+            .sum();
+        let kinds = subject.join(", ");
+        if all == 0 {
+            return Some(format!("{name}: there is no {kinds} in it, which it is about"));
+        }
+        let much = excused * MOST_OF_SUBJECT > all;
+        if let Some((line, _)) = self.exceptions.get(rule) {
+            return (!much).then(|| format!("olm/subjects.txt:{line}: {name} is no exception"));
+        }
+        much.then(|| {
+            format!("{name}: of the {all} fields of {kinds}, which it is about, {excused} are excused: more than one in {MOST_OF_SUBJECT}")
+        })
     }
 }
 
-/// Up to which step a case agrees, and whether it does so to its end.
-fn agreeing(case: &Judged) -> (Option<&str>, bool) {
-    let mut last = None;
-    for step in &case.steps {
-        if step.findings.iter().any(|it| it.first) {
-            return (last, false);
-        }
-        last = Some(step.name.get(..2).unwrap_or_default());
-    }
-    (last, case.broken.is_none())
+/// The differences of a step.
+#[derive(Clone, Debug, Default)]
+pub struct Divided {
+    /// Those that are wanted.
+    pub wanted: Vec<Finding>,
+    /// Those that are not.
+    pub open: Vec<Finding>,
+    /// How many fields are wanted without a citation.
+    pub uncited: usize,
 }
 
-fn entry(line: usize, text: &str) -> anyhow::Result<Entry> {
-    let parts: Vec<&str> = text.split(" | ").collect();
-    let [rules, kind, path, reason] = parts.as_slice() else {
-        bail!("not RULES | KINDS | PATHS | REASON [CITATION]")
+fn entry(line: usize, paragraph: usize, text: &str) -> anyhow::Result<Entry> {
+    const FORM: &str = "not RULES STEPS KIND OBJECTS: PATHS, nor RULES STEPS +KIND OBJECTS";
+    let (head, paths) = match text.split_once(": ") {
+        Some((head, paths)) => (head, paths.split_whitespace().collect()),
+        None => (text, Vec::new()),
     };
-    let (steps, kind) = match kind.trim().split_once('/') {
-        Some((steps, kind)) => (Some(steps.split(',').map(str::to_owned).collect()), kind),
-        None => (None, kind.trim()),
+    let mut words = head.split_whitespace();
+    let mut word = || words.next().context(FORM);
+    let (rules, numbers, kind) = (word()?, word()?, word()?);
+    let (side, kind) = match (kind.strip_prefix('+'), kind.strip_prefix('-')) {
+        (Some(kind), _) => (Side::Ours, kind),
+        (_, Some(kind)) => (Side::Recorded, kind),
+        _ => (Side::Both, kind),
     };
-    if reason.trim().is_empty() {
-        bail!("a difference has a reason");
+    let objects: Vec<Pattern> =
+        words.map(|it| Pattern::read(it, false)).collect::<Result<_, _>>()?;
+    let paths: Vec<Pattern> =
+        paths.into_iter().map(|it| Pattern::read(it, true)).collect::<Result<_, _>>()?;
+    if objects.is_empty() || (side == Side::Both) == paths.is_empty() {
+        bail!(FORM);
+    }
+    if kind.contains('*') || rules.contains('*') {
+        bail!("rules and kinds are named, without `*`");
     }
     Ok(Entry {
         line,
-        text: text.to_owned(),
-        rules: globs(rules)?,
-        steps,
-        kind: globs(kind)?,
-        path: globs(path)?,
-        cited: reason.contains(" [") && reason.trim().ends_with(']'),
-        used: AtomicUsize::new(0),
+        paragraph,
+        rules: rules.split(',').map(str::to_owned).collect(),
+        steps: steps(numbers)?,
+        side,
+        kind: kind.to_owned(),
+        objects,
+        paths,
+        used: Mutex::default(),
     })
 }
 
 impl Entry {
-    fn excuses(&self, rule: &str, step: &str, finding: &Finding) -> bool {
-        self.rules.is_match(rule)
-            && self.steps.as_ref().is_none_or(|it| it.iter().any(|it| it == step))
-            && self.kind.is_match(&finding.kind)
-            && self.path.is_match(&finding.path)
+    fn explains(&self, rule: &str, id: &str, step: &str, finding: &Finding) -> bool {
+        let side = match (finding.path.is_empty(), &finding.recorded) {
+            (false, _) => Side::Both,
+            (true, None) => Side::Ours,
+            (true, Some(_)) => Side::Recorded,
+        };
+        if side != self.side || finding.kind != self.kind {
+            return false;
+        }
+        if !self.rules.iter().any(|it| it == rule) || !self.steps.iter().any(|it| it == step) {
+            return false;
+        }
+        let find = |patterns: &[Pattern], text: &str| {
+            patterns.iter().find(|it| it.is_match(text, id)).map(|it| it.text.clone())
+        };
+        let Some(object) = find(&self.objects, &finding.object) else { return false };
+        let path = match side {
+            Side::Both => find(&self.paths, &finding.path),
+            _ => Some(String::new()),
+        };
+        let Some(path) = path else { return false };
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.extend([
+            format!("rule {rule}"),
+            format!("step {step}"),
+            format!("object {object}"),
+            format!("path {path}"),
+        ]);
+        true
     }
+
+    /// What of the line nothing needed.
+    fn unused(&self) -> Option<String> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.rules.iter().map(|it| format!("rule {it}")));
+        parts.extend(self.steps.iter().map(|it| format!("step {it}")));
+        parts.extend(self.objects.iter().map(|it| format!("object {}", it.text)));
+        parts.extend(self.paths.iter().map(|it| format!("path {}", it.text)));
+        parts.retain(|part| !used.contains(part));
+        (!parts.is_empty()).then(|| {
+            format!("olm/differences.txt:{}: nothing needs {}", self.line, parts.join(", "))
+        })
+    }
+}
+
+/// Lines for `differences.txt` that would explain what is open, for a person to give reasons to.
+pub fn proposal(judged: &[Judged]) -> String {
+    type Place<'a> = (&'a str, String, String, BTreeSet<String>);
+    // By rule, object and paths: the steps.
+    let mut all: BTreeMap<Place<'_>, BTreeSet<&str>> = BTreeMap::new();
+    for case in judged {
+        let general = |text: &str| text.replace(&case.id, "{case}");
+        for step in &case.steps {
+            let mut objects: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+            for finding in &step.open {
+                let sign = match (finding.path.is_empty(), &finding.recorded) {
+                    (false, _) => "",
+                    (true, None) => "+",
+                    (true, Some(_)) => "-",
+                };
+                let key = (format!("{sign}{}", finding.kind), general(&finding.object));
+                let paths = objects.entry(key).or_default();
+                if !finding.path.is_empty() {
+                    paths.insert(general(&finding.path));
+                }
+            }
+            for ((kind, object), paths) in objects {
+                all.entry((&case.rule, kind, object, paths)).or_default().insert(step.number());
+            }
+        }
+    }
+    let mut text = String::new();
+    for ((rule, kind, object, paths), steps) in all {
+        let steps = steps.into_iter().collect::<Vec<_>>().join(",");
+        let colon = if paths.is_empty() { "" } else { ": " };
+        let paths = paths.into_iter().collect::<Vec<_>>().join(" ");
+        let _ = writeln!(text, "  {rule} {steps} {kind} {object}{colon}{paths}");
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::compare::Compared;
     use super::super::run::JudgedStep;
     use super::*;
     use serde_json::json;
@@ -258,75 +507,128 @@ mod tests {
     fn finding(path: &str) -> Finding {
         Finding {
             kind: "Subscription".to_owned(),
-            object: "n/s".to_owned(),
+            object: "c001/anvil-c001".to_owned(),
             path: path.to_owned(),
-            first: true,
+            fields: 1,
             recorded: Some(json!(1)),
             ours: None,
         }
     }
 
-    fn judged(rule: &str, steps: &[bool]) -> Judged {
-        let steps = steps.iter().enumerate().map(|(at, good)| JudgedStep {
-            name: format!("{at:02}-x"),
-            findings: if *good { Vec::new() } else { vec![finding("status/state")] },
+    fn judged(rule: &str, compared: usize, wanted: &[&str], open: &[&str]) -> Judged {
+        let findings = |paths: &[&str]| paths.iter().map(|path| finding(path)).collect::<Vec<_>>();
+        let step = JudgedStep {
+            name: "01-x".to_owned(),
+            wanted: findings(wanted),
+            open: findings(open),
+            compared: Compared([("Subscription".to_owned(), compared)].into()),
             ..JudgedStep::default()
-        });
-        Judged {
-            id: "c001".to_owned(),
-            rule: rule.to_owned(),
-            steps: steps.collect(),
-            ..Judged::default()
-        }
+        };
+        let (id, rule) = ("c001".to_owned(), rule.to_owned());
+        Judged { id, rule, steps: vec![step], ..Judged::default() }
+    }
+
+    fn open(list: &str, step: &str, path: &str) -> usize {
+        let lists = Lists::parse(list, "").unwrap();
+        lists.divide("a", "c001", step, vec![finding(path)]).open.len()
     }
 
     #[test]
-    fn wanted_differences_are_taken_away_and_needed() {
-        let list = "a-* | 01/Subscription | status/conditions/* | ours says more [a-b]\n* | Role | rules | never\n";
-        let lists = Lists::parse(list, "", "s *\n").unwrap();
-        let mut found = vec![finding("status/conditions/type=A"), finding("status/state")];
-        assert_eq!(lists.take("a-b", "01", &mut found), Count::default());
-        assert_eq!(found.len(), 1);
-        let mut again = vec![finding("status/conditions/type=A")];
-        lists.take("a-b", "02", &mut again);
-        assert_eq!(again.len(), 1, "another step");
-        let faults = lists.faults(&[], 2, 100);
-        assert_eq!(faults.len(), 2, "{faults:?}");
+    fn a_difference_is_explained_by_case_step_object_and_field() {
+        let list = "why [x]\n  a 01,03-04 Subscription {case}/{name}-{case}: status/state status/conditions/*\n";
+        assert_eq!(open(list, "01", "status/state"), 0);
+        assert_eq!(open(list, "04", "status/conditions/type=A"), 0);
+        assert_eq!(open(list, "02", "status/state"), 1, "another step");
+        assert_eq!(open(list, "01", "status/currentCSV"), 1, "another field");
+        assert_eq!(open(list, "01", ""), 1, "the object as a whole");
+        let gone = "why [x]\n  a 01 -Subscription {case}/anvil-{case}\n";
+        assert_eq!(open(gone, "01", ""), 0);
+        assert_eq!(open(gone, "01", "status/state"), 1, "a field of an object that both have");
+        assert_eq!(open(&gone.replace('-', "+"), "01", ""), 1, "the other side has it");
+        assert_eq!(open("why\n  b 01 -Subscription {case}/anvil-{case}\n", "01", ""), 1);
     }
 
     #[test]
-    fn an_entry_can_have_several_rules_steps_kinds_and_paths() {
-        let list = "a-*,b | 01,03/Role,Subscription | .,status/state | why\n";
-        let lists = Lists::parse(list, "", "").unwrap();
-        for (rule, step, path, taken) in [
-            ("a-b", "01", "status/state", true),
-            ("b", "03", "", true),
-            ("b", "02", "", false),
-            ("c", "01", "", false),
-            ("b", "01", "status", false),
+    fn lines_that_excuse_too_much_are_refused() {
+        for line in [
+            "a 01 * x: y",
+            "a 01 Role x: *",
+            "a 01 Role x: status/*",
+            "a 01 Role *: rules",
+            "a* 01 Role x: rules",
+            "a 1 Role x: rules",
+            "a 01 Role x",
+            "a 01 +Role x: rules",
+            "a 01 Role",
         ] {
-            let mut found = vec![finding(path)];
-            lists.take(rule, step, &mut found);
-            assert_eq!(found.is_empty(), taken, "{rule} {step} {path}");
+            assert!(Lists::parse(&format!("why\n  {line}\n"), "").is_err(), "{line}");
         }
+        assert!(Lists::parse("  a 01 Role x: rules\n", "").is_err(), "no reason");
     }
 
     #[test]
-    fn what_agrees_is_listed_and_what_is_listed_agrees() {
-        let lists = Lists::parse("", "good\npart/01\nbad\n", "s *\n").unwrap();
-        let all = [
-            judged("good", &[true, true]),
-            judged("part", &[true, true, false]),
-            judged("bad", &[true, false]),
-            judged("new", &[true]),
-        ];
+    fn what_nothing_needs_is_a_fault() {
+        let list =
+            "why [x]\n  a,b 01 Subscription {case}/{name}-{case} other: status/state rules\n";
+        let lists = Lists::parse(list, "Subscription *\n").unwrap();
+        lists.divide("a", "c001", "01", vec![finding("status/state")]);
+        let faults = lists.faults(&[], true);
         assert_eq!(
-            lists.faults(&all, 0, 1),
+            faults,
+            ["olm/differences.txt:2: nothing needs rule b, object other, path rules"]
+        );
+    }
+
+    #[test]
+    fn citations_are_looked_up() {
+        let notes = "# x\n\n| Rule | Fact |\n|---|---|\n| `a-*`, `b` | this |\n\n| Rule | no |\n|--|--|\n| `c` | - |\n";
+        let differences =
+            "| Area | Upstream | Mainstay | Why |\n|---|---|---|---|\n| Retries | x | y | z |\n";
+        let mut lists = Lists::parse(
+            "w [a-*]\nw [b]\nw [c]\nw [differences: Retries]\nw [differences: x]\n",
+            "",
+        )
+        .unwrap();
+        lists.sources = Sources::of(Some(notes), differences);
+        assert_eq!(
+            lists.faults(&[], true),
             [
-                "bad (c001) agreed and does not any more",
-                "olm/agreeing.txt: new (c001) agrees: add it",
+                "olm/differences.txt:3: the notes on the recordings state nothing about `c`",
+                "olm/differences.txt:5: docs/differences.md has no row \"x\"",
             ]
         );
-        assert_eq!(lists.agreeing(&all, "# why\nbad\n"), "# why\nbad/00\ngood\nnew\npart/01\n");
+    }
+
+    #[test]
+    fn a_case_may_be_excused_a_fifth_of_what_it_is_about() {
+        let lists = Lists::parse("", "Subscription a\nRole b\n").unwrap();
+        assert_eq!(lists.fault(&judged("a", 10, &["x", "y"], &[])), None);
+        let fault = |case: Judged| lists.fault(&case).unwrap();
+        assert!(fault(judged("a", 9, &["x", "y"], &[])).contains("2 are excused"));
+        assert!(fault(judged("a", 10, &[], &["x"])).contains("1 differences are not wanted"));
+        assert!(fault(judged("b", 10, &[], &[])).contains("there is no Role in it"));
+        assert!(fault(judged("c", 10, &[], &[])).contains("what is the rule c about?"));
+    }
+
+    #[test]
+    fn an_exception_is_one_and_there_are_few() {
+        let mut lists = Lists::parse("", "Subscription *\nexcept a: all of it [x]\n").unwrap();
+        let much = judged("a", 9, &["x", "y"], &[]);
+        assert_eq!(lists.fault(&much), None);
+        assert!(lists.fault(&judged("a", 10, &["x"], &[])).unwrap().contains("no exception"));
+        lists.sources.facts = Some(["x".to_owned()].into());
+        let few = lists.faults(std::slice::from_ref(&much), true);
+        assert_eq!(few, ["olm/subjects.txt: 1 exceptions among 1 cases"]);
+        assert!(Lists::parse("", "except a: no citation\n").is_err());
+    }
+
+    #[test]
+    fn a_proposal_explains_what_is_open() {
+        let case = judged("a", 10, &[], &["status/state", "spec"]);
+        let text = proposal(std::slice::from_ref(&case));
+        assert_eq!(text, "  a 01 Subscription {case}/anvil-{case}: spec status/state\n");
+        let lists = Lists::parse(&format!("why\n{text}"), "").unwrap();
+        let divided = lists.divide("a", "c001", "01", case.steps[0].open.clone());
+        assert_eq!((divided.open.len(), divided.uncited), (0, 2));
     }
 }

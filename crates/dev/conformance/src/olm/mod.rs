@@ -14,10 +14,11 @@
 //! Of commands that only read, those about packages are asked again (`shown`): what they print is
 //! no object.
 //!
-//! What is compared, and what decides ([`compare::is_first`]), is what the notes on the recordings
-//! ask for. Differences that are wanted stand in `olm/differences.txt`, and the cases that agree in
-//! `olm/agreeing.txt` ([`listed`]).
+//! Every recorded field counts, unless the notes on the recordings call it random ([`normal`]).
+//! Differences that are wanted stand in `olm/differences.txt`, each with its case, object and field
+//! and with a citation ([`listed`]).
 
+pub mod assertions;
 pub mod case;
 mod command;
 pub mod compare;

@@ -4,7 +4,7 @@
 use super::command::LAST_APPLIED;
 use mainstay_object::Object;
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 
@@ -266,6 +266,16 @@ fn level(value: &mut Value) {
     sort(value.pointer_mut("/metadata/ownerReferences"));
     match kind.as_str() {
         "OperatorGroup" => sort(value.pointer_mut("/status/namespaces")),
+        "OLMConfig" => {
+            // There is one for all cases: how often others changed it, and that one of them left an empty
+            // spec, is no part of the case.
+            if let Some(metadata) = value["metadata"].as_object_mut() {
+                metadata.remove("generation");
+            }
+            if value["spec"] == json!({}) {
+                value.as_object_mut().and_then(|config| config.remove("spec"));
+            }
+        }
         "InstallPlan" => {
             // A step that is carried out again finds what it made.
             let steps = value.pointer_mut("/status/plan").and_then(Value::as_array_mut);
@@ -288,6 +298,7 @@ fn level(value: &mut Value) {
                     )
                 });
                 relapse(history);
+                alternations(history);
             }
             rules_of_upgrade(value);
         }
@@ -357,6 +368,30 @@ fn relapse(history: &mut Vec<Value>) {
     }
 }
 
+/// A version that fails again and again alternates between phases several times a second: how often it
+/// did so when it was recorded is chance, so each round counts once.
+fn alternations(history: &mut Vec<Value>) {
+    const LONGEST: usize = 5;
+    let mut at = 0;
+    while at < history.len() {
+        let repeated = (1..=LONGEST).find(|round| {
+            let rest = &history[at..];
+            let Some((one, other)) = rest.get(..*round).zip(rest.get(*round..2 * round)) else {
+                return false;
+            };
+            one == other
+                && one.iter().any(|it| it["phase"] == "Failed")
+                && one.iter().all(|it| it["phase"] != "Succeeded")
+        });
+        match repeated {
+            Some(round) => {
+                history.drain(at..at + round);
+            }
+            None => at += 1,
+        }
+    }
+}
+
 /// In an upgrade, the rules of roles are listed if the account had them before the roles of the new
 /// version were seen, and not if they were checked once more after that: in half of the recorded
 /// upgrades the one, in half the other. What is not granted is told in both.
@@ -411,7 +446,6 @@ const ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_order_of_bundles_is_chance_and_that_of_their_steps_is_not() {
@@ -463,6 +497,23 @@ mod tests {
         let again = [("InstallReady", "AllRequirementsMet"), usual[0], usual[1]];
         assert_eq!(history(&usual), history(&[&usual[..], &lost, &again].concat()));
         assert_ne!(history(&usual), history(&[&usual[..], &lost].concat()), "for good");
+    }
+
+    #[test]
+    fn rounds_of_a_version_that_fails_again_and_again_count_once() {
+        let history = |states: &[&str]| {
+            let list: Vec<Value> = states.iter().map(|it| json!({"phase": it})).collect();
+            let mut it = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
+            level(&mut it);
+            it["status"]["conditions"].clone()
+        };
+        let once = history(&["InstallReady", "Failed", "Pending"]);
+        let round = ["Failed", "Pending", "InstallReady"];
+        let many = [&["InstallReady"][..], &round, &round, &round[..2]].concat();
+        assert_eq!(history(&many), history(&["InstallReady", "Failed", "Pending"]));
+        assert_ne!(history(&["Failed", "Pending"]), once);
+        let healed = ["Failed", "Succeeded", "Failed", "Succeeded"];
+        assert_eq!(history(&healed).as_array().map(Vec::len), Some(4), "these were two troubles");
     }
 
     #[test]

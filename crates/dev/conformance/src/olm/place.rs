@@ -30,17 +30,20 @@ const BEHAVIOUR: &str = "answers.test/behave";
 const GLOBAL: &str = "olm";
 /// How long plans are tried again where the recording waits for them to fail.
 const HASTE: Duration = Duration::from_millis(1500);
+/// How long Subscriptions that are made together are waited for: on a busy machine the objects of one
+/// command are written further apart than by kubectl.
+const TOGETHER: Duration = Duration::from_secs(1);
 /// How often it is looked whether something was written.
-const LOOK: Duration = Duration::from_millis(20);
-/// After so many looks without news the cluster is at rest. Looks are counted, not time: on a busy
-/// machine they come later, as does everything else.
-const CALM: usize = 20;
+const LOOK: Duration = Duration::from_millis(40);
+/// After so many looks without news the cluster is at rest: the four seconds of the recordings. Looks are
+/// counted, not time: on a busy machine they come later, as does everything else.
+const CALM: usize = 100;
 /// After so many looks without news nothing more is expected of what a step waits for.
-const HOPELESS: usize = 150;
-/// After so many looks it seems that the cluster never comes to rest.
-const RESTLESS: usize = 500;
-/// So many looks are taken at most for what a step waits for.
-const PATIENCE: usize = 1500;
+const HOPELESS: usize = 500;
+/// After so many looks the cluster does not come to rest: the 45 seconds of the recordings.
+const RESTLESS: usize = 1_125;
+/// So many looks are taken at most for what a step waits for: the 60 seconds of the recordings.
+const PATIENCE: usize = 1_500;
 
 /// Packages as the server asks for them.
 #[derive(Debug)]
@@ -56,6 +59,17 @@ impl NativeGroup for Group {
             })
         })
     }
+}
+
+/// What became of a step.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// How its command ended, if that changes anything.
+    pub(super) command: Option<command::Done>,
+    /// Whether what it waits for came.
+    pub(super) reached: bool,
+    /// Whether the cluster came to rest.
+    pub(super) rests: bool,
 }
 
 /// The cluster of a case.
@@ -100,7 +114,7 @@ apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: global-operators, namespace: operators}
 ---
-{apiVersion: operators.coreos.com/v1, kind: OLMConfig, metadata: {name: cluster}}
+{apiVersion: operators.coreos.com/v1, kind: OLMConfig, metadata: {name: cluster}, spec: {}}
 ",
             )
             .await;
@@ -122,6 +136,7 @@ metadata: {name: global-operators, namespace: operators}
 
     /// Starts the controllers.
     async fn start(&mut self, timeouts: Timeouts) {
+        let timeouts = Timeouts { together: TOGETHER, ..timeouts };
         let options = Options { timeouts, ..Options::new(self.cluster.clock(), GLOBAL) };
         // The recorded catalogs by image and in ConfigMaps are pods.
         let pods = CatalogPods { mode: CatalogMode::Pods, ..CatalogPods::default() };
@@ -170,16 +185,14 @@ metadata: {name: global-operators, namespace: operators}
         text.replace("{time}", "2024-01-02T03:04:05Z")
     }
 
-    /// Does what a step does, and waits until its consequences are there. Returns how the command
-    /// ended, and whether what was waited for came.
+    /// Does what a step does, and waits until its consequences are there.
     pub(super) async fn carry_out(
         &mut self,
         step: &Step,
         names: &BTreeMap<String, String>,
-    ) -> anyhow::Result<(Option<command::Done>, bool)> {
+    ) -> anyhow::Result<Outcome> {
         let title = step.title.to_lowercase();
-        let wanted =
-            step.until.as_deref().filter(|_| step.reached).map(until::parse).transpose()?;
+        let wanted = step.until.as_deref().map(until::parse).transpose()?;
         // A plan that cannot be carried out is tried for a minute before it has failed, and Deployments
         // are waited for five. Nobody waits for that here: where the recording did, the controllers run
         // with a short patience.
@@ -219,15 +232,23 @@ metadata: {name: global-operators, namespace: operators}
         if let Some(wanted) = wanted {
             let named = step.command.as_deref().and_then(command::namespace);
             let here = named.as_ref().or(self.namespaces.first()).cloned().unwrap_or_default();
-            reached = self.until(&here, &wanted, deadline(&step.objects)).await?;
+            reached = if step.reached {
+                self.until(&here, &wanted, deadline(&step.objects)).await?
+            } else {
+                // It did not come in the recording: it must not have come when all is at rest either.
+                self.rest(CALM).await;
+                until::holds(self.cluster(), &self.namespaces, &here, &wanted).await?
+            };
         }
-        self.rest().await;
+        // Where the recording was at rest before the deadline of a Deployment, so must this be.
+        let calm = if is_short(&step.objects) { CALM / 4 } else { CALM };
+        let mut rests = self.rest(calm).await;
         if hasty {
             self.stop().await;
             self.start(Timeouts::default()).await;
-            self.rest().await;
+            rests &= self.rest(CALM).await;
         }
-        Ok((done, reached))
+        Ok(Outcome { command: done, reached, rests })
     }
 
     /// What a command that only reads prints, if it is about packages.
@@ -235,11 +256,11 @@ metadata: {name: global-operators, namespace: operators}
         &self,
         step: &Step,
         names: &BTreeMap<String, String>,
-    ) -> anyhow::Result<Option<(String, Value)>> {
+    ) -> anyhow::Result<Option<Value>> {
         let Some(text) = &step.command else { return Ok(None) };
         let filled = self.filled(text, names);
         let printed = shown::ours(self.cluster(), &filled).await;
-        Ok(printed.with_context(|| step.name.clone())?.map(|it| (text.clone(), it)))
+        printed.with_context(|| step.name.clone())
     }
 
     /// Waits for what the recording waited for, beyond the deadline of any Deployment.
@@ -271,12 +292,12 @@ metadata: {name: global-operators, namespace: operators}
         Ok(false)
     }
 
-    /// Returns once nothing is written any more, or it seems that this does not end.
-    async fn rest(&self) {
+    /// Returns once nothing was written for so many looks; whether that came.
+    async fn rest(&self, looks: usize) -> bool {
         let (mut seen, mut calm) = (self.cluster.store().revision(), 0);
         for _ in 0..RESTLESS {
-            if calm >= CALM {
-                return;
+            if calm >= looks {
+                return true;
             }
             tokio::time::sleep(LOOK).await;
             let revision = self.cluster.store().revision();
@@ -285,6 +306,7 @@ metadata: {name: global-operators, namespace: operators}
                 (seen, calm) = (revision, 0);
             }
         }
+        false
     }
 
     /// Everything of the kinds that were recorded.
@@ -361,6 +383,15 @@ const KINDS: &[(&str, &str)] = &[
     ("rbac.authorization.k8s.io", "RoleBinding"),
     ("scheduling.k8s.io", "PriorityClass"),
 ];
+
+/// Whether a Deployment was recorded that has a short deadline and still makes progress.
+fn is_short(objects: &[Value]) -> bool {
+    let progresses = |it: &&Value| {
+        let conditions = it.pointer("/status/conditions").and_then(Value::as_array);
+        conditions.into_iter().flatten().any(|it| it["reason"] == "ReplicaSetUpdated")
+    };
+    objects.iter().filter(progresses).any(|it| !deadline(std::slice::from_ref(it)).is_zero())
+}
 
 /// The longest time after which a Deployment that makes no progress is given up, of those that set one
 /// to see that happen.

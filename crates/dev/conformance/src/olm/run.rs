@@ -1,30 +1,41 @@
 //! Runs cases, each in a cluster of its own, and compares.
 
 use super::case::{Case, Step};
-use super::compare::{self, Count, Finding};
+use super::compare::{self, Compared, Comparison, Finding, Key};
+use super::listed::{Divided, Lists};
 use super::normal::{self, Names};
 use super::place::Place;
 use super::shown;
 use futures::StreamExt;
 use mainstay_object::Object;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a case may take in all.
-const LONGEST: Duration = Duration::from_mins(5);
+const LONGEST: Duration = Duration::from_mins(15);
 
 /// How a step compares.
 #[derive(Clone, Debug, Default)]
 pub struct JudgedStep {
     /// Its folder.
     pub name: String,
-    /// What differs.
-    pub findings: Vec<Finding>,
+    /// What differs and is not wanted.
+    pub open: Vec<Finding>,
+    /// What differs and is wanted.
+    pub wanted: Vec<Finding>,
+    /// How many fields differ as wanted without a citation.
+    pub uncited: usize,
     /// How much was compared.
-    pub count: Count,
-    /// What the step waited for and did not get.
-    pub missed: Option<String>,
+    pub compared: Compared,
+}
+
+impl JudgedStep {
+    /// The number of the step, two digits.
+    pub fn number(&self) -> &str {
+        self.name.get(..2).unwrap_or(&self.name)
+    }
 }
 
 /// How a case compares.
@@ -42,18 +53,33 @@ pub struct Judged {
     pub took: Duration,
 }
 
-/// How many cases run at the same time: they wait more than they work.
+impl Judged {
+    /// How much was compared in all steps.
+    pub fn compared(&self) -> Compared {
+        let mut all = Compared::default();
+        self.steps.iter().for_each(|step| all += &step.compared);
+        all
+    }
+}
+
+/// How many cases run at the same time: they wait much more than they work, for a cluster is at rest
+/// when nothing was written for seconds.
 pub fn jobs() -> usize {
-    2 * std::thread::available_parallelism().map_or(2, usize::from)
+    24 * std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 /// Runs cases, at most `most` at a time, and compares them. `hear` is told of each when it is done.
-pub async fn judge(cases: Vec<Case>, most: usize, hear: impl Fn(&Judged)) -> Vec<Judged> {
+pub async fn judge(
+    cases: Vec<Case>,
+    lists: &Arc<Lists>,
+    most: usize,
+    hear: impl Fn(&Judged),
+) -> Vec<Judged> {
     let running = cases.into_iter().map(|case| {
-        let case = Arc::new(case);
+        let (case, lists) = (Arc::new(case), Arc::clone(lists));
         async move {
             let (id, rule) = (case.id.clone(), case.rule.clone());
-            let task = tokio::spawn(one(case));
+            let task = tokio::spawn(one(case, lists));
             match task.await {
                 Ok(judged) => judged,
                 Err(error) => Judged {
@@ -75,10 +101,10 @@ pub async fn judge(cases: Vec<Case>, most: usize, hear: impl Fn(&Judged)) -> Vec
     all
 }
 
-async fn one(case: Arc<Case>) -> Judged {
+async fn one(case: Arc<Case>, lists: Arc<Lists>) -> Judged {
     let clock = mainstay_clock::Clock::system();
     let mut judged = Judged { id: case.id.clone(), rule: case.rule.clone(), ..Judged::default() };
-    let all = tokio::time::timeout(LONGEST, steps(&case, &mut judged.steps)).await;
+    let all = tokio::time::timeout(LONGEST, steps(&case, &lists, &mut judged.steps)).await;
     judged.broken = match all {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("{error:#}")),
@@ -88,11 +114,21 @@ async fn one(case: Arc<Case>) -> Judged {
     judged
 }
 
-async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> {
+async fn steps(case: &Case, lists: &Lists, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> {
     let mut place = Place::of(case).await?;
-    let mut names = Names::of(case.steps.iter().flat_map(|it| &it.objects));
-    for step in &case.steps {
-        let (done, reached) = place.carry_out(step, &names.known).await?;
+    let mut names = Names::of(case.steps.iter().flat_map(|step| &step.objects));
+    let recorded: Vec<Vec<Value>> = case
+        .steps
+        .iter()
+        .map(|step| {
+            let mut objects = step.objects.clone();
+            normal::level_all(&mut objects);
+            objects
+        })
+        .collect();
+    for (at, step) in case.steps.iter().enumerate() {
+        let done = place.carry_out(step, &names.known).await?;
+        let mut found = Compare::default();
         names.learn(&place.plans().await?);
         let objects = place.objects().await?;
         names.learn(&objects);
@@ -103,10 +139,8 @@ async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> 
             .filter(|it| !is_layout(it) || records(step, it))
             .map(|it| normal::ours(it, &names, &addresses))
             .collect();
-        let mut recorded = step.objects.clone();
-        normal::level_all(&mut recorded);
         normal::level_all(&mut ours);
-        let (mut findings, mut count) = compare::objects(&recorded, &ours);
+        found.add(compare::objects(&recorded[at], &ours, &elsewhere(&recorded, at)));
 
         let events: Vec<Value> = place
             .events()
@@ -117,37 +151,63 @@ async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> 
             .collect();
         let mut told = step.events.clone();
         told.retain(|it| !normal::is_chance(it));
-        let (more, further) = compare::events(&told, &events);
-        findings.extend(more);
-        count += further;
+        found.add(compare::events(&told, &events));
+        found.add(compare::metrics(&step.metrics, &place.metrics(&case.id)));
 
-        let (more, further) = compare::metrics(&step.metrics, &place.metrics(&case.id));
-        findings.extend(more);
-        count += further;
-
-        if let (Some(done), Some(exit)) = (done, step.exit) {
-            count.first += 1;
-            if (done.exit == 0) != (exit == 0) {
-                findings.push(Finding {
-                    kind: "Command".to_owned(),
-                    object: step.command.clone().unwrap_or_default(),
-                    path: "exit".to_owned(),
-                    first: true,
-                    recorded: Some(exit.into()),
-                    ours: Some(format!("{} {}", done.exit, done.error.trim()).into()),
-                });
-            }
+        let number = step.number();
+        if let (Some(command), Some(exit)) = (&done.command, step.exit) {
+            let ours = if command.exit == exit {
+                Value::from(exit)
+            } else {
+                format!("{} {}", command.exit, command.error.trim()).into()
+            };
+            found.add(compare::command(number, "exit", &exit.into(), &ours));
         }
-        if let Some((command, ours)) = place.printed(step, &names.known).await? {
-            let (more, further) = compare::printed(&command, &shown::recorded(step), &ours);
-            findings.extend(more);
-            count += further;
+        if let Some(printed) = place.printed(step, &names.known).await? {
+            found.add(compare::command(number, "printed", &shown::recorded(step), &printed));
         }
-        let missed = (!reached).then(|| step.until.clone().unwrap_or_default());
-        judged.push(JudgedStep { name: step.name.clone(), findings, count, missed });
+        if step.until.is_some() {
+            found.add(compare::step(number, "until", step.reached, done.reached));
+        }
+        found.add(compare::step(number, "rest", true, done.rests));
+        let Divided { wanted, open, uncited } =
+            lists.divide(&case.rule, &case.id, number, found.findings);
+        let (name, compared) = (step.name.clone(), found.compared);
+        judged.push(JudgedStep { name, open, wanted, uncited, compared });
     }
     place.end().await;
     Ok(())
+}
+
+/// What the parts of a step differ in.
+#[derive(Debug, Default)]
+struct Compare {
+    findings: Vec<Finding>,
+    compared: Compared,
+}
+
+impl Compare {
+    fn add(&mut self, (findings, compared): Comparison) {
+        self.findings.extend(findings);
+        self.compared += &compared;
+    }
+}
+
+/// What was recorded of objects in other steps than the one `at`: in the nearest one, an earlier one
+/// if two are as near. Objects with generated names are found by these as well, also in the step itself.
+fn elsewhere(recorded: &[Vec<Value>], at: usize) -> BTreeMap<Key, Value> {
+    let mut order: Vec<usize> = (0..recorded.len()).filter(|other| *other != at).collect();
+    order.sort_by_key(|other| (other.abs_diff(at), *other));
+    let mut all = BTreeMap::new();
+    for object in order.iter().flat_map(|other| &recorded[*other]) {
+        all.entry(compare::key(object)).or_insert_with(|| object.clone());
+    }
+    for object in std::iter::once(at).chain(order).flat_map(|other| &recorded[other]) {
+        if let Some(key) = compare::generated_key(object) {
+            all.entry(key).or_insert_with(|| object.clone());
+        }
+    }
+    all
 }
 
 /// Whether an object is part of the standard layout, which was only recorded where it counts.
