@@ -62,6 +62,7 @@ const PLAN: &[(&str, &str, How)] = &[
     (CATALOGS, "opm alpha bundle unpack", Not(NETWORK)),
     (CATALOGS, "operator-sdk bundle validate example.com", Not(NETWORK)),
     (CATALOGS, "mainstay catalog validate ./wrong-catalog", Ends(&[1])),
+    (CATALOGS, "mainstay bundle validate ./wrong-bundle", Ends(&[1])),
     (CATALOGS, "opm render quay.io", Not(NETWORK)),
     (CATALOGS, "mainstay catalog build community-operators quay.io", Not(NETWORK)),
     (PERFORMANCE, "cargo", Not(LONG)),

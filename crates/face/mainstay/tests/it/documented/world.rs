@@ -130,6 +130,14 @@ impl World {
                 file("old-catalog/kiwi.yaml", &kiwi_of(OLD));
                 file("other-catalog/kiwi.yaml", &kiwi_of(OTHER));
                 file("wrong-catalog/kiwi.yaml", WRONG);
+                copy(&kiwi, &work.join("bundles/kiwi"));
+                copy(&kiwi, &work.join("wrong-bundle"));
+                file("wrong-bundle/metadata/annotations.yaml", ANNOTATIONS);
+                let csv = "wrong-bundle/manifests/kiwi.clusterserviceversion.yaml";
+                let text = std::fs::read_to_string(work.join(csv)).expect("a bundle");
+                let text = text.replacen("\n  version:", "\n  versio:", 1);
+                let text = text.replace("   serviceAccountName:", "   serviceAccountNam:");
+                file(csv, &text);
             }
             "docs/resolving.md" => {
                 let begins = text.find("```json\n{\"namespace\"").expect("a universe");
