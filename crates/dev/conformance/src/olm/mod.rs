@@ -14,7 +14,7 @@
 //! Of commands that only read, those about packages are asked again (`shown`): what they print is
 //! no object.
 //!
-//! Every recorded field counts, unless the notes on the recordings call it random ([`normal`]).
+//! Every recorded field counts, unless the notes on the recordings call it random (`normal`).
 //! Differences that are wanted stand in `olm/differences.txt`, each with its case, object and field
 //! and with a citation ([`listed`]).
 
