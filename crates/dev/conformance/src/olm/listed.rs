@@ -22,7 +22,8 @@
 //!
 //! The citation is a rule under which the notes on the recordings state a fact, or `differences: AREA`
 //! with the first cell of a row of `docs/differences.md`; both are looked up. What nothing needs fails:
-//! a line, and each rule, step, object and path in it. Differences without a citation may be at most one
+//! a line, and each rule, step, object and path in it, but for a reason that begins with `Sometimes`:
+//! what it lists comes in some runs and is a defect to be mended. Differences without a citation may be at most one
 //! per cent of all fields. Of the fields of the kinds that a case is about (`subjects.txt`:
 //! `KINDS RULES…`), at most a fifth may be excused.
 
@@ -78,6 +79,8 @@ struct Entry {
 struct Paragraph {
     line: usize,
     citation: Option<String>,
+    /// Whether it is told of something that does not come in every run, which need not be used.
+    sometimes: bool,
 }
 
 /// What may be cited.
@@ -241,7 +244,8 @@ impl Lists {
             } else {
                 let citation = text.rsplit_once(" [").and_then(|(_, it)| it.strip_suffix(']'));
                 let citation = citation.map(str::to_owned);
-                lists.paragraphs.push(Paragraph { line, citation });
+                let sometimes = text.starts_with("Sometimes ");
+                lists.paragraphs.push(Paragraph { line, citation, sometimes });
             }
         }
         for (line, text) in lines(subjects) {
@@ -295,9 +299,12 @@ impl Lists {
     pub fn faults(&self, judged: &[Judged], complete: bool) -> Vec<String> {
         let mut faults = Vec::new();
         if complete {
-            faults.extend(self.entries.iter().filter_map(Entry::unused));
+            let always = |entry: &&Entry| {
+                self.paragraphs.get(entry.paragraph).is_none_or(|paragraph| !paragraph.sometimes)
+            };
+            faults.extend(self.entries.iter().filter(always).filter_map(Entry::unused));
         }
-        for Paragraph { line, citation } in &self.paragraphs {
+        for Paragraph { line, citation, .. } in &self.paragraphs {
             let fault = citation.as_ref().and_then(|it| self.sources.fault(it));
             faults.extend(fault.map(|fault| format!("olm/differences.txt:{line}: {fault}")));
         }
