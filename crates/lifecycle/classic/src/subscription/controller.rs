@@ -10,6 +10,7 @@ use super::input::{Input, Visible};
 use super::plan::{self, Plans};
 use super::resolution::{self, Resolved};
 use super::standing::{self, VisibleCatalog, World};
+use super::succession;
 use super::tell::News;
 use super::unpack;
 use crate::catalog::State;
@@ -365,6 +366,16 @@ impl Controller {
         let is_there = |it: &facts::Planned| {
             subscriptions.iter().any(|subscription| subscription.metadata.name == it.name)
         };
+        let all = plans.values().filter(|plan| !plan.deleting).flat_map(|plan| plan.makes.iter());
+        let (mut planned, mut inherited) = (Vec::new(), BTreeMap::new());
+        for subscription in all.filter(|planned| !is_there(planned)) {
+            match succession::heir(subscriptions, &subscription.package) {
+                Some(heir) => {
+                    inherited.insert(heir.metadata.name.clone(), subscription.clone());
+                }
+                None => planned.push(subscription.clone()),
+            }
+        }
         Input {
             namespace: group.metadata.namespace.clone(),
             global: context.global.to_string(),
@@ -379,12 +390,8 @@ impl Controller {
                 .collect(),
             in_flight: found.in_flight.clone(),
             failed: subscriptions.iter().filter(failed).map(name_of).collect(),
-            planned: plans
-                .values()
-                .filter(|it| !it.deleting)
-                .flat_map(|it| it.makes.iter().cloned())
-                .filter(|it| !is_there(it))
-                .collect(),
+            planned,
+            inherited,
             undone: found.undone.clone(),
             resting: found.resting.clone(),
             subscriptions: subscriptions.to_vec(),

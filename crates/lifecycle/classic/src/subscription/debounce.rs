@@ -13,17 +13,17 @@ use std::time::Duration;
 /// How many windows a namespace waits at most while Subscriptions go on arriving.
 const MOST: u32 = 10;
 
-/// The Subscriptions of a namespace that were seen.
+/// The Subscriptions of a namespace that are known.
 #[derive(Debug, Default)]
-struct Seen {
+struct Arrivals {
     uids: BTreeSet<String>,
     /// When the first of those that are waited for arrived, and the last.
-    arrived: Option<(Duration, Duration)>,
+    window: Option<(Duration, Duration)>,
 }
 
 /// The windows of all namespaces.
 #[derive(Debug, Default)]
-pub(crate) struct Debounce(Mutex<HashMap<NamespacedName, Seen>>);
+pub(crate) struct Debounce(Mutex<HashMap<NamespacedName, Arrivals>>);
 
 impl Debounce {
     /// How long a namespace waits for more Subscriptions; none if none arrived within `window`. `now` is
@@ -36,18 +36,19 @@ impl Debounce {
         now: Duration,
     ) -> Option<Duration> {
         let mut all = self.0.lock();
-        let seen = all.entry(namespace.clone()).or_default();
-        let uids = subscriptions.iter().map(|it| it.metadata.uid.clone()).collect::<BTreeSet<_>>();
-        if !uids.is_subset(&seen.uids) {
-            let first = seen.arrived.map_or(now, |(first, _)| first);
-            seen.arrived = Some((first, now));
+        let known = all.entry(namespace.clone()).or_default();
+        let is_new = |subscription: &Subscription| !known.uids.contains(&subscription.metadata.uid);
+        if subscriptions.iter().any(is_new) {
+            let first = known.window.map_or(now, |(first, _)| first);
+            known.window = Some((first, now));
+            let uids = subscriptions.iter().map(|subscription| subscription.metadata.uid.clone());
+            known.uids = uids.collect();
         }
-        seen.uids = uids;
-        let (first, last) = seen.arrived?;
+        let (first, last) = known.window?;
         let until = last.saturating_add(window).min(first.saturating_add(window * MOST));
         let left = until.saturating_sub(now);
         if left.is_zero() {
-            seen.arrived = None;
+            known.window = None;
             return None;
         }
         Some(left)

@@ -1,6 +1,5 @@
 //! What a namespace is resolved from, and the world that the resolver makes of it.
 
-use super::succession;
 use crate::catalog::Content;
 use crate::facts;
 use crate::hash;
@@ -40,6 +39,8 @@ pub(crate) struct Input {
     pub(crate) resting: BTreeSet<String>,
     /// Subscriptions that plans are going to make.
     pub(crate) planned: Vec<facts::Planned>,
+    /// Those of them whose place a Subscription will take that is there already, by the name of that one.
+    pub(crate) inherited: BTreeMap<String, facts::Planned>,
     /// Subscriptions whose version is there without what else its plan, which is gone, should have
     /// brought.
     pub(crate) undone: BTreeSet<String>,
@@ -67,12 +68,13 @@ impl Input {
             format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
         }));
         parts.push(format!(
-            "{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
+            "{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
             self.pinned,
             self.in_flight,
             self.failed,
             self.resting,
             self.planned,
+            self.inherited,
             self.undone,
             self.server_version
         ));
@@ -95,8 +97,7 @@ impl Input {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
-        let succeeded = |it: &&facts::Planned| self.heir_of(it).is_none();
-        let planned = self.planned.iter().filter(succeeded).map(|it| self.planned(it));
+        let planned = self.planned.iter().map(|it| self.planned(it));
         let mut world = resolver::World {
             namespace: self.namespace.clone(),
             global_namespace: self.global.clone(),
@@ -142,22 +143,12 @@ impl Input {
         world
     }
 
-    /// The Subscription that takes the place of one that is planned as soon as that is there.
-    pub(super) fn heir_of(&self, planned: &facts::Planned) -> Option<&Subscription> {
-        succession::heir_of(&self.subscriptions, planned)
-    }
-
     /// A Subscription. The version that its plan has just made is its own, although it does not count
     /// as installed before the plan is over.
     fn there(&self, it: &Subscription) -> resolver::Subscription {
-        let is_heir = |planned: &&facts::Planned| {
-            self.heir_of(planned).is_some_and(|heir| heir.metadata.uid == it.metadata.uid)
-        };
-        if let Some(planned) = self.planned.iter().find(is_heir) {
-            return resolver::Subscription {
-                name: it.metadata.name.clone(),
-                ..self.planned(planned)
-            };
+        if let Some(planned) = self.inherited.get(&it.metadata.name) {
+            let name = it.metadata.name.clone();
+            return resolver::Subscription { name, ..self.planned(planned) };
         }
         let status = &it.status;
         let arrived = self.csvs.contains_key(&status.current_csv);

@@ -104,17 +104,20 @@ impl Controller {
     /// ones among these.
     pub(super) async fn succeed(&self, subscriptions: &mut Vec<Subscription>) -> Result<(), Error> {
         let now = Time::new(self.context.clock.now());
-        let statuses = subscriptions.iter().map(|it| {
-            let Some(from) = succession::predecessor(subscriptions, it) else {
-                return it.status.clone();
-            };
-            let decision =
-                format!("takes over {} from {}", from.status.current_csv, from.metadata.name);
-            told::decided("Subscription", it.key(), decision, "both are of the same package");
-            succession::succeed(&it.status, &from.status, now)
+        let takeovers = subscriptions.iter().enumerate().filter_map(|(at, heir)| {
+            let from = succession::predecessor(subscriptions, heir)?;
+            Some((
+                at,
+                from.metadata.name.clone(),
+                succession::succeed(&heir.status, &from.status, now),
+            ))
         });
-        let statuses = statuses.collect();
-        self.write_all(subscriptions, statuses).await?;
+        for (at, from, status) in takeovers.collect::<Vec<_>>() {
+            let heir = std::slice::from_mut(&mut subscriptions[at]);
+            let decision = format!("takes over {} from {from}", status.current_csv);
+            self.write_all(heir, vec![status]).await?;
+            told::decided("Subscription", heir[0].key(), decision, "both are of the same package");
+        }
         let mut gone = Vec::new();
         for (generated, heir) in succession::superseded(subscriptions) {
             let (namespace, name) = (&generated.metadata.namespace, &generated.metadata.name);

@@ -288,13 +288,11 @@ enum Way {
 /// A second plan for what a plan brings already would only get in the way of the first.
 fn way(input: &Input, asking: &[String], version: &str) -> Way {
     let brought = |name: &&String| {
-        let planned = input.planned.iter().any(|it| {
-            let heir = input.heir_of(it).map(|heir| &heir.metadata.name);
-            (it.name == **name || heir == Some(*name)) && it.version == version
-        });
+        let inherited = input.inherited.get(*name).is_some_and(|it| it.version == version);
+        let planned = input.planned.iter().any(|it| it.name == **name && it.version == version);
         let waits = input.in_flight.contains(*name)
             && input.subscription(name).is_some_and(|it| it.status.current_csv == version);
-        planned || waits
+        inherited || planned || waits
     };
     if let Some(carrier) = asking.iter().find(brought) {
         let others = asking.iter().filter(|it| !brought(it));

@@ -15,7 +15,6 @@
 //! both say so.
 
 use super::plan;
-use crate::facts::Planned;
 use mainstay_api::{Subscription, SubscriptionStatus, Time, names};
 
 /// Whether the Subscription was generated for a dependency.
@@ -31,8 +30,9 @@ fn is_new(subscription: &Subscription) -> bool {
 
 /// The only Subscription to a package that a person made; none if there are several, which may
 /// contradict each other.
-fn made_by_person<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subscription> {
-    let mut found = all.iter().filter(|it| it.spec.package == package && !is_generated(it));
+fn only_by_person<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subscription> {
+    let by_person = |other: &&Subscription| other.spec.package == package && !is_generated(other);
+    let mut found = all.iter().filter(by_person);
     let first = found.next()?;
     found.next().is_none().then_some(first)
 }
@@ -45,20 +45,19 @@ pub(crate) fn predecessor<'a>(
     if !is_new(heir) || is_generated(heir) {
         return None;
     }
-    let only = made_by_person(all, &heir.spec.package).is_some();
+    let is_only = only_by_person(all, &heir.spec.package).is_some();
     let fits = |other: &&Subscription| {
-        let (a, b) = (&other.spec, &heir.spec);
-        let equal = a.channel == b.channel
-            && (&a.source, &a.source_namespace) == (&b.source, &b.source_namespace)
-            && (b.starting_csv.is_empty() || a.starting_csv == b.starting_csv);
-        a.package == b.package
+        let (theirs, own) = (&other.spec, &heir.spec);
+        let equal = theirs.channel == own.channel
+            && (&theirs.source, &theirs.source_namespace) == (&own.source, &own.source_namespace)
+            && (own.starting_csv.is_empty() || theirs.starting_csv == own.starting_csv);
+        theirs.package == own.package
             && !other.status.current_csv.is_empty()
-            && if is_generated(other) { only } else { equal }
+            && if is_generated(other) { is_only } else { equal }
     };
     // Those that people made come first: a generated one is on its way out beside them.
-    let mut found: Vec<&Subscription> = all.iter().filter(fits).collect();
-    found.sort_by_key(|it| (is_generated(it), &it.metadata.name));
-    found.first().copied()
+    let order = |other: &&Subscription| (is_generated(other), other.metadata.name.clone());
+    all.iter().filter(fits).min_by_key(order)
 }
 
 /// The status of a Subscription that takes over.
@@ -76,18 +75,20 @@ pub(crate) fn succeed(
     status
 }
 
-/// The generated Subscriptions whose place another one has taken, by name, each with that one.
+/// The generated Subscriptions whose place another one has taken, each with that one.
 pub(crate) fn superseded(all: &[Subscription]) -> Vec<(&Subscription, &Subscription)> {
-    let replaced = all.iter().filter(|it| is_generated(it)).filter_map(|it| {
-        let heir = made_by_person(all, &it.spec.package)?;
-        (!heir.status.current_csv.is_empty()).then_some((it, heir))
+    let generated = all.iter().filter(|subscription| is_generated(subscription));
+    let superseded = generated.filter_map(|subscription| {
+        let heir = only_by_person(all, &subscription.spec.package)?;
+        (!heir.status.current_csv.is_empty()).then_some((subscription, heir))
     });
-    replaced.collect()
+    superseded.collect()
 }
 
-/// The Subscription that will take the place of one that a plan is about to generate.
-pub(crate) fn heir_of<'a>(all: &'a [Subscription], planned: &Planned) -> Option<&'a Subscription> {
-    made_by_person(all, &planned.package).filter(|it| is_new(it))
+/// The Subscription that will take the place of the one that an InstallPlan is about to generate for a
+/// package.
+pub(crate) fn heir<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subscription> {
+    only_by_person(all, package).filter(|subscription| is_new(subscription))
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
     }
 
     fn named(found: Option<&Subscription>) -> Option<&str> {
-        found.map(|it| it.metadata.name.as_str())
+        found.map(|subscription| subscription.metadata.name.as_str())
     }
 
     #[test]
@@ -135,8 +136,10 @@ mod tests {
         let [made, mut mine] = all;
         mine.status = status;
         let all = [made, mine];
-        let gone: Vec<_> =
-            superseded(&all).into_iter().map(|it| it.0.metadata.name.as_str()).collect();
+        let gone: Vec<_> = superseded(&all)
+            .into_iter()
+            .map(|(generated, _)| generated.metadata.name.as_str())
+            .collect();
         assert_eq!(gone, ["made"]);
         assert_eq!(predecessor(&all, &all[1]), None, "once");
     }
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_over_from_a_generated_one_where_two_contradict_each_other() {
+    fn a_generated_subscription_stays_where_two_others_contradict_each_other() {
         let (one, two) = (subscription("one", "stable"), subscription("two", "beta"));
         let all = [generated(installed(subscription("made", "stable"))), one.clone(), two.clone()];
         assert_eq!(predecessor(&all, &one), None);
@@ -180,12 +183,9 @@ mod tests {
     }
 
     #[test]
-    fn who_will_take_the_place_of_a_planned_one_is_known_before_it_is_there() {
-        let planned = Planned { package: "a".into(), ..Planned::default() };
-        let all = [subscription("mine", "beta")];
-        assert_eq!(named(heir_of(&all, &planned)), Some("mine"));
-        assert_eq!(heir_of(&[installed(subscription("mine", "beta"))], &planned), None);
-        let other = Planned { package: "b".into(), ..Planned::default() };
-        assert_eq!(heir_of(&all, &other), None);
+    fn the_heir_of_a_planned_subscription_is_known_before_that_is_there() {
+        assert_eq!(named(heir(&[subscription("mine", "beta")], "a")), Some("mine"));
+        assert_eq!(named(heir(&[subscription("mine", "beta")], "b")), None);
+        assert_eq!(named(heir(&[installed(subscription("mine", "beta"))], "a")), None);
     }
 }
