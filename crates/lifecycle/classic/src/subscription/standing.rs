@@ -5,10 +5,12 @@ use super::{deprecation, plan::refer};
 use crate::catalog::Content;
 use crate::facts;
 use mainstay_api::{
-    CatalogHealth, CsvReason, InstallPlanPhase, ObjectReference, Subscription,
+    CatalogHealth, CsvPhase, CsvReason, InstallPlanPhase, ObjectReference, Subscription,
     SubscriptionConditionType as Type, SubscriptionReason as Why, SubscriptionState,
     SubscriptionStatus, Time, names,
 };
+use mainstay_catalog::Entry;
+use mainstay_version::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,9 +48,10 @@ pub(crate) fn status(subscription: &Subscription, world: &World<'_>) -> Subscrip
     health(subscription, world, &mut new);
     made(subscription, world, &mut new);
     plan(world, &mut new);
-    version(world, &mut new);
+    let content = target(subscription, world).and_then(|catalog| catalog.content.as_deref());
+    version(subscription, world, content, &mut new);
     // While the catalog has no content, what it said last stands.
-    if let Some(content) = target(subscription, world).and_then(|it| it.content.as_ref()) {
+    if let Some(content) = content {
         deprecation::write(subscription, content, &mut new, world.now);
     }
     if new != *old {
@@ -169,7 +172,12 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
     }
 }
 
-fn version(world: &World<'_>, status: &mut SubscriptionStatus) {
+fn version(
+    subscription: &Subscription,
+    world: &World<'_>,
+    content: Option<&Content>,
+    status: &mut SubscriptionStatus,
+) {
     if status.current_csv.is_empty() {
         return;
     }
@@ -179,11 +187,20 @@ fn version(world: &World<'_>, status: &mut SubscriptionStatus) {
     // has come to an end.
     let arriving = is(InstallPlanPhase::Installing) && status.installed_csv != status.current_csv;
     if world.csvs.contains_key(&status.current_csv) && !arriving {
-        // Told once; what is installed does not change while it is the latest known.
-        if status.state != SubscriptionState::AtLatestKnown {
-            status.state = SubscriptionState::AtLatestKnown;
+        // Written once: the installed ClusterServiceVersion does not change while the state is one of these.
+        let is_there = [SubscriptionState::AtLatestKnown, SubscriptionState::UpgradeAvailable];
+        if !is_there.contains(&status.state) {
             status.installed_csv.clone_from(&status.current_csv);
         }
+        let waits = content.is_some_and(|content| {
+            is_stuck(&status.current_csv, world)
+                && has_successor(subscription, content, &status.current_csv)
+        });
+        status.state = if waits {
+            SubscriptionState::UpgradeAvailable
+        } else {
+            SubscriptionState::AtLatestKnown
+        };
         return;
     }
     status.state = if world.fail_forward && is(InstallPlanPhase::Failed) {
@@ -191,6 +208,31 @@ fn version(world: &World<'_>, status: &mut SubscriptionStatus) {
     } else {
         SubscriptionState::UpgradePending
     };
+}
+
+/// Whether a ClusterServiceVersion failed while it replaced another one and may not be replaced itself: nothing
+/// newer is installed before it succeeds.
+fn is_stuck(name: &str, world: &World<'_>) -> bool {
+    let own = |name: &str| world.csvs.get(name).filter(|csv| !csv.is_copy());
+    let failed = own(name).filter(|csv| csv.phase == CsvPhase::Failed);
+    !world.fail_forward
+        && failed.is_some_and(|csv| csv.replaces != name && own(&csv.replaces).is_some())
+}
+
+/// Whether an entry of the Subscription's channel replaces or skips the bundle.
+fn has_successor(subscription: &Subscription, content: &Content, bundle: &str) -> bool {
+    let spec = &subscription.spec;
+    let Some(package) = content.catalog().package(&spec.package) else { return false };
+    let channel = if spec.channel.is_empty() { &package.default_channel } else { &*spec.channel };
+    let version = package.bundle(bundle).map(|bundle| &bundle.version);
+    let leads_here = |entry: &Entry| {
+        let range = entry.skip_range.as_ref().and_then(|range| Range::parse(range).ok());
+        *entry.name != *bundle
+            && (entry.replaces.as_deref() == Some(bundle)
+                || entry.skips.iter().any(|skipped| **skipped == *bundle)
+                || range.zip(version).is_some_and(|(range, version)| range.contains(version)))
+    };
+    package.channel(channel).is_some_and(|channel| channel.entries().iter().any(leads_here))
 }
 
 /// Whether the version of a Subscription lacks what its plan, which is gone, should have brought:

@@ -3,7 +3,7 @@
 use crate::world::{CATALOGS, World, condition, csv};
 use base64::Engine as _;
 use mainstay_api::resources::{
-    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION,
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, known};
@@ -353,6 +353,42 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
     for gone in ["anvil.v1.0.0", "anvil.v2.0.0"] {
         world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
     }
+}
+
+#[tokio::test]
+async fn a_subscription_says_that_a_version_waits_behind_a_failed_upgrade() {
+    let world = world(&[ANVIL]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let broken = |name: &str, csv: &mut Value| {
+        if name == "anvil.v2.0.0" {
+            csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["selector"] =
+                json!({"matchLabels": {"app": "other"}});
+        }
+    };
+    let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
+    world.version("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
+    latest(&world, "anvil", "anvil.v2.0.0").await;
+    let third = || Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
+    let state = |state: &'static str| {
+        world
+            .subscription(move |subscription| subscription.str(&["status", "state"]) == Some(state))
+    };
+    let waiting = state("UpgradeAvailable").await;
+    assert_eq!(waiting.str(&["status", "installedCSV"]), Some("anvil.v2.0.0"));
+    // The catalog takes the new version back.
+    world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
+    state("AtLatestKnown").await;
+    // It comes again, and with the right to replace what failed it is installed.
+    world.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
+    state("UpgradeAvailable").await;
+    let forward = json!({"spec": {"upgradeStrategy": "TechPreviewUnsafeFailForward"}});
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(forward)).await.unwrap();
+    latest(&world, "anvil", "anvil.v3.0.0").await;
+    world.succeeded("anvil.v3.0.0").await;
 }
 
 #[tokio::test]
