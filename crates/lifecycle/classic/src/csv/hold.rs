@@ -1,5 +1,6 @@
 //! What is over within a moment is not told: requirements that are missing while the plan that
-//! brings them runs, and Deployments that have only just been made.
+//! brings them runs, Deployments that have only just been made, and a predecessor that is about to be
+//! replaced.
 
 use super::phase::Decision;
 use mainstay_api::{ClusterServiceVersionStatus, CsvPhase, CsvReason};
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 /// How long a version is waited for before people are told that it waits.
 const MOMENT: Duration = Duration::from_millis(150);
+/// The same for a predecessor that is not `Replacing` yet, which may have to be installed first.
+const PREDECESSOR: Duration = Duration::from_secs(2);
 
 /// The versions that wait, and since when, by the clock's elapsed time.
 #[derive(Debug, Default)]
@@ -29,11 +32,12 @@ impl Held {
             held.remove(key);
             return None;
         };
+        let moment = if reason == CsvReason::AllRequirementsMet { PREDECESSOR } else { MOMENT };
         let entry = held.entry(key.clone()).or_insert_with(|| (reason.clone(), now));
         if entry.0 != reason {
             *entry = (reason, now);
         }
-        MOMENT.checked_sub(now.saturating_sub(entry.1)).filter(|left| !left.is_zero())
+        moment.checked_sub(now.saturating_sub(entry.1)).filter(|left| !left.is_zero())
     }
 
     /// Forgets a version that is gone.
@@ -48,6 +52,9 @@ fn passing(status: &ClusterServiceVersionStatus, decision: &Decision) -> Option<
     let first = match (&step.phase, &step.reason) {
         (CsvPhase::Pending, CsvReason::RequirementsNotMet) => {
             (&status.phase, &status.reason) == (&CsvPhase::Pending, &CsvReason::RequirementsUnknown)
+        }
+        (CsvPhase::Pending, CsvReason::AllRequirementsMet) => {
+            status.phase == CsvPhase::Pending && status.reason != CsvReason::AllRequirementsMet
         }
         (CsvPhase::Installing, CsvReason::Waiting) => {
             (&status.phase, &status.reason)
@@ -81,6 +88,10 @@ mod tests {
         // What was told is kept up to date at once.
         let told = status(CsvPhase::Pending, CsvReason::RequirementsNotMet);
         assert_eq!(held.hold(&key, &told, &missing, millis(161)), None);
+        let met = Decision::Move(Move::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, ""));
+        assert_eq!(held.hold(&key, &told, &met, millis(162)), Some(millis(2000)));
+        let met_before = status(CsvPhase::Pending, CsvReason::AllRequirementsMet);
+        assert_eq!(held.hold(&key, &met_before, &met, millis(163)), None);
         let made = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
         let waits = Decision::Move(Move::to(CsvPhase::Installing, CsvReason::Waiting, ""));
         assert_eq!(held.hold(&key, &made, &waits, millis(200)), Some(millis(150)));

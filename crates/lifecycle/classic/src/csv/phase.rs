@@ -258,14 +258,12 @@ fn pending(world: &World<'_>) -> Decision {
     if let Some(step) = owner_conflict(world) {
         return Decision::Move(step.with(found));
     }
-    if predecessor(world).is_some_and(|it| it.phase != CsvPhase::Replacing) {
-        // Its predecessor steps aside by itself and wakes us then.
-        if found == csv.status.requirement_status {
-            return Decision::Rest;
-        }
-        let status = &csv.status;
-        let same = Move::to(status.phase.clone(), status.reason.clone(), status.message.clone());
-        return Decision::Move(same.with(found));
+    if predecessor(world).is_some_and(|old| old.phase != CsvPhase::Replacing) {
+        // The predecessor becomes Replacing by itself, and that change leads to another reconciliation.
+        let message =
+            format!("all requirements found, waiting for {} to be replaced", csv.spec.replaces);
+        let step = Move::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, message).with(found);
+        return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
     }
     Decision::Move(
         Move::to(

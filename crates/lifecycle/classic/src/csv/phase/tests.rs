@@ -124,8 +124,14 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
             }),
             "Failed/OwnerConflict conflicting CRD owner in namespace",
         ),
-        (pending().with(|it| it.peer("a.v1", "", CsvPhase::Succeeded)), "rest"),
-        (pending().with(|it| it.peer("a.v1", "", CsvPhase::Failed)), "rest"),
+        (
+            pending().with(|stage| stage.peer("a.v1", "", CsvPhase::Succeeded)),
+            "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
+        ),
+        (
+            pending().with(|stage| stage.peer("a.v1", "", CsvPhase::Failed)),
+            "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
+        ),
         (
             pending().with(|it| it.peer("a.v1", "", CsvPhase::Replacing)),
             "InstallReady/AllRequirementsMet all requirements found, attempting install",
