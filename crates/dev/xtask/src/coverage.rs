@@ -207,7 +207,7 @@ impl Ledger {
 
     /// Takes up which assertions of tests show which ids.
     fn tests(&mut self, sources: &rust::Sources) -> anyhow::Result<()> {
-        for shown in sources.shown()? {
+        for shown in sources.markers()? {
             self.assertions += 1;
             for id in words(&shown.place, &shown.ids)? {
                 self.note(id, &shown.place, true, By::Own);

@@ -81,7 +81,7 @@ const MARK: &str = "// shows ";
 
 /// A line of ids, and where it stands.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct Marker {
     /// The file and line.
     pub(super) place: String,
     /// The ids, as they are written.
@@ -107,10 +107,10 @@ impl Sources {
     }
 
     /// All lines of ids in tests. Fails with all of those that stand on no assertion.
-    pub(super) fn shown(&self) -> anyhow::Result<Vec<Shown>> {
+    pub(super) fn markers(&self) -> anyhow::Result<Vec<Marker>> {
         let (mut all, mut wrong) = (Vec::new(), Vec::new());
         for (name, source) in &self.files {
-            self.shown_in(name, source, &mut all, &mut wrong);
+            self.markers_in(name, source, &mut all, &mut wrong);
         }
         if !wrong.is_empty() {
             bail!("{}", wrong.join("\n"));
@@ -118,8 +118,14 @@ impl Sources {
         Ok(all)
     }
 
-    fn shown_in(&self, name: &str, source: &Source, all: &mut Vec<Shown>, wrong: &mut Vec<String>) {
-        let mut waiting: Vec<Shown> = Vec::new();
+    fn markers_in(
+        &self,
+        name: &str,
+        source: &Source,
+        all: &mut Vec<Marker>,
+        wrong: &mut Vec<String>,
+    ) {
+        let mut waiting: Vec<Marker> = Vec::new();
         let mut begin = 0;
         for (at, line) in source.text.split_inclusive('\n').enumerate() {
             let (start, trimmed) = (begin, line.trim());
@@ -131,7 +137,7 @@ impl Sources {
                 ));
             }
             if let Some(ids) = trimmed.strip_prefix(MARK) {
-                waiting.push(Shown { place, ids: ids.to_owned() });
+                waiting.push(Marker { place, ids: ids.to_owned() });
             } else if !waiting.is_empty() {
                 let indent = line.len() - line.trim_start().len();
                 if let Err(why) = self.check(name, source, start + indent) {
@@ -420,7 +426,7 @@ mod tests {
             ("let runs = move |it| assert!(it);", Some("above the call")),
         ] {
             let body = format!("{}\n    {statement}", mark("R1"));
-            let found = test(&body).shown();
+            let found = test(&body).markers();
             match wrong {
                 None => assert_eq!(found.unwrap()[0].ids, "R1", "{statement}"),
                 Some(wrong) => {
@@ -439,7 +445,7 @@ mod tests {
             mark("R1 R2"),
             mark("R3..R5")
         );
-        let found = test(&body).shown().unwrap();
+        let found = test(&body).markers().unwrap();
         let ids: Vec<&str> = found.iter().map(|it| &*it.ids).collect();
         assert_eq!(ids, ["R1 R2", "R3..R5"]);
         assert_eq!(found[1].place, "crates/a/tests/it/a.rs:8");
@@ -450,15 +456,15 @@ mod tests {
         let mut sources = Sources::default();
         let helper = format!("#[test]\nfn t() {{}}\nfn f() {{\n{}\nassert!(a);\n}}\n", mark("R1"));
         sources.add("a.rs", helper);
-        let said = format!("{:#}", sources.shown().unwrap_err());
+        let said = format!("{:#}", sources.markers().unwrap_err());
         assert!(said.contains("it is in no test"), "{said}");
         let mut sources = Sources::default();
         sources.add("a.rs", format!("{}ids: R1\n#[test]\nfn t() {{}}\n", "// "));
-        let said = sources.shown().unwrap_err().to_string();
+        let said = sources.markers().unwrap_err().to_string();
         assert!(said.contains("a.rs:1: ") && said.contains("stands on no assertion"), "{said}");
         let mut sources = Sources::default();
         sources.add("a.rs", format!("#[test]\nfn t() {{ a(); }}\n{}", mark("R1")));
-        let said = sources.shown().unwrap_err().to_string();
+        let said = sources.markers().unwrap_err().to_string();
         assert!(said.contains("there is no statement below it"), "{said}");
     }
 
