@@ -88,6 +88,9 @@ struct Walks {
     /// Only these packages, separated by commas.
     #[arg(long, value_delimiter = ',')]
     package: Vec<String>,
+    /// Only every N-th package, beginning with the K-th: `K/N`. The N shares have each package once.
+    #[arg(long, value_name = "K/N", conflicts_with = "package")]
+    share: Option<walk::Share>,
     /// Have each package uninstalled as well, and fail unless everything is as before, but for what may
     /// stay.
     #[arg(long)]
@@ -376,6 +379,9 @@ async fn walks(which: &Walks) -> anyhow::Result<()> {
     }
     let mut items: Vec<walk::Item> = stocks.iter().flat_map(walk::Stock::items).collect();
     items.retain(|it| which.package.is_empty() || which.package.contains(&it.package));
+    if let Some(share) = which.share {
+        items = share.of(items);
+    }
     if items.is_empty() {
         bail!("no package is meant by that");
     }
@@ -401,7 +407,7 @@ async fn walks(which: &Walks) -> anyhow::Result<()> {
         None => walk::walk(&items, which.back, which.jobs.unwrap_or_else(walk::jobs), hear).await,
     };
     let page = walk::table(&items, &walked);
-    let complete = which.package.is_empty() && which.catalog.is_empty();
+    let complete = which.package.is_empty() && which.share.is_none() && which.catalog.is_empty();
     let faults = walk::faults(&walked, complete);
     if (which.back || which.kubeconfig.is_some()) && !faults.is_empty() {
         if let Some(path) = &which.table {

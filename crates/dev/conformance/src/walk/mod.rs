@@ -21,6 +21,7 @@ mod dump;
 mod ground;
 mod place;
 mod route;
+mod share;
 mod stays;
 mod stock;
 mod table;
@@ -28,6 +29,7 @@ mod way_out;
 
 pub use ground::There;
 pub use route::{Leg, Plan};
+pub use share::Share;
 pub use stock::{Item, Stock};
 pub use table::table;
 
