@@ -133,28 +133,28 @@ impl Assertion {
         if objects.is_empty() {
             return Some(format!("no {} {} is recorded", self.kind, self.object.text()));
         }
+        let findings = || compared.wanted.iter().chain(&compared.open);
         let differs = |object: &str, path: &str| {
-            let touches = |finding: &&Finding| {
-                let (a, b) = (finding.path.as_str(), path);
-                let below = |part: &str, whole: &str| {
-                    whole.is_empty()
-                        || part == whole
-                        || part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'))
-                };
-                finding.kind == self.kind
-                    && finding.object == object
-                    && (below(a, b) || below(b, a))
+            let below = |part: &str, whole: &str| {
+                whole.is_empty()
+                    || part == whole
+                    || part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'))
             };
-            compared.wanted.iter().chain(&compared.open).any(|finding| touches(&finding))
+            let of_object =
+                |finding: &&Finding| finding.kind == self.kind && finding.object == object;
+            findings().filter(of_object).any(|finding| {
+                // The object as a whole differs only where one side lacks it.
+                let theirs = finding.path.as_str();
+                if path.is_empty() {
+                    theirs.is_empty()
+                } else {
+                    below(theirs, path) || below(path, theirs)
+                }
+            })
         };
         if self.paths.is_empty() {
-            let whole = |object: &str| {
-                let all = compared.wanted.iter().chain(&compared.open);
-                all.clone()
-                    .any(|it| it.kind == self.kind && it.object == object && it.path.is_empty())
-            };
-            let lost = objects.iter().find(|(object, _)| whole(object))?;
-            return Some(format!("{} {} differs", self.kind, lost.0));
+            let (object, _) = objects.iter().find(|(object, _)| differs(object, ""))?;
+            return Some(format!("{} {object} differs", self.kind));
         }
         for pattern in &self.paths {
             let mut found = false;

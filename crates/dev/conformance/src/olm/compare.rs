@@ -136,7 +136,7 @@ impl Comparing {
     }
 
     fn list(&mut self, path: &str, a: &[Value], b: &[Value]) {
-        if path == "status/conditions" && is_history(a) && is_history(b) {
+        if is_history(path, a) && is_history(path, b) {
             return self.history(path, a, b);
         }
         let (Some(left), Some(right)) = (identities(a), identities(b)) else {
@@ -174,10 +174,7 @@ impl Comparing {
                 };
             }
         }
-        let name = |entry: &Value| {
-            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-            below(path, &format!("{}/{}", text("phase"), text("reason")))
-        };
+        let name = |entry: &Value| below(path, &phase_name(entry));
         let (mut i, mut j) = (0, 0);
         while i < a.len() || j < b.len() {
             match (a.get(i), b.get(j)) {
@@ -217,9 +214,16 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}/{key}") }
 }
 
-/// Whether it is the history of a ClusterServiceVersion, whose conditions are phases.
-fn is_history(list: &[Value]) -> bool {
-    list.iter().all(|entry| entry.get("phase").is_some() && entry.get("type").is_none())
+/// Whether a list is the history of a ClusterServiceVersion, whose conditions are phases.
+fn is_history(path: &str, list: &[Value]) -> bool {
+    let is_phase = |entry: &Value| entry.get("phase").is_some() && entry.get("type").is_none();
+    path == "status/conditions" && list.iter().all(is_phase)
+}
+
+/// What an entry of a history is called: its phase and reason.
+fn phase_name(entry: &Value) -> String {
+    let text = |key: &str| entry[key].as_str().unwrap_or_default();
+    format!("{}/{}", text("phase"), text("reason"))
 }
 
 /// What the elements of a list are called, if each has a name of its own.
@@ -247,7 +251,8 @@ fn identity(entry: &Value) -> Option<String> {
     let target = target.unwrap_or(entry);
     let (kind, name) = (text(target, "kind")?, text(target, "name")?);
     let resolving = text(entry, "resolving").map(|bundle| format!("{bundle}:")).unwrap_or_default();
-    let namespace = text(target, "namespace").map(|it| format!("{it}/")).unwrap_or_default();
+    let namespace =
+        text(target, "namespace").map(|namespace| format!("{namespace}/")).unwrap_or_default();
     Some(format!("{resolving}{kind}({namespace}{name})"))
 }
 
@@ -262,15 +267,11 @@ pub fn paths(value: &Value) -> Vec<String> {
                 map.iter().for_each(|(key, value)| collect(&below(path, key), value, all));
             }
             Value::Array(list) => {
-                let names: Vec<String> = if path == "status/conditions" && is_history(list) {
-                    let text = |entry: &Value, key: &str| {
-                        entry[key].as_str().unwrap_or_default().to_owned()
-                    };
-                    let name = |it| format!("{}/{}", text(it, "phase"), text(it, "reason"));
-                    list.iter().map(name).collect()
+                let numbers = || (0..list.len()).map(|at| at.to_string()).collect();
+                let names: Vec<String> = if is_history(path, list) {
+                    list.iter().map(phase_name).collect()
                 } else {
-                    identities(list)
-                        .unwrap_or_else(|| (0..list.len()).map(|at| at.to_string()).collect())
+                    identities(list).unwrap_or_else(numbers)
                 };
                 for (name, value) in names.iter().zip(list) {
                     collect(&below(path, name), value, all);
@@ -405,7 +406,8 @@ pub fn metrics(recorded: &[String], ours: &[String]) -> Comparison {
             .map(|(label, value)| (label, value.trim_end_matches('"')))
             .collect();
         let of = |name: &str| labels.iter().find(|label| label.0 == name).map(|label| label.1);
-        let namespace = of("namespace").map(|it| format!("{it}/")).unwrap_or_default();
+        let namespace =
+            of("namespace").map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let object = format!("{namespace}{}", of("name").unwrap_or_default());
         let others = labels.iter().filter(|label| !["namespace", "name"].contains(&label.0));
         let path: Vec<String> = others.map(|(label, value)| format!("{label}={value}")).collect();
@@ -516,8 +518,10 @@ mod tests {
         let recorded = lines(&["a{name=\"x\",namespace=\"n\",x=\"1 2\"} 1", "b{name=\"y\"} 0"]);
         let ours = lines(&["a{name=\"x\",namespace=\"n\",x=\"1 2\"} 0", "c{name=\"z\"} 1"]);
         let (found, compared) = metrics(&recorded, &ours);
-        let found: Vec<_> =
-            found.iter().map(|it| format!("{} {}: {}", it.kind, it.object, it.path)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|finding| format!("{} {}: {}", finding.kind, finding.object, finding.path))
+            .collect();
         assert_eq!(found, ["a n/x: x=1 2", "b y: value", "c z: value"]);
         assert_eq!(compared.total(), 3);
     }
@@ -526,7 +530,8 @@ mod tests {
     fn events_differ_as_a_whole() {
         let event = |message: &str| json!({"kind": "Subscription", "name": "s", "reason": "R", "message": message});
         let (found, _) = events(&[event("a"), event("b")], &[event("a")]);
-        let found: Vec<_> = found.iter().map(|it| (it.object.as_str(), it.path.as_str())).collect();
+        let found: Vec<_> =
+            found.iter().map(|finding| (finding.object.as_str(), finding.path.as_str())).collect();
         assert_eq!(found, [("Subscription/s", "R")]);
     }
 }

@@ -22,8 +22,8 @@
 //!
 //! The citation is a rule under which the notes on the recordings state a fact, or `differences: AREA`
 //! with the first cell of a row of `docs/differences.md`; both are looked up. What nothing needs fails:
-//! a line, and each rule, step, object and path in it, but for a reason that begins with `Sometimes`:
-//! what it lists comes in some runs and is a defect to be mended. Differences without a citation may be at most one
+//! a line, and each rule, step, object and path in it; below a reason that begins with `Sometimes` are
+//! differences that do not come in every run, which need not be used. Differences without a citation may be at most one
 //! per cent of all fields. Of the fields of the kinds that a case is about (`subjects.txt`:
 //! `KINDS RULES…`), at most a fifth may be excused.
 
@@ -79,7 +79,7 @@ struct Entry {
 struct Paragraph {
     line: usize,
     citation: Option<String>,
-    /// Whether it is told of something that does not come in every run, which need not be used.
+    /// Whether its differences do not come in every run.
     sometimes: bool,
 }
 
@@ -174,7 +174,7 @@ impl Sources {
             let row = line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |"));
             row.into_iter()
                 .flat_map(|row| row.split(" | "))
-                .map(|it| it.trim().to_owned())
+                .map(|cell| cell.trim().to_owned())
                 .collect()
         };
         let facts = notes.map(|notes| {
@@ -186,7 +186,7 @@ impl Sources {
                 .flat_map(|rules| {
                     rules
                         .split(',')
-                        .map(|it| it.trim().trim_matches('`').to_owned())
+                        .map(|rule| rule.trim().trim_matches('`').to_owned())
                         .collect::<Vec<_>>()
                 })
                 .collect()
@@ -286,7 +286,11 @@ impl Lists {
                 divided.open.push(finding);
                 continue;
             };
-            if self.paragraphs.get(entry.paragraph).is_some_and(|it| it.citation.is_none()) {
+            if self
+                .paragraphs
+                .get(entry.paragraph)
+                .is_some_and(|paragraph| paragraph.citation.is_none())
+            {
                 divided.uncited += finding.fields;
             }
             divided.wanted.push(finding);
@@ -305,7 +309,7 @@ impl Lists {
             faults.extend(self.entries.iter().filter(always).filter_map(Entry::unused));
         }
         for Paragraph { line, citation, .. } in &self.paragraphs {
-            let fault = citation.as_ref().and_then(|it| self.sources.fault(it));
+            let fault = citation.as_ref().and_then(|citation| self.sources.fault(citation));
             faults.extend(fault.map(|fault| format!("olm/differences.txt:{line}: {fault}")));
         }
         let compared: usize = judged.iter().map(|case| case.compared().total()).sum();
@@ -399,9 +403,9 @@ fn entry(line: usize, paragraph: usize, text: &str) -> anyhow::Result<Entry> {
         _ => (Side::Both, kind),
     };
     let objects: Vec<Pattern> =
-        words.map(|it| Pattern::read(it, false)).collect::<Result<_, _>>()?;
+        words.map(|object| Pattern::read(object, false)).collect::<Result<_, _>>()?;
     let paths: Vec<Pattern> =
-        paths.into_iter().map(|it| Pattern::read(it, true)).collect::<Result<_, _>>()?;
+        paths.into_iter().map(|path| Pattern::read(path, true)).collect::<Result<_, _>>()?;
     if objects.is_empty() || (side == Side::Both) == paths.is_empty() {
         bail!(FORM);
     }
@@ -431,11 +435,14 @@ impl Entry {
         if side != self.side || finding.kind != self.kind {
             return false;
         }
-        if !self.rules.iter().any(|it| it == rule) || !self.steps.iter().any(|it| it == step) {
+        if !self.rules.iter().any(|own| own == rule) || !self.steps.iter().any(|own| own == step) {
             return false;
         }
         let find = |patterns: &[Pattern], text: &str| {
-            patterns.iter().find(|it| it.is_match(text, id)).map(|it| it.text.clone())
+            patterns
+                .iter()
+                .find(|pattern| pattern.is_match(text, id))
+                .map(|pattern| pattern.text.clone())
         };
         let Some(object) = find(&self.objects, &finding.object) else { return false };
         let path = match side {
@@ -457,10 +464,10 @@ impl Entry {
     fn unused(&self) -> Option<String> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut parts: Vec<String> = Vec::new();
-        parts.extend(self.rules.iter().map(|it| format!("rule {it}")));
-        parts.extend(self.steps.iter().map(|it| format!("step {it}")));
-        parts.extend(self.objects.iter().map(|it| format!("object {}", it.text)));
-        parts.extend(self.paths.iter().map(|it| format!("path {}", it.text)));
+        parts.extend(self.rules.iter().map(|rule| format!("rule {rule}")));
+        parts.extend(self.steps.iter().map(|step| format!("step {step}")));
+        parts.extend(self.objects.iter().map(|object| format!("object {}", object.text)));
+        parts.extend(self.paths.iter().map(|path| format!("path {}", path.text)));
         parts.retain(|part| !used.contains(part));
         (!parts.is_empty()).then(|| {
             format!("olm/differences.txt:{}: nothing needs {}", self.line, parts.join(", "))
@@ -470,9 +477,9 @@ impl Entry {
 
 /// Lines for `differences.txt` that would explain what is open, for a person to give reasons to.
 pub fn proposal(judged: &[Judged]) -> String {
-    type Place<'a> = (&'a str, String, String, BTreeSet<String>);
-    // By rule, object and paths: the steps.
-    let mut all: BTreeMap<Place<'_>, BTreeSet<&str>> = BTreeMap::new();
+    type Difference<'a> = (&'a str, String, String, BTreeSet<String>);
+    // By rule, kind, object and paths: the steps.
+    let mut all: BTreeMap<Difference<'_>, BTreeSet<&str>> = BTreeMap::new();
     for case in judged {
         let general = |text: &str| text.replace(&case.id, "{case}");
         for step in &case.steps {
@@ -505,137 +512,4 @@ pub fn proposal(judged: &[Judged]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::compare::Compared;
-    use super::super::run::JudgedStep;
-    use super::*;
-    use serde_json::json;
-
-    fn finding(path: &str) -> Finding {
-        Finding {
-            kind: "Subscription".to_owned(),
-            object: "c001/anvil-c001".to_owned(),
-            path: path.to_owned(),
-            fields: 1,
-            recorded: Some(json!(1)),
-            ours: None,
-        }
-    }
-
-    fn judged(rule: &str, compared: usize, wanted: &[&str], open: &[&str]) -> Judged {
-        let findings = |paths: &[&str]| paths.iter().map(|path| finding(path)).collect::<Vec<_>>();
-        let step = JudgedStep {
-            name: "01-x".to_owned(),
-            wanted: findings(wanted),
-            open: findings(open),
-            compared: Compared([("Subscription".to_owned(), compared)].into()),
-            ..JudgedStep::default()
-        };
-        let (id, rule) = ("c001".to_owned(), rule.to_owned());
-        Judged { id, rule, steps: vec![step], ..Judged::default() }
-    }
-
-    fn open(list: &str, step: &str, path: &str) -> usize {
-        let lists = Lists::parse(list, "").unwrap();
-        lists.divide("a", "c001", step, vec![finding(path)]).open.len()
-    }
-
-    #[test]
-    fn a_difference_is_explained_by_case_step_object_and_field() {
-        let list = "why [x]\n  a 01,03-04 Subscription {case}/{name}-{case}: status/state status/conditions/*\n";
-        assert_eq!(open(list, "01", "status/state"), 0);
-        assert_eq!(open(list, "04", "status/conditions/type=A"), 0);
-        assert_eq!(open(list, "02", "status/state"), 1, "another step");
-        assert_eq!(open(list, "01", "status/currentCSV"), 1, "another field");
-        assert_eq!(open(list, "01", ""), 1, "the object as a whole");
-        let gone = "why [x]\n  a 01 -Subscription {case}/anvil-{case}\n";
-        assert_eq!(open(gone, "01", ""), 0);
-        assert_eq!(open(gone, "01", "status/state"), 1, "a field of an object that both have");
-        assert_eq!(open(&gone.replace('-', "+"), "01", ""), 1, "the other side has it");
-        assert_eq!(open("why\n  b 01 -Subscription {case}/anvil-{case}\n", "01", ""), 1);
-    }
-
-    #[test]
-    fn lines_that_excuse_too_much_are_refused() {
-        for line in [
-            "a 01 * x: y",
-            "a 01 Role x: *",
-            "a 01 Role x: status/*",
-            "a 01 Role *: rules",
-            "a* 01 Role x: rules",
-            "a 1 Role x: rules",
-            "a 01 Role x",
-            "a 01 +Role x: rules",
-            "a 01 Role",
-        ] {
-            assert!(Lists::parse(&format!("why\n  {line}\n"), "").is_err(), "{line}");
-        }
-        assert!(Lists::parse("  a 01 Role x: rules\n", "").is_err(), "no reason");
-    }
-
-    #[test]
-    fn what_nothing_needs_is_a_fault() {
-        let list =
-            "why [x]\n  a,b 01 Subscription {case}/{name}-{case} other: status/state rules\n";
-        let lists = Lists::parse(list, "Subscription *\n").unwrap();
-        lists.divide("a", "c001", "01", vec![finding("status/state")]);
-        let faults = lists.faults(&[], true);
-        assert_eq!(
-            faults,
-            ["olm/differences.txt:2: nothing needs rule b, object other, path rules"]
-        );
-    }
-
-    #[test]
-    fn citations_are_looked_up() {
-        let notes = "# x\n\n| Rule | Fact |\n|---|---|\n| `a-*`, `b` | this |\n\n| Rule | no |\n|--|--|\n| `c` | - |\n";
-        let differences =
-            "| Area | Upstream | Mainstay | Why |\n|---|---|---|---|\n| Retries | x | y | z |\n";
-        let mut lists = Lists::parse(
-            "w [a-*]\nw [b]\nw [c]\nw [differences: Retries]\nw [differences: x]\n",
-            "",
-        )
-        .unwrap();
-        lists.sources = Sources::of(Some(notes), differences);
-        assert_eq!(
-            lists.faults(&[], true),
-            [
-                "olm/differences.txt:3: the notes on the recordings state nothing about `c`",
-                "olm/differences.txt:5: docs/differences.md has no row \"x\"",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_case_may_be_excused_a_fifth_of_what_it_is_about() {
-        let lists = Lists::parse("", "Subscription a\nRole b\n").unwrap();
-        assert_eq!(lists.fault(&judged("a", 10, &["x", "y"], &[])), None);
-        let fault = |case: Judged| lists.fault(&case).unwrap();
-        assert!(fault(judged("a", 9, &["x", "y"], &[])).contains("2 are excused"));
-        assert!(fault(judged("a", 10, &[], &["x"])).contains("1 differences are not wanted"));
-        assert!(fault(judged("b", 10, &[], &[])).contains("there is no Role in it"));
-        assert!(fault(judged("c", 10, &[], &[])).contains("what is the rule c about?"));
-    }
-
-    #[test]
-    fn an_exception_is_one_and_there_are_few() {
-        let mut lists = Lists::parse("", "Subscription *\nexcept a: all of it [x]\n").unwrap();
-        let much = judged("a", 9, &["x", "y"], &[]);
-        assert_eq!(lists.fault(&much), None);
-        assert!(lists.fault(&judged("a", 10, &["x"], &[])).unwrap().contains("no exception"));
-        lists.sources.facts = Some(["x".to_owned()].into());
-        let few = lists.faults(std::slice::from_ref(&much), true);
-        assert_eq!(few, ["olm/subjects.txt: 1 exceptions among 1 cases"]);
-        assert!(Lists::parse("", "except a: no citation\n").is_err());
-    }
-
-    #[test]
-    fn a_proposal_explains_what_is_open() {
-        let case = judged("a", 10, &[], &["status/state", "spec"]);
-        let text = proposal(std::slice::from_ref(&case));
-        assert_eq!(text, "  a 01 Subscription {case}/anvil-{case}: spec status/state\n");
-        let lists = Lists::parse(&format!("why\n{text}"), "").unwrap();
-        let divided = lists.divide("a", "c001", "01", case.steps[0].open.clone());
-        assert_eq!((divided.open.len(), divided.uncited), (0, 2));
-    }
-}
+mod tests;

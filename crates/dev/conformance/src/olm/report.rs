@@ -45,7 +45,7 @@ pub fn score(judged: &[Judged]) -> Score {
 pub fn case(case: &Judged, lists: &Lists, all: bool, most: usize) -> String {
     let mut text = String::new();
     let Judged { id, rule, took, .. } = case;
-    let sum = |findings: &[Finding]| findings.iter().map(|it| it.fields).sum::<usize>();
+    let sum = |findings: &[Finding]| findings.iter().map(|finding| finding.fields).sum::<usize>();
     let open: usize = case.steps.iter().map(|step| sum(&step.open)).sum();
     let wanted: usize = case.steps.iter().map(|step| sum(&step.wanted)).sum();
     let verdict = if lists.fault(case).is_none() { "agrees" } else { "differs" };

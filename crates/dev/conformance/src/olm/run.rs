@@ -135,9 +135,9 @@ async fn steps(case: &Case, lists: &Lists, judged: &mut Vec<JudgedStep>) -> anyh
         let addresses = place.addresses();
         let mut ours: Vec<Value> = objects
             .iter()
-            .filter(|it| normal::belongs(it, &case.id, &case.namespaces))
-            .filter(|it| !is_layout(it) || records(step, it))
-            .map(|it| normal::ours(it, &names, &addresses))
+            .filter(|object| normal::belongs(object, &case.id, &case.namespaces))
+            .filter(|object| !is_layout(object) || records(step, object))
+            .map(|object| normal::ours(object, &names, &addresses))
             .collect();
         normal::level_all(&mut ours);
         found.add(compare::objects(&recorded[at], &ours, &elsewhere(&recorded, at)));
@@ -146,12 +146,12 @@ async fn steps(case: &Case, lists: &Lists, judged: &mut Vec<JudgedStep>) -> anyh
             .events()
             .await?
             .iter()
-            .map(|it| normal::event(it, &names, &addresses))
-            .filter(|it| of_case(it, case) && !normal::is_chance(it))
+            .map(|event| normal::event(event, &names, &addresses))
+            .filter(|event| of_case(event, case) && !normal::is_chance(event))
             .collect();
-        let mut told = step.events.clone();
-        told.retain(|it| !normal::is_chance(it));
-        found.add(compare::events(&told, &events));
+        let mut recorded_events = step.events.clone();
+        recorded_events.retain(|event| !normal::is_chance(event));
+        found.add(compare::events(&recorded_events, &events));
         found.add(compare::metrics(&step.metrics, &place.metrics(&case.id)));
 
         let number = step.number();
@@ -167,7 +167,8 @@ async fn steps(case: &Case, lists: &Lists, judged: &mut Vec<JudgedStep>) -> anyh
             found.add(compare::command(number, "printed", &shown::recorded(step), &printed));
         }
         // An object that comes back at once may be gone unseen; that it is there is judged by the objects.
-        let seen = done.reached || !step.until.as_ref().is_some_and(|it| it.ends_with(" gone"));
+        let seen =
+            done.reached || !step.until.as_ref().is_some_and(|until| until.ends_with(" gone"));
         if step.until.is_some() && seen {
             found.add(compare::step(number, "until", step.reached, done.reached));
         }
