@@ -174,8 +174,8 @@ impl Controller {
         self.tell_versions(namespace, &resolved.failures);
         self.join(&mut subscriptions, &resolved.joining).await?;
         if !hold && resolved.needed.is_empty() {
-            let (csvs, manual) = (plan::versions(&resolved.steps), plan::is_manual(&subscriptions));
-            let unwanted = plan::unwanted(&subscriptions, &plans, &csvs, manual);
+            let csvs = plan::versions(&resolved.steps);
+            let unwanted = plan::unwanted(&subscriptions, &plans, &csvs, resolved.manual);
             self.delete_plans(namespace, &unwanted).await?;
         }
         if !hold && !resolved.steps.is_empty() {

@@ -167,7 +167,7 @@ impl Controller {
         resolved: &Resolved,
     ) -> Result<(), Error> {
         let csvs = plan::versions(&resolved.steps);
-        let manual = plan::is_manual(subscriptions);
+        let manual = resolved.manual;
         let live = match plan::empty(subscriptions, plans, &csvs, manual) {
             Some(name) => {
                 let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
@@ -207,7 +207,8 @@ impl Controller {
         resolved: &Resolved,
     ) -> Result<Object, Error> {
         let generation = plan::generation(subscriptions, plans);
-        let draft = plan::draft(namespace, generation, subscriptions, &resolved.steps);
+        let draft =
+            plan::draft(namespace, generation, subscriptions, resolved.manual, &resolved.steps);
         let mut object = draft.to_object()?;
         object.remove(&["status"]);
         for it in subscriptions.iter().filter(|it| resolved.updates.contains_key(&it.metadata.name))

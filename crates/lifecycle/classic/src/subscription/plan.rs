@@ -217,11 +217,6 @@ pub(crate) fn package_of(manifest: &str) -> Option<String> {
     Some(package.get("value")?.get("packageName")?.as_str()?.to_owned())
 }
 
-/// Any Subscription of a namespace that wants to be asked makes the namespace's plans wait.
-pub(crate) fn is_manual(subscriptions: &[Subscription]) -> bool {
-    subscriptions.iter().any(|it| it.spec.install_plan_approval == Approval::Manual)
-}
-
 /// The versions that steps install.
 pub(crate) fn versions(steps: &[Step]) -> Vec<String> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
@@ -234,9 +229,9 @@ pub(crate) fn draft(
     namespace: &str,
     generation: i64,
     subscriptions: &[Subscription],
+    manual: bool,
     steps: &[Step],
 ) -> InstallPlan {
-    let manual = is_manual(subscriptions);
     let mut plan = InstallPlan::new(namespace, "");
     plan.metadata.generate_name = PREFIX.into();
     plan.metadata.owner_references = subscriptions
@@ -511,7 +506,7 @@ mod tests {
         let mut other = subscription("other", 0);
         other.spec.package = "b".into();
         let all = [subscription("s", 0), other];
-        let made = draft("ns", 4, &all, &[step]);
+        let made = draft("ns", 4, &all, false, &[step]);
         assert_eq!(assignments(&made, &all), [("s".to_owned(), "a.v1".to_owned())].into());
         assert_eq!(made.metadata.owner_references.len(), 2);
         assert_eq!(made.status.phase, InstallPlanPhase::Installing);
@@ -519,10 +514,8 @@ mod tests {
     }
 
     #[test]
-    fn one_manual_subscription_makes_the_plan_wait() {
-        let mut manual = subscription("m", 0);
-        manual.spec.install_plan_approval = Approval::Manual;
-        let plan = draft("ns", 1, &[subscription("s", 0), manual], &[]);
+    fn a_manual_plan_waits_for_approval() {
+        let plan = draft("ns", 1, &[subscription("s", 0)], true, &[]);
         assert!(!plan.spec.approved);
         assert_eq!(plan.spec.approval, Approval::Manual);
         assert_eq!(plan.status.phase, InstallPlanPhase::RequiresApproval);

@@ -3,10 +3,11 @@
 //! Everything here burns CPU and runs on a thread of its own: it works on copies of what was seen.
 
 use super::input::Input;
+use super::succession;
 use crate::image::bundles::Key;
 use crate::steps::{self, Made, Stop, Wanted};
 use mainstay_api::{
-    BundleLookup, Step, Subscription, SubscriptionConditionType, SubscriptionReason,
+    Approval, BundleLookup, Step, Subscription, SubscriptionConditionType, SubscriptionReason,
 };
 use mainstay_object::NamespacedName;
 use mainstay_resolver as resolver;
@@ -69,6 +70,9 @@ fn is_news(input: &Input, failure: &resolver::Failure) -> bool {
 pub(crate) struct Resolved {
     /// Steps for one plan; none if nothing is to be done.
     pub(crate) steps: Vec<Step>,
+    /// Whether the plan waits for approval. What needs approval is planned first, so that its plan is the
+    /// one that people would approve if it was the only one; the rest follows when that plan is there.
+    pub(crate) manual: bool,
     /// The version that each Subscription gets.
     pub(crate) updates: BTreeMap<String, String>,
     pub(crate) failures: Vec<Failure>,
@@ -159,6 +163,7 @@ pub(crate) fn run(input: &Input) -> Resolved {
             explanation: None,
         });
     }
+    let mut going = Vec::new();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         // Half of what belongs together is worse than nothing: a part was chosen as a whole.
@@ -176,22 +181,59 @@ pub(crate) fn run(input: &Input) -> Resolved {
             }
             Way::Wait => continue,
         }
-        if let Ok(made) = steps_of(input, chosen) {
-            out.add(made, chosen, &install.subscriptions);
+        if let Ok(mut made) = steps_of(input, chosen) {
             if install.subscriptions.is_empty() {
-                out.steps.extend(subscription_step(input, &outcome, chosen));
+                made.0.extend(subscription_step(input, &outcome, chosen));
             }
+            going.push(Going {
+                manual: needs_approval(input, &members(&install.part)),
+                made,
+                chosen: chosen.clone(),
+                asking: install.subscriptions.clone(),
+            });
         }
     }
-    again(input, &mut out);
+    again(input, &mut going, &mut out);
+    out.manual = going.iter().any(|going| going.manual);
+    for going in going {
+        if going.manual == out.manual {
+            out.add(going.made, &going.chosen, &going.asking);
+        } else {
+            // Its turn comes when the others have their plan.
+            out.refused.extend(unpacked(input, &going.chosen));
+        }
+    }
     out.steps = steps::ordered(out.steps);
     out
 }
 
+/// What was chosen and can be installed.
+struct Going {
+    manual: bool,
+    made: Made,
+    chosen: resolver::Chosen,
+    /// The Subscriptions that ask for it.
+    asking: Vec<String>,
+}
+
+/// Whether what is installed for these Subscriptions, all together, waits for approval: one of them is
+/// Manual. A Subscription that was generated for a dependency is Automatic in its spec; the dependency of
+/// an operator that is not to change without approval must not change without it either, so it counts as
+/// Manual while any Subscription of the namespace is.
+fn needs_approval(input: &Input, names: &[String]) -> bool {
+    let is_manual =
+        |subscription: &Subscription| subscription.spec.install_plan_approval == Approval::Manual;
+    names.iter().filter_map(|name| input.subscription(name)).any(|subscription| {
+        is_manual(subscription)
+            || (succession::is_generated(subscription) && input.subscriptions.iter().any(is_manual))
+    })
+}
+
 /// Adds the steps for versions that are there without the rest of their bundles.
-fn again(input: &Input, out: &mut Resolved) {
+fn again(input: &Input, going: &mut Vec<Going>, out: &mut Resolved) {
     for name in &input.undone {
-        let Some(it) = input.subscription(name).filter(|_| !out.updates.contains_key(name)) else {
+        let is_asking = |going: &Going| going.asking.contains(name);
+        let Some(it) = input.subscription(name).filter(|_| !going.iter().any(is_asking)) else {
             continue;
         };
         let version = &it.status.current_csv;
@@ -205,7 +247,12 @@ fn again(input: &Input, out: &mut Resolved) {
             replaces: Some(replaced).filter(|it| !it.is_empty()),
         };
         match steps_of(input, &chosen) {
-            Ok(made) => out.add(made, &chosen, std::slice::from_ref(name)),
+            Ok(made) => going.push(Going {
+                manual: needs_approval(input, std::slice::from_ref(name)),
+                made,
+                chosen,
+                asking: vec![name.clone()],
+            }),
             Err(Stop::Image(key)) => {
                 out.needed.push(Needed { key, subscriptions: vec![name.clone()] });
             }

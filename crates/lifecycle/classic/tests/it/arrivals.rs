@@ -80,13 +80,22 @@ async fn arrive(
                 world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, planned).await;
             }
             Gap::Served => {
-                let version = served.iter().find(|it| it.0 == *name).unwrap().1;
-                latest(&world, name, version).await;
+                if let Some((_, version)) = served.iter().find(|served| served.0 == *name) {
+                    latest(&world, name, version).await;
+                }
+                world.left_alone().await;
             }
         }
     }
     if matches!(gap, Gap::None) {
         world.resume().await;
+    }
+    let approval = |spec: &Value| spec["installPlanApproval"].as_str().map(str::to_owned);
+    for (name, _) in subscriptions.iter().filter(|(_, spec)| approval(spec).is_some()) {
+        let waits = |it: &Object| {
+            condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+        };
+        world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, waits).await;
     }
     for (name, version) in served {
         let subscription = latest(&world, name, version).await;
@@ -150,6 +159,17 @@ async fn equal_subscriptions_of_one_package_share_its_csv_in_any_order() {
     let subscriptions = [("first", spec.clone()), ("second", spec)];
     let served = [("first", "anvil.v1.0.0"), ("second", "anvil.v1.0.0")];
     always_the_same(&[ANVIL], &subscriptions, &served).await;
+}
+
+#[tokio::test]
+async fn only_what_a_manual_subscription_asks_for_waits_for_approval_in_any_order() {
+    let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
+    let subscriptions = [
+        ("anvil", json!({"name": "anvil", "installPlanApproval": "Manual"})),
+        ("saw", json!({"name": "saw"})),
+    ];
+    let outcome = always_the_same(&[ANVIL, saw], &subscriptions, &[("saw", "saw.v1.0.0")]).await;
+    assert!(!outcome.contains_key("ClusterServiceVersion team/anvil.v1.0.0"), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -428,23 +428,37 @@ async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
     assert_eq!(plan(&again), plan(&first));
     // What has nothing to do with it gets a plan of its own, and the dependency is not forgotten.
     subscribe(&world, "saw", json!({"name": "saw"})).await;
-    let saw = wait("saw").await;
+    let saw = latest(&world, "saw", "saw.v1.0.0").await;
     assert_ne!(plan(&saw), plan(&first));
     let plans = world.plans(|all| all.len() == 2).await;
     for it in &plans {
         let names = it.array(&["spec", "clusterServiceVersionNames"]);
-        let wanted = if it.name() == plan(&saw) { 1 } else { 2 };
+        let (wanted, approval) =
+            if it.name() == plan(&saw) { (1, "Automatic") } else { (2, "Manual") };
         assert_eq!(names.len(), wanted, "{names:?}");
+        assert_eq!(it.str(&["spec", "approval"]), Some(approval));
     }
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
     for it in &plans {
         let cluster = world.cluster.cluster();
         cluster.patch(&INSTALL_PLAN, Some("team"), it.name(), &approve).await.unwrap();
     }
-    latest(&world, "saw", "saw.v1.0.0").await;
     latest(&world, "again", "anvil.v1.0.0").await;
     latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
     assert_eq!(settled(&world).await.len(), 2);
+    // The generated Subscription is Automatic, but nothing changes under an operator that waits for approval.
+    let chisel = Release { version: "1.1.0", replaces: Some("1.0.0"), ..CHISEL };
+    let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
+    let newer_saw = Release { version: "1.1.0", replaces: Some("1.0.0"), ..saw };
+    world.publish_text(&catalog(
+        &[NEEDY, CHISEL, chisel, Release { package: "saw", owns: "Saw", ..ANVIL }, newer_saw],
+        &|_, _| (),
+        &[],
+    ));
+    latest(&world, "saw", "saw.v1.1.0").await;
+    let upgrade = wait("chisel-stable-cat-olm").await;
+    assert_eq!(upgrade.str(&["status", "currentCSV"]), Some("chisel.v1.1.0"));
+    assert_eq!(upgrade.str(&["status", "installedCSV"]), Some("chisel.v1.0.0"));
 }
 
 #[tokio::test]
@@ -522,7 +536,7 @@ spec: {targetNamespaces: [team]}
     let cluster = world.cluster.cluster();
     let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
     let allow = Patch::Merge(json!({"metadata": {"annotations": {annotation: null}}}));
-    let group = &mainstay_api::resources::OPERATOR_GROUP;
+    let group = &OPERATOR_GROUP;
     cluster.patch(group, Some("team"), "og", &allow).await.unwrap();
     latest(&world, "anvil", "anvil.v1.0.0").await;
 }
