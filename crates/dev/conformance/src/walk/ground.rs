@@ -86,8 +86,7 @@ impl Ground {
         for crd in mainstay_api::crds() {
             apply(&cluster, crd).await?;
         }
-        // A package that brings one of them would take it along.
-        surroundings(&cluster, |(group, _, kind, _)| !item.brings(group, kind)).await?;
+        surroundings(&cluster, item).await?;
         namespace(&cluster, CATALOGS).await?;
         namespace(&cluster, PLACE).await?;
         let options = Options {
@@ -106,9 +105,10 @@ impl Ground {
         Ok(Self { cluster, way, own: Some(Own { test, classic, _folder: folder }) })
     }
 
-    /// The cluster that is there, with a new namespace.
-    pub(super) async fn there(there: &There) -> anyhow::Result<Self> {
+    /// The cluster that is there, with a new namespace and what the package finds around it.
+    pub(super) async fn there(there: &There, item: &Item) -> anyhow::Result<Self> {
         let cluster = connect(&there.kubeconfig).await?;
+        surroundings(&cluster, item).await?;
         namespace(&cluster, PLACE).await?;
         let way =
             Way::Command { program: there.program.clone(), kubeconfig: there.kubeconfig.clone() };
@@ -178,16 +178,22 @@ impl Ground {
             own.test.shutdown().await;
             return Ok(());
         }
-        let options = mainstay_client::DeleteOptions::default();
-        self.cluster.ensure_deleted(&known::NAMESPACE, None, PLACE, &options).await?;
-        let gone = async {
-            while self.cluster.find(&known::NAMESPACE, None, PLACE).await?.is_some() {
-                tokio::time::sleep(LOOK).await;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(PATIENCE, gone).await.context("the namespace does not go")?
+        delete(&self.cluster, &known::NAMESPACE, PLACE).await
     }
+}
+
+/// Deletes something of the cluster, and waits until it is gone.
+async fn delete(cluster: &Cluster, resource: &Resource, name: &str) -> anyhow::Result<()> {
+    let options = mainstay_client::DeleteOptions::default();
+    cluster.ensure_deleted(resource, None, name, &options).await?;
+    let gone = async {
+        while cluster.find(resource, None, name).await?.is_some() {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    };
+    let gone = tokio::time::timeout(PATIENCE, gone).await;
+    gone.with_context(|| format!("{} {name} does not go", resource.kind))?
 }
 
 /// `mainstay run` with the catalog of a stock.
@@ -200,7 +206,6 @@ impl Running {
     /// Starts it, and waits until the catalog can be asked.
     pub(super) async fn start(there: &There, stock: &Stock) -> anyhow::Result<Self> {
         let cluster = connect(&there.kubeconfig).await?;
-        surroundings(&cluster, |_| true).await?;
         room(&cluster).await?;
         let folder = tempfile::tempdir()?;
         let catalog = folder.path().join("catalog");
@@ -265,9 +270,17 @@ async fn connect(kubeconfig: &Path) -> anyhow::Result<Cluster> {
     Ok(Cluster::new(kube::Client::try_from(config)?))
 }
 
-async fn surroundings(cluster: &Cluster, has: impl Fn(&Found) -> bool) -> anyhow::Result<()> {
-    for it in FOUND.into_iter().filter(has) {
-        apply(cluster, definition(it)).await?;
+/// Sees to it that the cluster has the kinds that bundles use, but for those that the package brings: it
+/// would take them along when it goes.
+async fn surroundings(cluster: &Cluster, item: &Item) -> anyhow::Result<()> {
+    for found in FOUND {
+        let (group, _, kind, plural) = found;
+        if item.brings(group, kind) {
+            let name = format!("{plural}.{group}");
+            delete(cluster, &known::CUSTOM_RESOURCE_DEFINITION, &name).await?;
+        } else {
+            apply(cluster, definition(found)).await?;
+        }
     }
     Ok(())
 }

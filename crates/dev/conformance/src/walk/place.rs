@@ -62,7 +62,7 @@ async fn go(
 ) -> anyhow::Result<()> {
     let Some(plan) = walked.plan.clone() else { return Ok(()) };
     let ground = match there {
-        Some(there) => Ground::there(there).await?,
+        Some(there) => Ground::there(there, item).await?,
         None => Ground::own(item).await?,
     };
     if there.is_none() {
