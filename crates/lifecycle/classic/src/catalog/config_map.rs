@@ -155,7 +155,12 @@ pub(super) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, St
     let (packages, mut left_out) = packages(&listed);
     let mut declared = Declared::default();
     for package in &packages {
-        let read = documents(package, &manifests).and_then(|documents| {
+        let elsewhere: BTreeSet<&str> = packages
+            .iter()
+            .filter(|other| other.name != package.name)
+            .flat_map(|other| other.channels.iter().map(|channel| text(channel, "currentCSV")))
+            .collect();
+        let read = documents(package, &manifests, &elsewhere).and_then(|documents| {
             let origin = || Origin { file: PACKAGES.into(), line: 1 };
             Declared::of(documents.into_iter().map(|it| (origin(), it)))
                 .map_err(|error| error.headline())
@@ -182,24 +187,33 @@ struct ListedPackage<'v> {
 }
 
 /// The packages of a list, and what is wrong with it. One that is listed twice has the channels of both
-/// entries; the first entry decides where they differ.
+/// entries; the last entry decides where they differ, as in the database that the original fills from the
+/// list.
 fn packages(list: &[Value]) -> (Vec<ListedPackage<'_>>, Vec<String>) {
     let (mut packages, mut wrong) = (Vec::<ListedPackage<'_>>::new(), Vec::new());
     for entry in list {
         let name = text(entry, "packageName");
-        if let Some(first) = packages.iter_mut().find(|it| it.name == name) {
-            wrong.push(format!("package {name} is listed twice, its first entry counts"));
-            for channel in items(entry, "channels") {
-                let same = |it: &Value| text(it, "name") == text(channel, "name");
-                if !first.channels.iter().any(|it| same(it)) {
-                    first.channels.push(channel);
+        let channels: Vec<&Value> = items(entry, "channels").collect();
+        let default_channel = text(entry, "defaultChannel");
+        if let Some(first) = packages.iter_mut().find(|package| package.name == name) {
+            let warning = format!("package {name} is listed more than once, its last entry counts");
+            if !wrong.contains(&warning) {
+                wrong.push(warning);
+            }
+            for channel in channels {
+                let same = |other: &&mut &Value| text(other, "name") == text(channel, "name");
+                match first.channels.iter_mut().find(same) {
+                    Some(earlier) => *earlier = channel,
+                    None => first.channels.push(channel),
                 }
+            }
+            if !default_channel.is_empty() {
+                first.default_channel = default_channel;
             }
             continue;
         }
-        let channels: Vec<&Value> = items(entry, "channels").collect();
-        let default_channel = match text(entry, "defaultChannel") {
-            "" => channels.first().map(|it| text(it, "name")).unwrap_or_default(),
+        let default_channel = match default_channel {
+            "" => channels.first().map(|channel| text(channel, "name")).unwrap_or_default(),
             named => named,
         };
         packages.push(ListedPackage { name, default_channel, channels });
@@ -246,14 +260,19 @@ pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &
     value[field].as_array().into_iter().flatten()
 }
 
-/// The documents of a file-based catalog for a package.
-fn documents(package: &ListedPackage<'_>, manifests: &Manifests<'_>) -> Result<Vec<Value>, String> {
+/// The documents of a file-based catalog for a package. `elsewhere` are the heads of the channels of other
+/// packages.
+fn documents(
+    package: &ListedPackage<'_>,
+    manifests: &Manifests<'_>,
+    elsewhere: &BTreeSet<&str>,
+) -> Result<Vec<Value>, String> {
     let ListedPackage { name, default_channel, channels } = package;
     let mut documents =
         vec![json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel})];
     let mut bundles = BTreeSet::new();
     for channel in channels {
-        let entries = entries(channel, &manifests.versions)?;
+        let entries = entries(channel, &manifests.versions, elsewhere)?;
         bundles.extend(entries.iter().map(|it| text(it, "name").to_owned()));
         documents.push(json!({
             "schema": "olm.channel", "package": name, "name": text(channel, "name"),
@@ -268,8 +287,13 @@ fn documents(package: &ListedPackage<'_>, manifests: &Manifests<'_>) -> Result<V
     Ok(documents)
 }
 
-/// What stands in a channel: its head, and what is replaced from there on, as far as it is told.
-fn entries(channel: &Value, versions: &BTreeMap<&str, &Value>) -> Result<Vec<Value>, String> {
+/// What stands in a channel: its head, and what is replaced from there on, as far as it is told. It ends at
+/// the head of another package: what replaces that renames the package, and has it not in its own.
+fn entries(
+    channel: &Value,
+    versions: &BTreeMap<&str, &Value>,
+    elsewhere: &BTreeSet<&str>,
+) -> Result<Vec<Value>, String> {
     let head = text(channel, "currentCSV");
     if !versions.contains_key(head) {
         let channel = text(channel, "name");
@@ -279,7 +303,8 @@ fn entries(channel: &Value, versions: &BTreeMap<&str, &Value>) -> Result<Vec<Val
     }
     let (mut entries, mut known) = (Vec::new(), BTreeSet::new());
     let mut at = head;
-    while let Some(csv) = versions.get(at).filter(|_| known.insert(at)) {
+    let is_here = |name: &str| name == head || !elsewhere.contains(name);
+    while let Some(csv) = versions.get(at).filter(|_| is_here(at) && known.insert(at)) {
         let mut entry = json!({"name": at});
         let next = text(&csv["spec"], "replaces");
         if !next.is_empty() {
@@ -479,12 +504,35 @@ mod tests {
   channels: [{name: stable, currentCSV: anvil.v2}, {name: fast, currentCSV: anvil.v2}]
 ";
         let read = catalog(&data(TWICE, VERSIONS, "")).unwrap();
-        assert_eq!(read.left_out, ["package Anvil is listed twice, its first entry counts"]);
+        assert_eq!(
+            read.left_out,
+            ["package Anvil is listed more than once, its last entry counts"]
+        );
         let anvil = read.catalog.package("Anvil").unwrap();
-        assert_eq!(&*anvil.channel("stable").unwrap().head().name, "anvil.v1");
+        assert_eq!(&*anvil.channel("stable").unwrap().head().name, "anvil.v2");
         assert_eq!(anvil.channel("fast").unwrap().entries().len(), 2, "of one version");
         let bell = read.catalog.bundle("bell", "bell.v1").unwrap();
         assert_eq!(bell.version.to_string(), "0.0.0");
+    }
+
+    #[test]
+    fn a_package_that_replaces_another_has_no_bundle_of_that() {
+        const PACKAGES: &str = "
+- {packageName: old, channels: [{name: stable, currentCSV: old.v1}]}
+- {packageName: new, channels: [{name: stable, currentCSV: new.v2}]}
+";
+        const VERSIONS: &str = "
+- {metadata: {name: old.v1}, spec: {version: 1.0.0}}
+- {metadata: {name: new.v1}, spec: {version: 1.0.0, replaces: old.v1}}
+- {metadata: {name: new.v2}, spec: {version: 2.0.0, replaces: new.v1}}
+";
+        let read = catalog(&data(PACKAGES, VERSIONS, "")).unwrap();
+        assert_eq!(read.left_out, Vec::<String>::new());
+        let channel = read.catalog.package("new").unwrap().channel("stable").unwrap();
+        let names: Vec<&str> = channel.entries().iter().map(|entry| &*entry.name).collect();
+        assert_eq!(names, ["new.v2", "new.v1"]);
+        let first = channel.entry("new.v1").unwrap();
+        assert_eq!(first.replaces.as_deref(), Some("old.v1"), "from there one comes here");
     }
 
     #[test]
