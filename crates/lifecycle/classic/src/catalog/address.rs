@@ -25,6 +25,8 @@ use mainstay_registry::client::{Address, Connection, Unread};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Where registry servers listen.
+pub(super) const PORT: u16 = 50051;
 /// The pauses between attempts to connect.
 const CONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 /// The pauses before a server that answers, but not with a catalog, is asked again.
@@ -85,6 +87,10 @@ impl CatalogStore {
                         continue;
                     }
                 }
+            }
+            if let Some(sibling) = self.sibling(key, &parsed) {
+                self.follow_sibling(key, address, &sibling).await;
+                continue;
             }
             match self.connect(key, &parsed).await {
                 Err(failure) => self.lost(key, address, failure).await,

@@ -18,6 +18,7 @@ pub(crate) mod images;
 mod offered;
 pub(crate) mod pods;
 mod program;
+mod sibling;
 mod simulated;
 pub(crate) mod source;
 mod store;

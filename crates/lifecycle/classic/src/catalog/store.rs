@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How long the file may be that says what a copy is of, in bytes.
@@ -132,6 +133,8 @@ pub(crate) struct CatalogStore {
 struct Inner {
     states: RwLock<BTreeMap<NamespacedName, State>>,
     subscribers: RwLock<Vec<Subscriber>>,
+    /// How often a catalog has changed how it stands.
+    changes: watch::Sender<u64>,
     cache: Option<PathBuf>,
     clock: Clock,
     /// The catalogs that are folders.
@@ -178,6 +181,7 @@ impl CatalogStore {
                 folders: states.keys().cloned().collect(),
                 states: RwLock::new(states),
                 subscribers: RwLock::default(),
+                changes: watch::Sender::new(0),
                 cache,
                 clock,
                 served: RwLock::default(),
@@ -301,7 +305,13 @@ impl CatalogStore {
         }
     }
 
+    /// Changes whenever a catalog changes how it stands.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
     fn tell(&self, key: &NamespacedName) {
+        self.inner.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
         for hear in self.inner.subscribers.read().iter() {
             hear(key);
         }

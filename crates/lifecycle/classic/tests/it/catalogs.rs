@@ -223,6 +223,47 @@ spec: {{{spec}}}
 }
 
 #[tokio::test]
+async fn the_address_of_another_catalog_source_leads_to_what_that_has() {
+    let world = World::start(&["1.0.0"]).await;
+    content(&world, &["1.0.0"]).await;
+    source(&world, "", "sourceType: internal, configMap: content").await;
+    let near = observed(&world, "READY").await;
+    let service = &near["registryService"];
+    let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
+    let address =
+        format!("{}.{}.svc:{}", text("serviceName"), text("serviceNamespace"), text("port"));
+    world
+        .cluster
+        .apply_yaml(&format!(
+            "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {{name: by-address, namespace: team}}
+spec: {{sourceType: grpc, address: \"{address}\"}}
+"
+        ))
+        .await;
+    let is = |state: &'static str| {
+        move |source: &Object| {
+            source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
+        }
+    };
+    let by_address = |state: &'static str| {
+        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "by-address", is(state))
+    };
+    by_address("READY").await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "by-address", "sourceNamespace": "team"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    content(&world, &["1.0.0", "1.1.0"]).await;
+    world.succeeded("anvil.v1.1.0").await;
+    let gone = mainstay_client::DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    cluster.delete(&CATALOG_SOURCE, Some("team"), "far", &gone).await.unwrap();
+    by_address("TRANSIENT_FAILURE").await;
+}
+
+#[tokio::test]
 async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     let world = World::start(&["1.0.0"]).await;
     source(&world, "", "sourceType: internal, configMap: content").await;
