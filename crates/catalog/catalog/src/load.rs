@@ -6,7 +6,7 @@
 
 use crate::{
     Declared,
-    ignored::{self, Ignored},
+    ignored::{self, Ignored, TooSlow},
     model::Catalog,
     problem::{LoadError, Problem},
     read::FileRead,
@@ -14,7 +14,7 @@ use crate::{
     source::{Folder, NO_FOLDER, Source, SourceFile, plain},
     work::read_all,
 };
-use std::{num::NonZeroUsize, path::Path, sync::Arc};
+use std::{io, num::NonZeroUsize, path::Path, sync::Arc};
 
 /// Bounds on what a catalog may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,13 +192,20 @@ fn without_ignored(
     let (patterns, files): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| is_patterns(&file.path));
     let mut ignored = Ignored::default();
+    let mut left = ignored::MOST_BYTES.min(options.limits.file_bytes);
     for file in patterns {
         let read = match file.fault {
             Some((message, remedy)) => Err((message, remedy)),
-            None => source
-                .read(&file.path, options.limits.file_bytes)
-                .map_err(|error| (plain(&error), "make it readable, or remove it".into())),
+            None => source.read(&file.path, left).map_err(|error| {
+                if error.kind() == io::ErrorKind::FileTooLarge {
+                    let limit = ignored::MOST_BYTES.min(options.limits.file_bytes);
+                    let message = format!("the patterns of the tree are above {limit} bytes");
+                    return (message, "write fewer patterns, for whole folders".into());
+                }
+                (plain(&error), "make it readable, or remove it".into())
+            }),
         };
+        left = left.saturating_sub(read.as_ref().map_or(0, |text| text.len() as u64));
         match read.map(String::from_utf8) {
             Ok(Ok(text)) => {
                 let marked = text.strip_prefix('\u{feff}');
@@ -223,5 +230,21 @@ fn without_ignored(
             }
         }
     }
-    files.into_iter().filter(|file| !ignored.ignores(&file.path)).collect()
+    let mut kept = Vec::with_capacity(files.len());
+    for file in files {
+        match ignored.ignores(&file.path) {
+            Ok(true) => {}
+            Ok(false) => kept.push(file),
+            Err(TooSlow) => {
+                problems.push(Problem::of_file(
+                    Rule::AboveLimit,
+                    file.path,
+                    "the patterns in .indexignore take too long to compare with all files up to this one",
+                    "write fewer patterns with several wildcards in a name",
+                ));
+                break;
+            }
+        }
+    }
+    kept
 }

@@ -279,6 +279,21 @@ fn a_file_above_the_limit_is_not_read() {
 }
 
 #[test]
+fn more_patterns_than_anybody_writes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("c.yaml"), package("- name: v0\n", 1)).unwrap();
+    fs::create_dir(folder.path().join("d")).unwrap();
+    fs::write(folder.path().join(".indexignore"), "*a*b*c\n".repeat(500_000)).unwrap();
+    fs::write(folder.path().join("d/.indexignore"), "*a*b*c\n".repeat(200_000)).unwrap();
+    let error = Catalog::load(folder.path(), &LoadOptions::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "d/.indexignore: the patterns of the tree are above 4194304 bytes (write fewer patterns, \
+         for whole folders)"
+    );
+}
+
+#[test]
 fn a_line_as_long_as_a_file_may_be_is_named_and_so_is_a_file_of_nothing() {
     let length = size(3 << 20, 500 << 20);
     let folder = tempfile::tempdir().unwrap();

@@ -1,40 +1,10 @@
-//! `.indexignore`: which files are no part of the catalog.
-//!
-//! The patterns look like git's, and are read as upstream reads them: those of the whole tree are
-//! collected first, folders are not pruned, and for each file the last pattern that says anything
-//! decides. A deeper `!pattern` can therefore bring back a file below an ignored folder.
-
-/// The name of the files with patterns; they are never read as content.
-pub(crate) const FILE: &str = ".indexignore";
-
-/// All patterns of a tree.
-#[derive(Default)]
-pub(crate) struct Ignored {
-    patterns: Vec<Pattern>,
-}
-
-impl Ignored {
-    /// Adds the patterns of one file. Files must be added in the order in which a walk through the
-    /// tree comes across them.
-    pub(crate) fn add(&mut self, path: &str, text: &str) {
-        let folder = path.strip_suffix(FILE).unwrap_or_default();
-        let lines = text.split('\n').map(str::trim);
-        let patterns = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        self.patterns.extend(patterns.map(|line| Pattern::new(folder, line)));
-    }
-
-    /// Whether the file at `path` is left out.
-    pub(crate) fn ignores(&self, path: &str) -> bool {
-        let found = self.patterns.iter().rev().find(|pattern| pattern.matches(path));
-        found.is_some_and(|pattern| !pattern.brings_back)
-    }
-}
+//! One pattern by itself, read in the plainest way: what the tree of names is measured against.
 
 /// One line.
-struct Pattern {
+pub(super) struct Pattern {
     /// The folder it is for, with a slash behind it.
     folder: String,
-    brings_back: bool,
+    pub(super) brings_back: bool,
     only_folders: bool,
     /// It has slashes: its parts stand for a path from the folder on, not for any name.
     is_path: bool,
@@ -52,7 +22,7 @@ enum Part {
 }
 
 impl Pattern {
-    fn new(folder: &str, line: &str) -> Self {
+    pub(super) fn new(folder: &str, line: &str) -> Self {
         let (brings_back, line) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
@@ -72,7 +42,7 @@ impl Pattern {
         Self { folder: folder.to_owned(), brings_back, only_folders, is_path, parts }
     }
 
-    fn matches(&self, path: &str) -> bool {
+    pub(super) fn matches(&self, path: &str) -> bool {
         let Some(below) = path.strip_prefix(self.folder.as_str()) else { return false };
         let names: Vec<&str> = below.split('/').collect();
         let end = if self.is_path {
@@ -214,44 +184,5 @@ fn class_sign(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<ch
         '-' | ']' => None,
         '\\' => signs.next(),
         sign => Some(sign),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{FILE, Ignored};
-
-    #[test]
-    fn patterns_are_read_as_upstream_reads_them() {
-        let table: &[(&str, &str, bool)] = &[
-            ("*.md", "d/a.md", true),
-            ("/a.md", "d/a.md", false),
-            ("d/", "d", false),
-            ("d/", "x/d/e", true),
-            ("d/e", "d/e/f", true),
-            ("d/e/", "d/e", false),
-            ("d/**", "d/e/f", true),
-            ("**/e", "d/c/e", true),
-            ("**/e/", "d/e", false),
-            ("a/**/b", "a/b", true),
-            ("a/**/b", "a/x/y/b", true),
-            ("**b/c", "b/c", false),
-            ("a[0-9].y", "a5.y", true),
-            ("a[^0-9].y", "a5.y", false),
-            ("a[!5].y", "a5.y", true),
-            ("a[]5].y", "a5.y", false),
-            ("a[5", "a5", false),
-            ("a\\*", "a*", true),
-            ("a\\", "a\\", false),
-            ("?.y", "\u{e9}.y", true),
-            ("*a*b*c", "xaxbxbxc", true),
-            ("!", "a", false),
-            ("/", "a", false),
-        ];
-        for (pattern, path, ignored) in table {
-            let mut all = Ignored::default();
-            all.add(FILE, pattern);
-            assert_eq!(all.ignores(path), *ignored, "{pattern} {path}");
-        }
     }
 }

@@ -1,0 +1,231 @@
+//! `.indexignore`: which files are no part of the catalog.
+//!
+//! The patterns look like git's, and are read as upstream reads them: those of the whole tree are
+//! collected first, folders are not pruned, and for each file the last pattern that says anything
+//! decides. A deeper `!pattern` can therefore bring back a file below an ignored folder.
+//!
+//! A tree may have as many patterns as files, so patterns are not tried one by one. They are laid
+//! into one tree of names, where patterns that begin alike share their beginning, and a path is
+//! walked down in it:
+//!
+//! ```text
+//! d/*.md          ─► d ─► *.md     (names that are written out are looked up,
+//! d/e/            ─► d ─► e         those with wildcards are told apart sign by sign)
+//! *.txt, **/*.txt ─► ** ─► *.txt
+//! ```
+
+mod glob;
+
+use glob::{Glob, Globs};
+use std::collections::{HashMap, HashSet};
+
+/// The name of the files with patterns; they are never read as content.
+pub(crate) const FILE: &str = ".indexignore";
+
+/// Bytes of patterns that a tree may have: several times what it takes to name each of the files
+/// that a catalog may have.
+pub(crate) const MOST_BYTES: u64 = 4 << 20;
+
+/// Steps that all files of a tree may take, some seconds of work. Only patterns that are made to
+/// be slow need more: usual ones take a few steps for each sign of a path.
+const MOST_STEPS: u64 = 1 << 28;
+
+/// The patterns take more steps than anybody shall wait for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooSlow;
+
+/// All patterns of a tree.
+pub(crate) struct Ignored {
+    /// Where the patterns of a folder begin. Its name has a slash behind it.
+    folders: HashMap<String, usize>,
+    nodes: Vec<Node>,
+    /// How many patterns there are.
+    patterns: usize,
+    steps: u64,
+    /// How many steps there may be.
+    most: u64,
+}
+
+impl Default for Ignored {
+    fn default() -> Self {
+        let (folders, nodes) = Default::default();
+        Self { folders, nodes, patterns: 0, steps: 0, most: MOST_STEPS }
+    }
+}
+
+/// What a part of a pattern leads to.
+#[derive(Default)]
+struct Node {
+    /// What names lead to that are written out.
+    names: HashMap<String, usize>,
+    /// What names with wildcards lead to.
+    globs: Globs,
+    /// What `**` leads to.
+    anywhere: Option<usize>,
+    /// The last pattern that ends here.
+    end: Option<Verdict>,
+    /// The last pattern that ends here and is for folders only.
+    folder: Option<Verdict>,
+}
+
+/// What a pattern says. The later one is the greater one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Verdict {
+    pattern: usize,
+    brings_back: bool,
+}
+
+impl Ignored {
+    /// Adds the patterns of one file. Files must be added in the order in which a walk through the
+    /// tree comes across them.
+    pub(crate) fn add(&mut self, path: &str, text: &str) {
+        let folder = path.strip_suffix(FILE).unwrap_or_default();
+        let lines = text.split('\n').map(str::trim);
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            self.patterns += 1;
+            let Some(pattern) = Pattern::new(line) else { continue };
+            self.insert(folder, pattern);
+        }
+    }
+
+    fn insert(&mut self, folder: &str, pattern: Pattern) {
+        let mut at = self.root(folder);
+        for part in pattern.parts {
+            let (new, node) = (self.nodes.len(), &mut self.nodes[at]);
+            at = match part {
+                Part::Folders => *node.anywhere.get_or_insert(new),
+                Part::Name(glob) => match glob.literal() {
+                    Some(name) => *node.names.entry(name).or_insert(new),
+                    None => node.globs.insert(glob, new),
+                },
+            };
+            if at == new {
+                self.nodes.push(Node::default());
+            }
+        }
+        let verdict = Verdict { pattern: self.patterns, brings_back: pattern.brings_back };
+        let node = &mut self.nodes[at];
+        let place = if pattern.only_folders { &mut node.folder } else { &mut node.end };
+        *place = Some(verdict);
+    }
+
+    /// Where the patterns of a folder begin.
+    fn root(&mut self, folder: &str) -> usize {
+        let new = self.nodes.len();
+        let root = *self.folders.entry(folder.to_owned()).or_insert(new);
+        if root == new {
+            self.nodes.push(Node::default());
+        }
+        root
+    }
+
+    /// Whether the file at `path` is left out.
+    ///
+    /// # Errors
+    /// When the files that were asked for have taken too many steps together.
+    pub(crate) fn ignores(&mut self, path: &str) -> Result<bool, TooSlow> {
+        let names: Vec<&str> = path.split('/').collect();
+        let (mut last, mut length) = (None, 0);
+        for (depth, name) in names.iter().enumerate() {
+            if let Some(root) = self.folders.get(&path[..length]) {
+                last = last.max(self.last(*root, &names[depth..])?);
+            }
+            length += name.len() + 1;
+            self.steps += 1;
+        }
+        Ok(last.is_some_and(|verdict| !verdict.brings_back))
+    }
+
+    /// What the last pattern says that is for a path of these names.
+    fn last(&mut self, root: usize, names: &[&str]) -> Result<Option<Verdict>, TooSlow> {
+        let Self { nodes, steps, most, .. } = self;
+        let mut last = None;
+        // A pattern begins at one place in the path only, and behind `**` it is the first one where
+        // its next part fits: so each node is come to once at most.
+        let (mut ahead, mut found, mut come_to) = (vec![(root, 0)], Vec::new(), HashSet::new());
+        while let Some((at, taken)) = ahead.pop() {
+            let node = &nodes[at];
+            last = last.max(node.end);
+            // What is left behind the match lies in a folder that matches.
+            if taken < names.len() {
+                last = last.max(node.folder);
+            }
+            if let Some(name) = names.get(taken) {
+                node.behind(name, &mut found, steps);
+                ahead.extend(found.drain(..).map(|next| (next, taken + 1)));
+            }
+            let Some(anywhere) = node.anywhere else { continue };
+            for (index, name) in names.iter().enumerate().skip(taken) {
+                nodes[anywhere].behind(name, &mut found, steps);
+                let new = found.drain(..).filter(|next| come_to.insert(*next));
+                ahead.extend(new.map(|next| (next, index + 1)));
+            }
+            if *steps > *most {
+                return Err(TooSlow);
+            }
+        }
+        if *steps > *most { Err(TooSlow) } else { Ok(last) }
+    }
+}
+
+impl Node {
+    /// Adds what `name` leads to.
+    fn behind(&self, name: &str, found: &mut Vec<usize>, steps: &mut u64) {
+        *steps += 1;
+        found.extend(self.names.get(name));
+        self.globs.matching(name, found, steps);
+    }
+}
+
+/// One line that can match something.
+struct Pattern {
+    brings_back: bool,
+    only_folders: bool,
+    parts: Vec<Part>,
+}
+
+enum Part {
+    /// `**`: any number of folders. Always before a name.
+    Folders,
+    Name(Glob),
+}
+
+impl Pattern {
+    /// `None` for a line that matches nothing.
+    fn new(line: &str) -> Option<Self> {
+        let (brings_back, line) = match line.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let (only_folders, line) = match line.strip_suffix('/') {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let mut parts = Vec::new();
+        if line.contains('/') {
+            let mut anywhere = false;
+            for part in line.split('/') {
+                match part {
+                    // Nothing between two slashes takes back what was before it.
+                    "" => anywhere = false,
+                    "**" => anywhere = true,
+                    // `**` beside something else, which nothing is.
+                    part if part.contains("**") => return None,
+                    part => {
+                        if std::mem::take(&mut anywhere) {
+                            parts.push(Part::Folders);
+                        }
+                        parts.push(Part::Name(Glob::new(part)?));
+                    }
+                }
+            }
+        } else {
+            // Without slashes it stands for any name of the path.
+            parts.extend([Part::Folders, Part::Name(Glob::new(line)?)]);
+        }
+        (!parts.is_empty()).then_some(Self { brings_back, only_folders, parts })
+    }
+}
+
+#[cfg(test)]
+mod tests;
