@@ -1,14 +1,16 @@
 //! Accepting connections: so many at a time, until it is time to stop, and then none that outstays
 //! its grace. Who goes when there is no room for all is a matter of shares ([`Room`]). Streams on which
-//! nothing moves are cut ([`Guard`]), and requests know whether they were read ([`Received`]).
+//! nothing moves are cut ([`Guard`]), answers over HTTP/2 that nobody takes too ([`Streams`]), and requests know whether they were read ([`Received`]).
 
 mod guard;
 mod received;
 mod room;
+mod streams;
 
 pub use guard::Guard;
 pub use received::{ReadToEnd, Received};
 pub use room::{Client, Request, Room, Seat};
+pub use streams::{Paced, Streams};
 
 use room::Shared;
 use std::{future::Future, net::SocketAddr, time::Duration};

@@ -5,9 +5,9 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mainstay_port::{Guard, Received, Room, Seat};
+use mainstay_port::{Guard, Paced, Received, Room, Seat, Streams};
 use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
@@ -67,7 +67,9 @@ async fn connection<A, F, B>(
 {
     // Most answers are small.
     let _ = stream.set_nodelay(true);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let streams = Streams::new(limits.stall);
+    let stuck = streams.stuck();
+    let mut builder = auto::Builder::new(streams);
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -84,17 +86,23 @@ async fn connection<A, F, B>(
             let mut answer = answered.await;
             read.announce(answer.status(), answer.headers_mut());
             drop(begun);
-            Ok::<_, Infallible>(answer)
+            Ok::<_, Infallible>(answer.map(|body| Paced::new(Box::pin(body))))
         }
     });
     let io = TokioIo::new(Guard::new(stream, IDLE, limits.stall));
     let mut connection = Box::pin(builder.serve_connection(io, service));
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let ended = async {
+        tokio::select! {
+            result = connection.as_mut() => result,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
+    };
+    let result = tokio::select! {
+        result = ended => result,
+        () = stuck => Err("the end of an answer is not taken".into()),
     };
     if let Err(error) = result {
         tracing::debug!(error, "a connection broke");

@@ -20,7 +20,7 @@ mod gather;
 mod patience;
 
 use self::gather::Gathered;
-use self::patience::{Patient, Streams};
+use self::patience::Patient;
 use crate::authn::Shown;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -30,7 +30,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mainstay_port::{Received, Room, Seat};
+use mainstay_port::{Paced, Received, Room, Seat, Streams};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
@@ -213,14 +213,16 @@ where
                 let mut answer = answer.await?;
                 // A refusal that came before the body was read ends the connection.
                 read.announce(answer.status(), answer.headers_mut());
-                Ok::<_, Infallible>(answer.map(|body| Ending::new(body, &ended, asked)))
+                Ok::<_, Infallible>(answer.map(|body| Paced::new(Ending::new(body, &ended, asked))))
             }
         });
         // The handshake has settled the version, so the first bytes need not be guessed at. The
         // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
         if http2 {
             let io = TokioIo::new(Gathered::new(Patient::new(stream, receiver, limits.unread)));
-            let mut builder = http2::Builder::new(Streams(limits.unread));
+            let streams = Streams::new(limits.unread);
+            let stuck = streams.stuck();
+            let mut builder = http2::Builder::new(streams);
             builder
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(limits.streams)
@@ -234,7 +236,13 @@ where
                     () = asked.idle(limits.idle) => {}
                 }
             };
-            Box::pin(drive(connection, strangers, end, http2::Connection::graceful_shutdown))
+            let cut = Box::pin(async move {
+                tokio::select! {
+                    () = strangers => {}
+                    () = stuck => {}
+                }
+            });
+            Box::pin(drive(connection, cut, end, http2::Connection::graceful_shutdown))
         } else {
             let io = TokioIo::new(Patient::new(stream, receiver, limits.unread));
             let mut builder = http1::Builder::new();
@@ -355,7 +363,6 @@ struct Ending<B> {
 
 impl<B: Body> Ending<B> {
     fn new(body: B, shutdown: &CancellationToken, asked: Open) -> Self {
-        patience::begun();
         let endless = body.size_hint().exact().is_none() && !body.is_end_stream();
         let shutdown = endless.then(|| Box::pin(shutdown.clone().cancelled_owned()));
         Self { body, shutdown, ended: false, _asked: asked }
@@ -375,7 +382,6 @@ impl<B: Body + Unpin> Body for Ending<B> {
         }
         // The body goes first: what is ready to be sent still is.
         let outcome = Pin::new(&mut self.body).poll_frame(context);
-        patience::asked(&outcome);
         if outcome.is_ready() {
             return outcome;
         }

@@ -7,7 +7,8 @@
 //!
 //! The port listens before there is content; what is asked too early is answered so. It defends
 //! itself: connections ([`Room`]), streams and heads of requests have limits, and a connection on which
-//! nothing moves is cut, so that whoever reads slowly, or not at all, does not pin memory for ever.
+//! nothing moves is cut, and so is an answer over HTTP/2 that nobody takes, so that whoever does not read
+//! does not pin memory for ever.
 //!
 //! Shutting down: nobody is accepted any more, answers under way are finished, and what still runs
 //! after the grace period is dropped.
@@ -18,9 +19,9 @@ use http::{HeaderValue, Request, Response, Version, header};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mainstay_port::{Guard, Room, Seat};
+use mainstay_port::{Guard, Paced, Room, Seat, Streams};
 use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -132,7 +133,9 @@ where
         // Answers are small and latency counts more than packets.
         let _ = stream.set_nodelay(true);
         let (limits, stop) = (self.limits, self.stop.clone());
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        let streams = Streams::new(limits.stall);
+        let stuck = streams.stuck();
+        let mut builder = auto::Builder::new(streams);
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -150,17 +153,23 @@ where
             async move {
                 let answer = answer.await;
                 drop(begun);
-                answer
+                answer.map(|answer| answer.map(|body| Paced::new(Box::pin(body))))
             }
         });
         let io = TokioIo::new(Guard::new(stream, limits.idle, limits.stall));
         let mut connection = Box::pin(builder.serve_connection(io, service));
-        let result = tokio::select! {
-            result = connection.as_mut() => result,
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let ended = async {
+            tokio::select! {
+                result = connection.as_mut() => result,
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
+        };
+        let result = tokio::select! {
+            result = ended => result,
+            () = stuck => Err("the end of an answer is not taken".into()),
         };
         if let Err(error) = result {
             tracing::debug!(%peer, error, "a connection broke");

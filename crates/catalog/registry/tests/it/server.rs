@@ -3,7 +3,8 @@
 use crate::world::{big, shelf};
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainstay_registry::{
     Shelf,
     http::Api,
@@ -166,4 +167,28 @@ async fn a_newcomer_is_served_at_once_and_the_longest_idle_connection_ends_for_i
     let mut rest = Vec::new();
     let _ = first.read_to_end(&mut rest).await;
     port.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_over_http2_that_nobody_takes_is_cut() {
+    let shelf = Arc::new(Shelf::default());
+    shelf.add("big").put(big(16, 1_000_000).index().unwrap());
+    let limits = Limits { stall: std::time::Duration::from_millis(50), ..Limits::default() };
+    let port = Port::open(shelf, limits).await;
+    let builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let io = TokioIo::new(port.connect().await);
+    let (mut ask, connection) = builder.handshake(io).await.unwrap();
+    let connected = tokio::spawn(connection);
+    let get = |path: &str| {
+        let uri = format!("http://x/catalogs/big/api/v1/{path}");
+        Request::get(uri).body(Full::<Bytes>::default()).unwrap()
+    };
+    // Its window is never opened again.
+    let unread = ask.send_request(get("all")).await.unwrap();
+    // Until it is reset the port cannot end.
+    port.stop.cancel();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(5), port.serving).await;
+    ended.expect("nothing holds the port any more").unwrap();
+    assert!(unread.into_body().collect().await.is_err());
+    drop(connected.await);
 }

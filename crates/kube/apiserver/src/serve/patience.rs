@@ -1,14 +1,10 @@
 //! Clients that take nothing of what they asked for.
 //!
 //! A connection whose other end does not read is cut after a while ([`Patient`]): until then it holds
-//! what its buffers hold, and nothing that is made on demand is made. On HTTP/2 a client can leave a
-//! single stream unread while it reads others; such a stream is reset after the same while
-//! ([`Streams`]). A stream that has nothing to say (a watch of what does not change) waits for ever.
+//! what its buffers hold, and nothing that is made on demand is made. Single streams of HTTP/2 that are
+//! left unread end after the same while ([`mainstay_port::Streams`]).
 
-use http_body::Frame;
-use hyper::rt::Executor;
 use mainstay_port::Seat;
-use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -98,88 +94,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-/// What a stream is at.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    /// It has something to send, and waits for the client to take it.
-    sending: bool,
-    /// Its body was asked for more.
-    moved: bool,
-}
-
-tokio::task_local! {
-    /// What the stream that is polled now is at.
-    static PACE: Cell<Pace>;
-}
-
-/// Notes that there is an answer, which is to be sent.
-pub(super) fn begun() {
-    // Connections of HTTP/1.1 have no streams, and need none.
-    let _ = PACE.try_with(|pace| pace.set(Pace { sending: true, moved: true }));
-}
-
-/// Notes what the body of an answer gave when it was asked.
-pub(super) fn asked<D, E>(outcome: &Poll<Option<Result<Frame<D>, E>>>) {
-    let _ = PACE.try_with(|pace| pace.set(Pace { sending: outcome.is_ready(), moved: true }));
-}
-
-/// Runs the streams of HTTP/2 connections, and ends those that nobody takes anything of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Streams(pub(super) Duration);
-
-impl<F> Executor<F> for Streams
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        tokio::spawn(Stream {
-            inner: Box::pin(stream),
-            patience: self.0,
-            sending: false,
-            waiting: None,
-        });
-    }
-}
-
-struct Stream<F> {
-    inner: Pin<Box<F>>,
-    patience: Duration,
-    sending: bool,
-    waiting: Option<Pin<Box<Sleep>>>,
-}
-
-impl<F: Future> Future for Stream<F> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let pace = Cell::new(Pace { sending: this.sending, moved: false });
-        let (outcome, pace) = PACE.sync_scope(pace, || {
-            let outcome = this.inner.as_mut().poll(context);
-            (outcome, PACE.with(Cell::get))
-        });
-        this.sending = pace.sending;
-        if outcome.is_ready() {
-            return Poll::Ready(());
-        }
-        if !pace.sending {
-            this.waiting = None;
-            return Poll::Pending;
-        }
-        if pace.moved {
-            this.waiting = None;
-        }
-        let patience = this.patience;
-        let waiting = this.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
-        // Dropping the stream resets it.
-        waiting.as_mut().poll(context)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::task::Waker;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     const WHILE: Duration = Duration::from_mins(1);
@@ -199,22 +116,5 @@ mod tests {
         written.unwrap();
         let cut = patient.write_all(&[0; 40]).await.unwrap_err();
         assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_ends_when_what_it_has_to_send_is_not_taken() {
-        type Given = Poll<Option<Result<Frame<()>, ()>>>;
-        for (given, ends) in [(Given::Ready(None), true), (Given::Pending, false)] {
-            let stream = std::future::poll_fn(move |_: &mut Context<'_>| {
-                begun();
-                asked(&given);
-                Poll::<()>::Pending
-            });
-            let mut stream =
-                Stream { inner: Box::pin(stream), patience: WHILE, sending: false, waiting: None };
-            let mut context = Context::from_waker(Waker::noop());
-            assert!(Pin::new(&mut stream).poll(&mut context).is_pending());
-            assert_eq!(stream.waiting.is_some(), ends);
-        }
     }
 }
