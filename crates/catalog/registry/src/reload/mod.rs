@@ -26,27 +26,34 @@ const QUIET: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Calls `load` at once and again whenever the folder has changed, until this is dropped. The
-/// folder need not exist yet. Where changes cannot be noticed, `blind` hears why, and this returns
-/// after the first call.
+/// folder need not exist yet. Where the system does not follow all of it, `unseen` hears why, and
+/// changes are noticed some seconds later.
 pub async fn follow<F: Future<Output = ()>>(
     folder: &Path,
     clock: Clock,
-    blind: impl FnOnce(String),
-    mut load: impl FnMut() -> F,
+    unseen: impl FnMut(&str),
+    load: impl FnMut() -> F,
 ) {
     // Followed before it is first read, so that nothing is missed in between.
     let start = folder.to_owned();
-    let watch = match aside(move || FolderWatch::start(&start)).await {
-        Some(Ok(watch)) => Some(watch),
-        Some(Err(error)) => {
-            blind(error.to_string());
-            None
-        }
-        None => return,
-    };
-    load().await;
-    let Some(mut watch) = watch else { return };
+    let Some(watch) = aside(move || FolderWatch::start(&start)).await else { return };
+    keep_reading(watch, clock, unseen, load).await;
+}
+
+async fn keep_reading<F: Future<Output = ()>>(
+    mut watch: FolderWatch,
+    clock: Clock,
+    mut unseen: impl FnMut(&str),
+    mut load: impl FnMut() -> F,
+) {
+    let mut told = None;
     loop {
+        let why = watch.unseen().map(str::to_owned);
+        if let Some(why) = why.as_deref().filter(|why| told.as_deref() != Some(*why)) {
+            unseen(why);
+        }
+        told = why;
+        load().await;
         at_rest(clock, || watch.changed()).await;
         let renewed = aside(move || {
             watch.renew();
@@ -54,7 +61,6 @@ pub async fn follow<F: Future<Output = ()>>(
         });
         let Some(next) = renewed.await else { return };
         watch = next;
-        load().await;
     }
 }
 
@@ -183,6 +189,40 @@ mod tests {
         let busy = || tokio::time::sleep(QUIET / 2);
         at_rest(clock, busy).await;
         assert!(clock.elapsed() >= PATIENCE, "not before patience has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_system_does_not_follow_is_told_once_and_looked_at_now_and_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        let error = notify::Error::new(notify::ErrorKind::MaxFilesWatch).add_path(deep.clone());
+        let watch = watch::tests::refused(folder.path(), &error);
+        let clock = Clock::system();
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
+        let following = tokio::spawn(keep_reading(
+            watch,
+            clock,
+            move |why| say.send(why.to_owned()).unwrap(),
+            move || {
+                tell.send(clock.elapsed()).unwrap();
+                std::future::ready(())
+            },
+        ));
+        let mut last = told.recv().await.unwrap();
+        for text in ["a", "ab"] {
+            std::fs::write(deep.join("c.yaml"), text).unwrap();
+            let next = told.recv().await.unwrap();
+            assert!(next >= last + watch::LOOK, "{last:?} {next:?}");
+            last = next;
+        }
+        // Nothing changes, so nothing is read.
+        assert!(tokio::time::timeout(watch::LOOK * 10, told.recv()).await.is_err());
+        let why = said.recv().await.unwrap();
+        assert!(why.starts_with(&format!("{}: ", deep.display())), "{why}");
+        assert!(said.try_recv().is_err(), "said once");
+        following.abort();
     }
 
     #[test]

@@ -1,21 +1,48 @@
 //! Tells when a folder changes.
 
+use super::aside;
+use mainstay_catalog::{Folder, Source as _};
 use notify::event::{AccessKind, AccessMode};
-use notify::{Config, Event, EventHandler, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{
+    Config, ErrorKind, Event, EventHandler, EventKind, RecommendedWatcher, RecursiveMode, Watcher,
+};
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::sleep;
+
+/// How often a folder is looked at that is not followed as a whole.
+pub(super) const LOOK: Duration = Duration::from_secs(5);
 
 /// Follows a folder and, because a folder can be exchanged as a whole, the one around it.
+///
+/// The system may refuse to follow any part of it: it watches so many folders and no more, and none
+/// that this process may not read. Then the rest is not followed either, so the folder is looked at
+/// now and then.
 pub(super) struct FolderWatch {
-    watcher: RecommendedWatcher,
+    /// None where the system watches nothing at all.
+    watcher: Option<RecommendedWatcher>,
     folder: PathBuf,
     changed: Arc<Notify>,
+    /// Why the folder around it is not followed.
+    around: Option<String>,
+    unseen: Option<Unseen>,
+}
+
+/// Why a folder is not followed as a whole, and how it looked before it was read.
+struct Unseen {
+    why: String,
+    looks: u64,
 }
 
 impl FolderWatch {
     /// Starts to follow. The folder need not exist. Blocks as long as walking the folder takes.
-    pub(super) fn start(folder: &Path) -> notify::Result<Self> {
+    pub(super) fn start(folder: &Path) -> Self {
         let changed = Arc::new(Notify::new());
         let (signal, inside) = (Arc::clone(&changed), folder.to_owned());
         let watcher = watcher(move |event: notify::Result<Event>| {
@@ -23,26 +50,105 @@ impl FolderWatch {
             if event.map_or(true, |event| is_change(&event, &inside)) {
                 signal.notify_one();
             }
-        })?;
-        let mut watch = Self { watcher, folder: folder.to_owned(), changed };
-        if let Some(parent) = folder.parent().filter(|it| it.is_dir()) {
-            watch.watcher.watch(parent, RecursiveMode::NonRecursive)?;
-        }
+        });
+        let (watcher, around) = match watcher {
+            Ok(mut watcher) => {
+                let parent = folder.parent().filter(|parent| parent.is_dir());
+                let watched = parent
+                    .map_or(Ok(()), |parent| watcher.watch(parent, RecursiveMode::NonRecursive));
+                (Some(watcher), watched.err().as_ref().map(why))
+            }
+            Err(error) => (None, Some(why(&error))),
+        };
+        let mut watch = Self { watcher, folder: folder.to_owned(), changed, around, unseen: None };
         watch.renew();
-        Ok(watch)
+        watch
     }
 
     /// Follows the folder that is there now: another one may have taken its place. Blocks as
     /// long as walking the folder takes.
     pub(super) fn renew(&mut self) {
-        // Neither failing matters: the folder is gone, and its parent tells when it comes back.
-        let _ = self.watcher.unwatch(&self.folder);
-        let _ = self.watcher.watch(&self.folder, RecursiveMode::Recursive);
+        let followed = match &mut self.watcher {
+            Some(watcher) => {
+                // It may be gone with the folder.
+                let _ = watcher.unwatch(&self.folder);
+                watcher.watch(&self.folder, RecursiveMode::Recursive)
+            }
+            None => Ok(()),
+        };
+        self.note(&followed);
+    }
+
+    fn note(&mut self, followed: &notify::Result<()>) {
+        let part = match followed {
+            // The folder around what is gone is followed, and tells when it comes back.
+            Ok(()) | Err(notify::Error { kind: ErrorKind::PathNotFound, .. }) => None,
+            Err(_) if !self.folder.exists() => None,
+            Err(error) => Some(why(error)),
+        };
+        let unseen = self.around.clone().or(part);
+        self.unseen = unseen.map(|why| Unseen { why, looks: looks(&self.folder) });
+    }
+
+    /// Why the folder is not followed as a whole, if it is not.
+    pub(super) fn unseen(&self) -> Option<&str> {
+        self.unseen.as_ref().map(|unseen| unseen.why.as_str())
     }
 
     /// Returns when something changed since the last call returned.
     pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+        let Some(Unseen { looks, .. }) = self.unseen else { return self.changed.notified().await };
+        tokio::select! {
+            () = self.changed.notified() => {}
+            () = look(&self.folder, looks) => {}
+        }
+    }
+}
+
+/// Looks at a folder now and then, and returns when it does not look so any more.
+async fn look(folder: &Path, before: u64) {
+    loop {
+        sleep(LOOK).await;
+        let folder = folder.to_owned();
+        if aside(move || looks(&folder)).await != Some(before) {
+            return;
+        }
+    }
+}
+
+/// A number for what the files of a folder look like from outside. Blocks as long as walking the
+/// folder takes.
+fn looks(folder: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let files = Folder::new(folder).files();
+    for file in files.iter().flatten() {
+        let facts = fs::metadata(folder.join(&file.path)).map(|facts| {
+            let changed = (facts.ctime(), facts.ctime_nsec());
+            (facts.ino(), facts.len(), changed, facts.modified().ok())
+        });
+        (&file.path, facts.ok()).hash(&mut hasher);
+    }
+    files.err().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Why something is not followed, and what to do about it.
+fn why(error: &notify::Error) -> String {
+    /// The process has no room for another watch.
+    const TOO_MANY: i32 = 24;
+    let place = error.paths.first().map(|path| format!("{}: ", path.display()));
+    let place = place.unwrap_or_default();
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => {
+            format!("{place}the system watches no more folders (raise fs.inotify.max_user_watches)")
+        }
+        ErrorKind::Io(error) if error.raw_os_error() == Some(TOO_MANY) => format!(
+            "{place}the system watches for no more programs (raise fs.inotify.max_user_instances)"
+        ),
+        ErrorKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => format!(
+            "{place}permission denied (make it readable for the account that runs this process)"
+        ),
+        _ => error.to_string(),
     }
 }
 
@@ -62,7 +168,7 @@ fn is_change(event: &Event, folder: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use notify::event::{CreateKind, ModifyKind};
 
@@ -70,18 +176,81 @@ mod tests {
     #[test]
     fn folders_behind_links_are_not_followed() {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::fs::create_dir(outside.path().join("deep")).unwrap();
+        fs::create_dir(outside.path().join("deep")).unwrap();
         std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         let mut watcher = watcher(tell).unwrap();
         watcher.watch(inside.path(), RecursiveMode::Recursive).unwrap();
         // Told in this order, if the first are told at all.
-        std::fs::write(outside.path().join("deep/a.yaml"), "a").unwrap();
-        std::fs::write(outside.path().join("a.yaml"), "a").unwrap();
-        std::fs::write(inside.path().join("b.yaml"), "b").unwrap();
+        fs::write(outside.path().join("deep/a.yaml"), "a").unwrap();
+        fs::write(outside.path().join("a.yaml"), "a").unwrap();
+        fs::write(inside.path().join("b.yaml"), "b").unwrap();
         let paths = told.iter().flat_map(|event| event.unwrap().paths);
         let first = paths.into_iter().find(|path| path.extension().is_some());
         assert_eq!(first, Some(inside.path().join("b.yaml")));
+    }
+
+    /// A watch of a folder of which the system follows nothing.
+    pub(in crate::reload) fn refused(folder: &Path, error: &notify::Error) -> FolderWatch {
+        let around = Some(why(error));
+        let (folder, changed) = (folder.to_owned(), Arc::default());
+        let mut watch = FolderWatch { watcher: None, folder, changed, around, unseen: None };
+        watch.renew();
+        watch
+    }
+
+    #[test]
+    fn what_is_not_followed_is_told_with_its_place_and_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watch = FolderWatch::start(folder.path());
+        assert_eq!(watch.unseen(), None);
+        let io = |error: io::Error| ErrorKind::Io(error);
+        for (kind, wanted) in [
+            (
+                ErrorKind::MaxFilesWatch,
+                Some(
+                    "/c/d: the system watches no more folders (raise fs.inotify.max_user_watches)",
+                ),
+            ),
+            (
+                io(io::Error::from_raw_os_error(13)),
+                Some(
+                    "/c/d: permission denied (make it readable for the account that runs this process)",
+                ),
+            ),
+            (
+                io(io::Error::from_raw_os_error(24)),
+                Some(
+                    "/c/d: the system watches for no more programs (raise fs.inotify.max_user_instances)",
+                ),
+            ),
+            // It went while the folder was walked, which its parent tells.
+            (ErrorKind::PathNotFound, None),
+        ] {
+            watch.note(&Err(notify::Error::new(kind).add_path("/c/d".into())));
+            assert_eq!(watch.unseen(), wanted);
+        }
+        watch.note(&Ok(()));
+        assert_eq!(watch.unseen(), None);
+    }
+
+    #[test]
+    fn a_folder_looks_other_when_anything_in_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let (deep, missing) = (folder.path().join("a/b"), folder.path().join("none"));
+        let mut seen = vec![looks(&missing), looks(folder.path())];
+        fs::create_dir_all(&deep).unwrap();
+        for (file, text) in [("c.yaml", "a"), ("c.yaml", "ab"), ("d.yaml", ""), ("d.yaml", "")] {
+            // Written beside and put in place: its size and time may be the same.
+            fs::write(folder.path().join("new"), text).unwrap();
+            fs::rename(folder.path().join("new"), deep.join(file)).unwrap();
+            seen.push(looks(folder.path()));
+            assert_eq!(seen.last(), Some(&looks(folder.path())));
+        }
+        fs::remove_file(deep.join("c.yaml")).unwrap();
+        seen.push(looks(folder.path()));
+        let different: std::collections::BTreeSet<u64> = seen.iter().copied().collect();
+        assert_eq!(different.len(), seen.len(), "{seen:?}");
     }
 
     #[test]

@@ -351,10 +351,10 @@ impl CatalogStore {
     }
 
     async fn run(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
-        let blind = |error| {
-            tracing::warn!(%key, folder = %folder.display(), error, "changes of this catalog will not be noticed");
+        let unseen = |error: &str| {
+            tracing::warn!(%key, folder = %folder.display(), error, "changes of this catalog are noticed late");
         };
-        reload::follow(folder, self.inner.clock, blind, || self.load(key, folder, served)).await;
+        reload::follow(folder, self.inner.clock, unseen, || self.load(key, folder, served)).await;
     }
 
     async fn load(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {

@@ -211,7 +211,7 @@ fn servable(catalog: &Catalog) -> Result<(), String> {
 /// What happens while a catalog is served.
 enum News {
     Read(Outcome),
-    Blind(String),
+    Unseen(String),
     Answered(String),
 }
 
@@ -250,14 +250,14 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
     };
     // Only what is begun with must be what the cache folder knows.
     let begin = Source { judge: settings.judge(), ..later.clone() };
-    let blind = |why| drop(tell.try_send(News::Blind(why)));
+    let unseen = |why: &str| drop(tell.try_send(News::Unseen(why.to_owned())));
     let load = || async {
         let source = if served.index().is_none() { &begin } else { &later };
         let outcome = source.load(&served).await;
         // Nobody hears it when the program ends.
         let _ = tell.send(News::Read(outcome)).await;
     };
-    let mut following = Box::pin(follow(&settings.folder, io.clock, blind, load));
+    let mut following = Box::pin(follow(&settings.folder, io.clock, unseen, load));
     let (mut followed, mut started) = (true, false);
     loop {
         let heard = tokio::select! {
@@ -276,14 +276,9 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
                 started = true;
             }
             News::Read(outcome) => again(io, settings, &outcome),
-            News::Blind(why) => {
+            News::Unseen(why) => {
                 let fields = [("configs", settings.typed.as_str()), ("error", &why)];
-                voice::log(
-                    io,
-                    Level::Warning,
-                    "changes of the catalog will not be noticed",
-                    &fields,
-                );
+                voice::log(io, Level::Warning, "changes of the catalog are noticed late", &fields);
             }
             News::Answered(what) => voice::log(io, Level::Debug, &what, &[]),
         }
