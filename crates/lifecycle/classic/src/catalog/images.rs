@@ -10,13 +10,15 @@
 //! The image of a pod is due when its interval is over since the last look, whoever took that: a
 //! process that is started anew more often than it polls would never look otherwise.
 
+use super::pods;
 use super::store::{self, CatalogStore, State};
-use crate::image::{Asking, Puller};
+use crate::image::{Asking, Found, Puller};
 use jiff::Timestamp;
 use mainstay_api::{CatalogSource, Time, names};
-use mainstay_client::{Backoff, DeleteOptions, ListParams};
+use mainstay_client::{Backoff, Cluster, DeleteOptions, ListParams, Patch};
 use mainstay_formats::duration;
 use mainstay_object::{NamespacedName, known};
+use serde_json::json;
 use std::time::Duration;
 
 /// The interval of a poll whose own cannot be read.
@@ -138,7 +140,8 @@ impl CatalogStore {
     }
 
     /// Looks at the image of a pod as often as its catalog asks for, and ends the pod when its tag is
-    /// another image: the next pod gets that one. There is no pod for the look itself.
+    /// another image: the next pod gets that one. There is no pod for the look itself. That a tag became
+    /// another image while no process was there to see it, the pod itself tells.
     /// The first look is due an interval after the last one, which may have been before a restart.
     pub(super) async fn run_poll(
         &self,
@@ -156,26 +159,22 @@ impl CatalogStore {
         loop {
             tokio::time::sleep(wait).await;
             wait = poll;
-            let found = puller.find(&request.image, &request.asking).await;
-            let digest = match found {
-                Ok(found) => found.digest,
+            let found = match puller.find(&request.image, &request.asking).await {
+                Ok(found) => found,
                 Err(why) => {
                     tracing::warn!(catalog = %key, why, "a catalog image cannot be looked at again");
                     continue;
                 }
             };
             self.polled(key);
-            if known.replace(digest.clone()).is_none_or(|it| it == digest) {
-                continue;
-            }
-            let params = ListParams::labels(format!("{}={}", names::CATALOG_SOURCE, key.name));
-            let options = DeleteOptions::default();
-            let ended =
-                cluster.delete_collection(&known::POD, key.namespace(), &params, &options).await;
-            if let Err(error) = ended {
-                tracing::warn!(catalog = %key, %error, "the pod of a catalog is not exchanged");
-                known = None;
-            }
+            let exchanged = match exchange(&cluster, key, &found, known.as_ref()).await {
+                Ok(()) => Some(found.digest),
+                Err(error) => {
+                    tracing::warn!(catalog = %key, %error, "the pod of a catalog is not exchanged");
+                    None
+                }
+            };
+            known = exchanged.or(known);
         }
     }
 
@@ -245,6 +244,41 @@ impl CatalogStore {
             self.take(key, State { failure, ..State::default() }, None);
         }
     }
+}
+
+/// Ends the pods of a catalog if its image is another one than they run. That is what it was at the
+/// look before (`known`); at the first look of this process, what the pods themselves say.
+async fn exchange(
+    cluster: &Cluster,
+    key: &NamespacedName,
+    found: &Found,
+    known: Option<&String>,
+) -> mainstay_client::Result<()> {
+    let (pod, namespace) = (&known::POD, key.namespace());
+    let params = ListParams::labels(format!("{}={}", names::CATALOG_SOURCE, key.name));
+    let pods = cluster.list(pod, namespace, &params).await?.items;
+    let running = || pods.iter().filter(|one| !one.is_terminating());
+    let another = match known {
+        Some(before) => *before != found.digest,
+        None => running().any(|one| pods::runs(one, &found.digests) == Some(false)),
+    };
+    if another {
+        return cluster
+            .delete_collection(pod, namespace, &params, &DeleteOptions::default())
+            .await
+            .map(drop);
+    }
+    for one in running().filter(|one| pods::runs(one, &found.digests).is_none()) {
+        // Whoever looks after a restart shall know it.
+        let patch = Patch::Merge(json!({"metadata": {
+            "uid": one.uid(), "annotations": {pods::IMAGE: found.digest},
+        }}));
+        match cluster.patch(pod, namespace, one.name(), &patch).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use mainstay_image::registry::{Client, Security, Want};
 use mainstay_image::store::Store;
 use mainstay_object::{Gvk, Object, known};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -31,6 +32,9 @@ pub(crate) struct Found {
     pub(super) config: Config,
     /// What the image is known by: as long as this stays, so does the content.
     pub(crate) digest: String,
+    /// All digests that a node may report for it: those of its indexes and what they list, of its
+    /// manifest, and of its configuration.
+    pub(crate) digests: BTreeSet<String>,
 }
 
 impl Puller {
@@ -88,8 +92,16 @@ impl Puller {
             format!("{text}{}", missing.concat())
         })?;
         let store = self.images.pulled.clone();
-        let image = pulled.image.unwrap_or(pulled.top);
-        blocking(move || open(&store, &image)).await
+        blocking(move || {
+            let image = pulled.image.as_ref().unwrap_or(&pulled.top);
+            let mut found = open(&store, image)?;
+            found.digests.insert(pulled.top.digest.to_string());
+            if let Ok(Document::Index(index)) = store.document_of(&pulled.top) {
+                found.digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
+            }
+            Ok(found)
+        })
+        .await
     }
 
     /// What the pull secrets of a catalog say, and those that are not there, which is no reason not
@@ -196,14 +208,18 @@ fn open(store: &Store, descriptor: &Descriptor) -> Result<Found, String> {
     let told = |error: &dyn std::error::Error| line(error);
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
+    let mut digests = BTreeSet::from([digest.clone()]);
     for _ in 0..=mainstay_image::manifest::DEEPEST_INDEX {
         match store.document_of(&descriptor).map_err(|error| told(&error))? {
             Document::Manifest(manifest) => {
                 let config = store.config(&manifest).map_err(|error| told(&error))?;
-                return Ok(Found { store: store.clone(), manifest, config, digest });
+                digests.insert(descriptor.digest.to_string());
+                digests.insert(manifest.config.digest.to_string());
+                return Ok(Found { store: store.clone(), manifest, config, digest, digests });
             }
             Document::Index(index) => {
                 let platform = Platform::host();
+                digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
                 descriptor = index.choose(&platform).cloned().ok_or_else(|| {
                     format!("{digest} has no image for {}/{}", platform.os, platform.architecture)
                 })?;

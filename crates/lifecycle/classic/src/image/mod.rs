@@ -17,6 +17,8 @@ mod find;
 pub(crate) mod index;
 pub(crate) mod job;
 
+pub(crate) use find::Found;
+
 use mainstay_client::Cluster;
 use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;

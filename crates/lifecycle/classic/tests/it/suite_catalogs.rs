@@ -115,6 +115,34 @@ async fn a_polled_image_that_changes_is_another_pod_and_an_upgrade() {
 }
 
 #[tokio::test]
+async fn an_image_that_changes_while_nobody_looks_is_another_pod_after_the_restart() {
+    let mut world = pods(true).await;
+    let store = world.store();
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
+    let spec = json!({
+        "sourceType": "grpc", "image": "localhost/catalog:v1",
+        "updateStrategy": {"registryPoll": {"interval": "1s"}},
+    });
+    source(&world, json!({}), spec).await;
+    // Its node does not say what it runs; whoever looked has written that down.
+    let looked = |it: &Object| it.annotation("mainstay.dev/catalog-image").is_some();
+    let old = serving(&world, looked).await;
+    world.pause().await;
+    world.resume().await;
+    let polled = |it: &Object| it.str(&["status", "latestImageRegistryPoll"]).map(str::to_owned);
+    let before = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", |_| true).await;
+    let before = polled(&before);
+    let again = move |it: &Object| polled(it) != before;
+    world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", again).await;
+    assert_eq!(serving(&world, |_| true).await.uid(), old.uid(), "the same image, the same pod");
+    world.pause().await;
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
+    world.resume().await;
+    let uid = old.uid().to_owned();
+    serving(&world, move |it| it.uid() != uid).await;
+}
+
+#[tokio::test]
 async fn what_a_catalog_says_of_its_pod_is_in_its_pod() {
     let world = pods(false).await;
     let image = "registry.invalid/c@sha256:5555555555555555555555555555555555555555555555555555555555555555";

@@ -16,7 +16,7 @@ use mainstay_api::{CatalogSource, names};
 use mainstay_object::{Object, Resource, known};
 use mainstay_quantity::Quantity;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where registries listen in pods.
 const PORT: u16 = 50051;
@@ -26,6 +26,8 @@ const USER: i64 = 1001;
 const CONFIG_MAP_VERSION: &str = "olm.configMapResourceVersion";
 /// Annotation: the node may be drained although nobody makes the Pod anew there.
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+/// Annotation: the digest of the image that the Pod runs, where its node does not say that.
+pub(super) const IMAGE: &str = "mainstay.dev/catalog-image";
 /// Label of namespaces: the level of pods that they take.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
@@ -79,6 +81,24 @@ impl SeenPod {
             dead: matches!(phase, "Failed" | "Succeeded") || disrupted,
             deleting: pod.is_terminating(),
         }
+    }
+}
+
+/// Whether a Pod of a catalog runs the image with these digests; `None` if nobody says what it runs.
+pub(super) fn runs(pod: &Object, image: &BTreeSet<String>) -> Option<bool> {
+    let statuses = |field: &str| pod.array(&["status", field]);
+    // What is extracted comes second, after the tools that extract it.
+    let of_image = match (statuses("initContainerStatuses"), statuses("containerStatuses")) {
+        ([_, extracts], _) => extracts,
+        ([], [serves]) => serves,
+        _ => &Value::Null,
+    };
+    // `registry/repository@sha256:…`, `docker://sha256:…` or a digest alone.
+    let said = of_image["imageID"].as_str().unwrap_or_default();
+    let digest = said.rsplit(['@', '/']).next().filter(|digest| digest.starts_with("sha256:"));
+    match digest {
+        Some(digest) => Some(image.contains(digest)),
+        None => pod.annotation(IMAGE).map(|digest| image.contains(digest)),
     }
 }
 

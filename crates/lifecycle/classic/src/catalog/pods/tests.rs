@@ -256,3 +256,36 @@ fn memory_limits_are_whole_binary_numbers() {
         assert_eq!(binary(&json!(given)), wanted);
     }
 }
+
+#[test]
+fn what_a_pod_runs_is_what_its_node_says_or_else_what_was_written_down() {
+    let image = BTreeSet::from(["sha256:index".to_owned(), "sha256:config".to_owned()]);
+    let status = |id: &str| json!({"containerStatuses": [{"imageID": id}]});
+    let extracts = |id: &str| {
+        json!({
+            "initContainerStatuses": [{"imageID": "r/tools@sha256:tools"}, {"imageID": id}],
+            "containerStatuses": [{"imageID": "r/opm@sha256:opm"}],
+        })
+    };
+    for (status, written, runs) in [
+        (status("registry.invalid/catalog@sha256:index"), None, Some(true)),
+        (status("docker-pullable://r/catalog@sha256:index"), None, Some(true)),
+        (status("docker://sha256:config"), None, Some(true)),
+        (status("sha256:config"), Some("sha256:other"), Some(true)),
+        (status("r/catalog@sha256:other"), Some("sha256:index"), Some(false)),
+        (extracts("r/catalog@sha256:index"), None, Some(true)),
+        (extracts("r/catalog@sha256:other"), None, Some(false)),
+        // It has not begun, or its node does not say.
+        (json!({}), None, None),
+        (status(""), None, None),
+        (status("r/catalog:v1"), None, None),
+        (status("r/catalog:v1"), Some("sha256:index"), Some(true)),
+        (status("r/catalog:v1"), Some("sha256:other"), Some(false)),
+    ] {
+        let annotations: BTreeMap<&str, &str> =
+            written.map(|digest| (IMAGE, digest)).into_iter().collect();
+        let pod = json!({"metadata": {"name": "p", "annotations": annotations}, "status": status});
+        let pod = Object::from_value(pod).unwrap();
+        assert_eq!(super::runs(&pod, &image), runs, "{pod:?}");
+    }
+}
