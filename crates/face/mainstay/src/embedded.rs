@@ -19,7 +19,7 @@ use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_files::PrivateFolder;
 use mainstay_object::NamespacedName;
-use mainstay_store::Store;
+use mainstay_store::{EngineError, Store};
 use mainstay_workloads::Workloads;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -104,12 +104,21 @@ impl Embedded {
         let store = data::open(&settings, clock, say).await.map_err(Failure::usage)?;
         let data = settings.data.clone();
         let port = Port { listener, address };
-        let started = Self::start_on(settings, store.clone(), port, clock, say).await;
-        // Whatever failed then failed for it.
-        started.map_err(|failure| match (store.trouble(), &data) {
-            (Some(error), Data::Folder(folder)) => Failure::usage(data::unwritable(folder, &error)),
-            _ => failure,
-        })
+        let unwritable = |error: &EngineError| match &data {
+            Data::Folder(folder) => Failure::usage(data::unwritable(folder, error)),
+            Data::Memory => chain(error).into(),
+        };
+        tokio::select! {
+            started = Self::start_on(settings, store.clone(), port, clock, say) => {
+                // Whatever failed then failed for it.
+                started.map_err(|failure| match store.refusal() {
+                    Some(error) => unwritable(&error),
+                    None => failure,
+                })
+            }
+            // Much of a start waits for what a controller writes, which would not come.
+            error = store.refuses() => Err(unwritable(&error)),
+        }
     }
 
     /// Brings a cluster up on a store that is open.

@@ -20,15 +20,18 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     /// Why the last write was not saved; none if it was.
     pub(crate) trouble: Mutex<Option<EngineError>>,
+    /// Why the last one of all that were not saved was not, whatever came after it.
+    pub(crate) refusal: watch::Sender<Option<EngineError>>,
     closed: AtomicBool,
 }
 
 impl Shared {
-    pub(crate) const fn new(index: Index, options: Options) -> Self {
+    pub(crate) fn new(index: Index, options: Options) -> Self {
         Self {
             index: RwLock::new(index),
             options,
             trouble: Mutex::new(None),
+            refusal: watch::Sender::new(None),
             closed: AtomicBool::new(false),
         }
     }

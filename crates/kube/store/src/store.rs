@@ -195,6 +195,25 @@ impl Store {
         self.inner.shared.trouble.lock().clone()
     }
 
+    /// Why a change was not saved since the store was opened, even if later ones were; none if all were.
+    pub fn refusal(&self) -> Option<EngineError> {
+        self.inner.shared.refusal.borrow().clone()
+    }
+
+    /// Waits for the first [`Store::refusal`].
+    pub async fn refuses(&self) -> EngineError {
+        let mut refusal = self.inner.shared.refusal.subscribe();
+        loop {
+            if let Some(error) = refusal.borrow_and_update().clone() {
+                return error;
+            }
+            // It ends with the store, which this holds.
+            if refusal.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Refuses an object that is longer than the store takes, as [`Store::commit`] would.
     ///
     /// # Errors

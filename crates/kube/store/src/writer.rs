@@ -232,6 +232,7 @@ impl Writer {
         if let Err(error) = self.engine.append(events) {
             tracing::error!("{error}");
             *self.shared.trouble.lock() = Some(error.clone());
+            self.shared.refusal.send_replace(Some(error.clone()));
             // Refusals may rest on a change of this batch that now does not happen.
             let refused = |(to, _)| (to, Err(CommitError::Engine(error.clone())));
             return answer(answers.into_iter().map(refused).collect());

@@ -159,13 +159,48 @@ fn start_that_waits_for_what_does_not_answer_ends_when_it_is_asked_to() {
     }
 }
 
+/// Whether small disks can be made.
+fn can_mount(folder: &Path) -> bool {
+    Command::new("unshare")
+        .args(["-m", "mount", "-t", "tmpfs", "none", text(folder)])
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn restart_on_a_full_disk_ends_at_once_with_the_cause() {
+    let (before, disk) = (tempfile::tempdir().expect("a"), tempfile::tempdir().expect("a folder"));
+    if !can_mount(disk.path()) {
+        return skipped("a restart on a full disk: only who may mount can make a small one");
+    }
+    let data = before.path().join("data");
+    let up = Up::start(before.path(), &["--data-dir", text(&data)]);
+    let kubeconfig = up.kubeconfig.clone();
+    assert!(up.stop("TERM").0, "it ends in order");
+    // More nodes than before: controllers write those, and the start waits for controllers.
+    let script = format!(
+        "mount -t tmpfs -o size=64m none {disk} && cp -a {data} {disk}/data && \
+         cat /dev/zero > {disk}/filler 2>/dev/null; \
+         exec timeout 20 {program} up --listen 127.0.0.1:0 --nodes 9 --data-dir {disk}/data \
+         --kubeconfig {kubeconfig}",
+        disk = text(disk.path()),
+        kubeconfig = text(&kubeconfig),
+        data = text(&data),
+        program = env!("CARGO_BIN_EXE_mainstay"),
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).env("NO_COLOR", "1");
+    let error = refused(&command.output().expect("unshare runs")).to_lowercase();
+    assert!(error.contains("no space left") && error.contains("make room"), "{error}");
+}
+
 #[test]
 fn start_on_a_full_disk_is_refused_with_the_cause() {
     let folder = tempfile::tempdir().expect("a folder");
     let mounted = |size: &str| {
         let script = format!(
-            "mount -t tmpfs -o size={size} none {disk} && exec {program} up --listen 127.0.0.1:0 \
-             --data-dir {disk}/data",
+            "mount -t tmpfs -o size={size} none {disk} && exec timeout 20 {program} up \
+             --listen 127.0.0.1:0 --data-dir {disk}/data",
             disk = text(folder.path()),
             program = env!("CARGO_BIN_EXE_mainstay"),
         );
@@ -173,15 +208,12 @@ fn start_on_a_full_disk_is_refused_with_the_cause() {
         command.args(["-m", "sh", "-c", &script]).env("NO_COLOR", "1");
         command
     };
-    let can = Command::new("unshare")
-        .args(["-m", "mount", "-t", "tmpfs", "none", text(folder.path())])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !can {
+    if !can_mount(folder.path()) {
         return skipped("a full disk: only who may mount can make a small one");
     }
-    // From one on which not even the folder fits to one on which some objects do.
-    for size in ["4k", "8k", "16k", "32k", "64k", "128k"] {
+    // From one on which not even the folder fits to one on which definitions do, and then one more change
+    // that somebody waits for, or a small one after a large one.
+    for size in ["4k", "8k", "16k", "32k", "64k", "128k", "384k", "528k", "552k", "600k", "768k"] {
         let error = refused(&mounted(size).output().expect("unshare runs")).to_lowercase();
         assert!(error.contains("no space left"), "{size}: {error}");
         let remedies = ["make room", "check the free space", "choose another", "name another"];

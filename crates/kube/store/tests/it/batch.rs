@@ -102,6 +102,23 @@ async fn a_batch_that_fails_fails_for_all_who_relied_on_it() {
 }
 
 #[tokio::test]
+async fn who_waits_for_a_change_that_is_not_saved_hears_why() {
+    let (store, _sizes, release) = gated();
+    let mut refuses = std::pin::pin!(store.refuses());
+    release.send(Ok(())).unwrap();
+    put(&store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    assert!(futures::poll!(refuses.as_mut()).is_pending(), "this one was saved");
+    release.send(Err(EngineError::Other("the disk is full".into()))).unwrap();
+    let refused = put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap_err();
+    assert_eq!(refuses.await.to_string(), refused.to_string());
+    // And so does who comes later, although a change is saved again.
+    release.send(Ok(())).unwrap();
+    put(&store, ("a", "z"), "1", Expect::Absent).await.unwrap();
+    assert!(store.trouble().is_none());
+    assert_eq!(store.refuses().await.to_string(), refused.to_string());
+}
+
+#[tokio::test]
 async fn a_caller_who_stops_waiting_does_not_stop_the_others() {
     let (store, sizes, release) = gated();
     {
