@@ -130,6 +130,7 @@ impl Embedded {
         say: &dyn Fn(&str),
     ) -> Result<Self, Failure> {
         let Port { listener, address } = port;
+        let surroundings = network::surroundings(&settings.network).map_err(Failure::usage)?;
         let audit = settings.audit_log.as_deref().map(audit_log).transpose();
         let audit = audit.map_err(Failure::usage)?;
         let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
@@ -232,7 +233,7 @@ impl Embedded {
                     .collect(),
                 images: Some(images.sources(clock).map_err(Failure::usage)?),
                 serve: Some(Arc::new(ports.clone())),
-                surroundings: network::surroundings(&settings.network),
+                surroundings,
                 timeouts: Timeouts::default(),
                 protected: settings.protected,
                 defaults: hub::prepare(&cluster, &settings.defaults, settings.profile, say).await?,

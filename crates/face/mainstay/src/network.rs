@@ -1,21 +1,31 @@
-//! What operators are told of the network: proxies, and certificates to trust.
+//! The network around: the proxies of this process, and what operators are told, which is proxies and
+//! certificates to trust.
 
+use crate::embedded::chain;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mainstay_cause::Cause;
 use mainstay_classic::{ProxySettings, Surroundings, Trusted};
-use mainstay_cli::config::Network;
+use mainstay_cli::config::{Network, text_variable};
+use mainstay_image::registry::Proxies;
 use std::fmt::Write as _;
 
 /// How many characters of a certificate stand in a line.
 const LINE: usize = 64;
 
-/// What was configured, and the certificates that the system trusts.
-pub(crate) fn surroundings(network: &Network) -> Surroundings {
+/// What was configured and what the environment says, and the certificates that the system trusts.
+pub(crate) fn surroundings(network: &Network) -> Result<Surroundings, Cause> {
+    let registries = Proxies::for_grpc(text_variable).map_err(|error| {
+        Cause::new("the proxy to registry servers cannot be used")
+            .because(chain(&error))
+            .remedy("correct GRPC_PROXY")
+    })?;
     let Network { http_proxy, https_proxy, no_proxy, trusted_ca } = network.clone();
-    Surroundings {
+    Ok(Surroundings {
+        registries,
         proxy: ProxySettings { http: http_proxy, https: https_proxy, no: no_proxy },
         trusted: Some(Trusted::new(move || bundle(&trusted_ca))),
-    }
+    })
 }
 
 /// The given certificates, and after them the system's.

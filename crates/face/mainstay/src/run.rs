@@ -17,7 +17,9 @@ use crate::stop::Stop;
 use crate::supervise::Started;
 use crate::{hub, images, layout, network};
 use mainstay_cause::{Cause, Place};
-use mainstay_classic::{CatalogPods, Classic, DefaultSources, FolderCatalog, Images, Timeouts};
+use mainstay_classic::{
+    CatalogPods, Classic, DefaultSources, FolderCatalog, Images, Surroundings, Timeouts,
+};
 use mainstay_cli::config::{PodImages, Run};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
@@ -59,6 +61,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     let packages = packages::Port::open(&run.packages, manager, clock).await?;
     let _lock = lock(&run.data).map_err(Failure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(Failure::usage)?;
+    let surroundings = network::surroundings(&run.network).map_err(Failure::usage)?;
     let reach = Reach {
         cluster: &run.cluster,
         patience: PATIENCE,
@@ -104,6 +107,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
         };
         let work = |term: Term| {
             let (run, cluster, images) = (&run, term.over(&cluster), images.clone());
+            let surroundings = surroundings.clone();
             let (health, report, packages) = (&health, &report, &packages);
             async move {
                 health.set(Standing::Starting);
@@ -112,7 +116,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                     defaults = patiently(&cluster, PAUSE, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
                 };
-                let options = options(run, defaults, images, clock);
+                let options = options(run, defaults, images, surroundings, clock);
                 let simulated = simulated(&cluster).await;
                 let pods = CatalogPods { simulated, ..pods_with(run) };
                 let classic = Classic::start_with(&cluster, options, pods);
@@ -239,6 +243,7 @@ fn options(
     run: &Run,
     defaults: Option<DefaultSources>,
     images: Images,
+    surroundings: Surroundings,
     clock: Clock,
 ) -> mainstay_classic::Options {
     let catalogs = run.catalogs.iter().map(|it| FolderCatalog {
@@ -254,7 +259,7 @@ fn options(
         cache: Some(run.data.join("catalogs")),
         images: Some(images),
         serve: None,
-        surroundings: network::surroundings(&run.network),
+        surroundings,
         timeouts: Timeouts {
             plan: run.plan_timeout,
             unpack: if run.unpack_timeout.is_zero() { FOREVER } else { run.unpack_timeout },

@@ -83,11 +83,13 @@ impl Default for Timeouts {
     }
 }
 
-/// What operators are told of the network around the cluster. A cluster with a `Proxy` of
-/// `config.openshift.io` tells it itself, and then that counts.
+/// The network around the cluster, and what operators are told of it.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The proxies that their Deployments get as variables.
+    /// The proxies that lead to registry servers at an address.
+    pub registries: mainstay_image::registry::Proxies,
+    /// The proxies that Deployments of operators get as variables. A cluster with a `Proxy` of
+    /// `config.openshift.io` tells them itself, and then those count.
     pub proxy: ProxySettings,
     /// The certificates that are put into `ConfigMaps` with the label
     /// `config.openshift.io/inject-trusted-cabundle: "true"`; none leaves these alone.
@@ -155,6 +157,7 @@ impl Classic {
             serve,
             cluster: Some(cluster.clone().named(CATALOG_OPERATOR)),
             pods,
+            proxies: surroundings.registries,
             stop: stop.clone(),
         };
         let bundles = Bundles::new(puller, clock, stop.clone());

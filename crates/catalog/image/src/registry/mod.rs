@@ -14,6 +14,7 @@
 mod certs;
 mod challenge;
 mod progress;
+mod proxy;
 mod pull;
 mod push;
 mod refusal;
@@ -22,8 +23,9 @@ mod transport;
 
 pub use certs::CertFolders;
 pub use progress::{Counted, Progress};
+pub use proxy::{NoProxy, Proxies, Proxy, ProxyError};
 pub use pull::{Pulled, Want};
-pub use transport::{Dial, NoProxy, Proxies, Proxy, ProxyError, Stream, TcpDial};
+pub use transport::{Dial, Stream, TcpDial};
 
 use crate::{
     credentials::Keyring,

@@ -1,9 +1,9 @@
 //! Connections: proxies, TLS, HTTP/1.1 and HTTP/2.
 
 use super::certs::{CertFolders, Certificates};
-use super::{RegistryError, Secret, Security, Settings};
+use super::proxy::Proxies;
+use super::{RegistryError, Security, Settings};
 use crate::reference::DEFAULT_DOMAIN;
-use base64::Engine as _;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, Uri};
@@ -22,15 +22,13 @@ use parking_lot::Mutex;
 use rustls::{RootCertStore, pki_types::ServerName};
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
     io,
-    net::IpAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
 /// A connection.
@@ -56,143 +54,6 @@ impl Dial for TcpDial {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
-    }
-}
-
-/// A proxy, `http://[name:password@]host:port`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proxy {
-    host: String,
-    port: u16,
-    tls: bool,
-    login: Option<Secret>,
-}
-
-/// A text that names no proxy. It is not shown: it may have a password in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a proxy is written http://host:port or https://host:port, perhaps with name:password@")]
-pub struct ProxyError;
-
-impl std::str::FromStr for Proxy {
-    type Err = ProxyError;
-
-    fn from_str(text: &str) -> Result<Self, ProxyError> {
-        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
-        let tls = match scheme {
-            "http" => false,
-            "https" => true,
-            _ => return Err(ProxyError),
-        };
-        let rest = rest.split('/').next().unwrap_or_default();
-        let (login, place) = match rest.rsplit_once('@') {
-            Some((login, place)) => {
-                let (name, password) = login.split_once(':').unwrap_or((login, ""));
-                let login =
-                    format!("{}:{}", crate::url::decode(name), crate::url::decode(password));
-                let login = base64::engine::general_purpose::STANDARD.encode(login);
-                (Some(Secret::new(login)), place)
-            }
-            None => (None, rest),
-        };
-        let uri: Uri = format!("{scheme}://{place}").parse().map_err(|_| ProxyError)?;
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or(ProxyError)?.to_owned();
-        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        Ok(Self { host, port, tls, login })
-    }
-}
-
-/// Hosts that are reached without a proxy, as Go reads `NO_PROXY`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NoProxy(Vec<String>);
-
-impl NoProxy {
-    /// A list separated by commas: `*`, names (with all below them), `.names` (only those below),
-    /// addresses, and ranges such as `10.0.0.0/8`; each but the last perhaps with a port.
-    pub fn new(list: &str) -> Self {
-        let entries = list.split(',').map(|one| one.trim().to_lowercase());
-        Self(entries.filter(|one| !one.is_empty()).collect())
-    }
-
-    /// Whether a host is reached without one. The machine itself always is.
-    pub fn covers(&self, host: &str, port: u16) -> bool {
-        let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_lowercase();
-        let address = host.parse::<IpAddr>().ok();
-        if host == "localhost" || address.is_some_and(|address| address.is_loopback()) {
-            return true;
-        }
-        self.0.iter().any(|entry| {
-            if entry == "*" {
-                return true;
-            }
-            if let (Some((net, bits)), Some(address)) = (entry.split_once('/'), address) {
-                return in_range(address, net, bits);
-            }
-            let (name, only) = match entry.rsplit_once(':') {
-                Some((name, only)) if !name.contains(':') || name.ends_with(']') => {
-                    (name, only.parse::<u16>().ok())
-                }
-                _ => (entry.as_str(), None),
-            };
-            if only.is_some_and(|only| only != port) {
-                return false;
-            }
-            let name = name.trim_matches(['[', ']']);
-            if let Some(address) = address {
-                return name.parse::<IpAddr>() == Ok(address);
-            }
-            let below = name.strip_prefix("*.").or_else(|| name.strip_prefix('.'));
-            let ends = |name: &str| {
-                host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.') && rest.len() > 1)
-            };
-            below.map_or_else(|| host == name || ends(name), ends)
-        })
-    }
-}
-
-fn in_range(address: IpAddr, net: &str, bits: &str) -> bool {
-    let (Ok(net), Ok(bits)) = (net.parse::<IpAddr>(), bits.parse::<u32>()) else { return false };
-    match (address, net) {
-        (IpAddr::V4(address), IpAddr::V4(net)) if bits <= 32 => {
-            let shift = 32 - bits;
-            u64::from(address.to_bits()) >> shift == u64::from(net.to_bits()) >> shift
-        }
-        (IpAddr::V6(address), IpAddr::V6(net)) if bits <= 128 => {
-            let same = (address.to_bits() ^ net.to_bits()).leading_zeros();
-            same >= bits
-        }
-        _ => false,
-    }
-}
-
-/// Which proxy leads where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proxies {
-    /// For TLS.
-    pub https: Option<Proxy>,
-    /// For plain HTTP.
-    pub http: Option<Proxy>,
-    /// For neither.
-    pub none: NoProxy,
-}
-
-impl Proxies {
-    /// What an environment says: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, or the same in small
-    /// letters. `lookup` reads a variable.
-    pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
-        let one = |name: &str| {
-            let found = lookup(name).filter(|value| !value.is_empty());
-            found.or_else(|| lookup(&name.to_lowercase()).filter(|value| !value.is_empty()))
-        };
-        Ok(Self {
-            https: one("HTTPS_PROXY").map(|text| text.parse()).transpose()?,
-            http: one("HTTP_PROXY").map(|text| text.parse()).transpose()?,
-            none: NoProxy::new(&one("NO_PROXY").unwrap_or_default()),
-        })
-    }
-
-    fn of(&self, tls: bool, host: &str, port: u16) -> Option<&Proxy> {
-        let proxy = if tls { &self.https } else { &self.http };
-        proxy.as_ref().filter(|_| !self.none.covers(host, port))
     }
 }
 
@@ -338,7 +199,7 @@ impl Connector {
         let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let mut stream = match self.proxies.of(tls, &host, port) {
             None => self.dial.dial(host.clone(), port).await?,
-            Some(proxy) => self.through(proxy, &host, port).await?,
+            Some(proxy) => proxy.connect(&self.dial, self.tls.config(), &host, port).await?,
         };
         let mut http2 = false;
         if tls {
@@ -365,42 +226,6 @@ impl Connector {
                 own.connect(name, stream).await
             }
         }
-    }
-
-    /// A tunnel. Plain HTTP takes one, too: nothing in it is for the proxy to read.
-    async fn through(&self, proxy: &Proxy, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
-        const LONGEST: usize = 16 << 10;
-        let mut stream = self.dial.dial(proxy.host.clone(), proxy.port).await?;
-        if proxy.tls {
-            // HTTP/2 would be offered and could not be spoken.
-            let mut config = (**self.tls.config()).clone();
-            config.alpn_protocols.clear();
-            let name = proxy.host.trim_matches(['[', ']']).to_owned();
-            let name = ServerName::try_from(name).map_err(io::Error::other)?;
-            stream = Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?);
-        }
-        let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n");
-        if let Some(login) = &proxy.login {
-            let _ = write!(head, "Proxy-Authorization: Basic {}\r\n", login.reveal());
-        }
-        head.push_str("\r\n");
-        stream.write_all(head.as_bytes()).await?;
-        stream.flush().await?;
-        let mut answer = Vec::new();
-        // Byte by byte: what follows belongs to the tunnel.
-        while !answer.ends_with(b"\r\n\r\n") {
-            if answer.len() > LONGEST {
-                return Err(io::Error::other("the proxy's answer is too long"));
-            }
-            answer.push(stream.read_u8().await?);
-        }
-        let line = String::from_utf8_lossy(&answer);
-        let status = line.split(' ').nth(1).unwrap_or_default();
-        if line.starts_with("HTTP/1.") && status == "200" {
-            return Ok(stream);
-        }
-        let status: String = status.chars().filter(char::is_ascii_digit).take(3).collect();
-        Err(io::Error::other(format!("the proxy refuses with status {status}")))
     }
 }
 

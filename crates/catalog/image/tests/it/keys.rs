@@ -3,10 +3,13 @@
 use base64::Engine as _;
 use mainstay_image::{
     credentials::{Keyring, Login, default_files},
-    registry::{NoProxy, Proxies, Proxy, Secret},
+    registry::{Dial, NoProxy, Proxies, Proxy, Secret, TcpDial},
 };
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 fn auth(text: &str) -> serde_json::Value {
     json!({"auth": base64::engine::general_purpose::STANDARD.encode(text)})
@@ -122,7 +125,8 @@ fn proxies_are_read_as_go_reads_them() {
     let proxies = proxies.unwrap();
     assert_eq!(proxies.https, "http://proxy.test:3128".parse().ok());
     assert!(!format!("{proxies:?}").contains("word"));
-    assert!("socks5://proxy".parse::<Proxy>().is_err());
+    assert!("socks5://proxy".parse::<Proxy>().is_ok());
+    assert!("ftp://proxy".parse::<Proxy>().is_err());
     let none = NoProxy::new("a.test, .b.test,*.c.test,10.0.0.0/8,192.168.1.1,d.test:8080,fd00::/8");
     for (host, port, want) in [
         ("a.test", 443, true),
@@ -186,5 +190,77 @@ async fn helpers_are_asked_for_what_they_keep() {
     for helper in ["bad", "garbage", "missing"] {
         let error = by_host(helper).login("r.test/a").await.unwrap_err().to_string();
         assert!(error.contains(helper) && !error.contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
+fn what_leads_to_grpc_is_a_proxy_of_its_own() {
+    let variables = [
+        ("HTTPS_PROXY", "http://web.test"),
+        ("HTTP_PROXY", "http://web.test"),
+        ("grpc_proxy", "socks5://small.test"),
+        ("GRPC_PROXY", "http://name:word@grpc.test:3128"),
+        ("NO_PROXY", "a.test:50051,.svc"),
+    ];
+    let found = |known: &[(&str, &str)], host: &str, port: u16| {
+        let lookup = |name: &str| {
+            known.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        Proxies::for_grpc(lookup).unwrap().of(false, host, port).cloned()
+    };
+    let proxy = |text: &str| Some(text.parse::<Proxy>().unwrap());
+    let grpc = || proxy("http://name:word@grpc.test:3128");
+    assert_eq!(found(&variables, "b.test", 50051), grpc());
+    assert_eq!(found(&variables, "a.test", 50052), grpc());
+    assert_eq!(found(&variables, "a.test", 50051), None);
+    assert_eq!(found(&variables, "cat.olm.svc", 50051), None);
+    assert_eq!(found(&variables, "127.0.0.1", 50051), None);
+    assert_eq!(found(&variables[..3], "b.test", 1), proxy("socks5h://small.test:1080"));
+    assert_eq!(found(&variables[..2], "b.test", 1), None, "those for the web lead nowhere here");
+    assert!(
+        Proxies::for_grpc(|name| (name == "GRPC_PROXY").then(|| "ftp://p".to_owned())).is_err()
+    );
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_told_who_asks_and_finds_the_host_itself() {
+    for fine in [true, false] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut said = [0; 4];
+            // Version 5, and two ways to say who asks: none, and a password.
+            stream.read_exact(&mut said[..2]).await.unwrap();
+            let ways = usize::from(said[1]);
+            stream.read_exact(&mut said[..ways]).await.unwrap();
+            stream.write_all(&[5, 2]).await.unwrap();
+            let mut login = [0; 13];
+            stream.read_exact(&mut login).await.unwrap();
+            stream.write_all(&[1, u8::from(!fine)]).await.unwrap();
+            if fine {
+                let mut wanted = [0; 4 + 1 + 6 + 2];
+                stream.read_exact(&mut wanted).await.unwrap();
+                assert_eq!(wanted, *b"\x05\x01\x00\x03\x06r.test\xc3\x83");
+                // What the host says first comes with the answer.
+                stream.write_all(b"\x05\0\0\x01\0\0\0\0\0\0hello").await.unwrap();
+            }
+            login
+        });
+        let proxy: Proxy = format!("socks5://name:s3cr%65t@{address}").parse().unwrap();
+        let dial: Arc<dyn Dial> = Arc::new(TcpDial);
+        match proxy.lead(&dial, "r.test", 50051).await {
+            Ok(mut stream) => {
+                let mut text = String::new();
+                stream.read_to_string(&mut text).await.unwrap();
+                assert!(fine && text == "hello", "{text}");
+            }
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!fine && error.starts_with("the proxy refuses: "), "{error}");
+                assert!(!error.contains("s3cret"), "{error}");
+            }
+        }
+        assert_eq!(served.await.unwrap(), *b"\x01\x04name\x06s3cret");
     }
 }

@@ -11,7 +11,8 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use socket2::{SockRef, TcpKeepalive};
 use std::task::{Context, Poll};
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, io, str::FromStr, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -98,6 +99,16 @@ impl Address {
     }
 }
 
+/// Sets on the connection to a registry, or to what leads to one, what these need.
+pub fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let (idle, interval, probes) = KEEPALIVE;
+    let keepalive =
+        TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(probes);
+    // Without it a machine that vanishes is noticed later, no more.
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+}
+
 /// Sends requests over one connection.
 #[derive(Clone, Debug)]
 struct Sender(SendRequest<tonic::body::Body>);
@@ -134,12 +145,33 @@ impl Connection {
     pub async fn open(address: &Address, patience: Duration) -> Result<Self, Fault> {
         let stream = timeout(patience, address.dial()).await;
         let stream = stream.map_err(|_| Fault::dial(&address.text, "i/o timeout"))??;
-        let _ = stream.set_nodelay(true);
-        let (idle, interval, probes) = KEEPALIVE;
-        let keepalive =
-            TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(probes);
-        // Without it a machine that vanishes is noticed later, no more.
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        prepare(&stream);
+        Self::speak(address, stream, patience).await
+    }
+
+    /// Connects by way of something else, such as a proxy, which may take `patience` as well.
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub async fn open_through<S>(
+        address: &Address,
+        way: impl Future<Output = io::Result<S>>,
+        patience: Duration,
+    ) -> Result<Self, Fault>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        match timeout(patience, way).await {
+            Err(_) => Err(Fault::dial(&address.text, "i/o timeout")),
+            Ok(Err(error)) => Err(Fault::dial(&address.text, &error.to_string())),
+            Ok(Ok(stream)) => Self::speak(address, stream, patience).await,
+        }
+    }
+
+    async fn speak<S>(address: &Address, stream: S, patience: Duration) -> Result<Self, Fault>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let connecting = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)

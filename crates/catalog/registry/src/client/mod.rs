@@ -17,6 +17,6 @@ mod connection;
 mod documents;
 mod fault;
 
-pub use connection::{Address, Connection};
+pub use connection::{Address, Connection, prepare};
 pub use documents::{Documents, Unread};
 pub use fault::Fault;

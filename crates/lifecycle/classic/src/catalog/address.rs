@@ -8,6 +8,8 @@
 //!      └─► TRANSIENT_FAILURE, a short pause, connect
 //! ```
 //!
+//! `GRPC_PROXY` leads to servers that `NO_PROXY` does not name, as upstream has it.
+//!
 //! Nothing is asked while nothing happens. What a server has changes when it is another server, and
 //! then the connection ends; or it tells those who watch its health, as ours does. An ended
 //! connection is made again at once; one that cannot be made is tried again after pauses that grow to
@@ -16,14 +18,18 @@
 
 use super::simulated::{self, Behind, Looked};
 use super::store::{self, CatalogStore, State};
+use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use mainstay_api::LastObservedState;
 use mainstay_catalog::Catalog;
 use mainstay_client::Backoff;
+use mainstay_image::registry::{Dial, Stream};
 use mainstay_object::NamespacedName;
-use mainstay_registry::client::{Address, Connection, Unread};
+use mainstay_registry::client::{self, Address, Connection, Unread};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
 /// Where registry servers listen.
 pub(super) const PORT: u16 = 50051;
@@ -110,7 +116,18 @@ impl CatalogStore {
 
     /// Connects, and says so if that takes longer than a blink.
     async fn connect(&self, key: &NamespacedName, address: &Address) -> Result<Connection, String> {
-        let mut opening = std::pin::pin!(Connection::open(address, PATIENCE));
+        let (host, port) = (address.host(), address.port());
+        let mut opening = std::pin::pin!(async {
+            // gRPC has no TLS here, so the proxy of plain connections is the one.
+            match self.proxies().of(false, host, port) {
+                None => Connection::open(address, PATIENCE).await,
+                Some(proxy) => {
+                    let dial: Arc<dyn Dial> = Arc::new(Lasting);
+                    let way = proxy.lead(&dial, host, port);
+                    Connection::open_through(address, way, PATIENCE).await
+                }
+            }
+        });
         let opened = if let Ok(opened) = tokio::time::timeout(BLINK, &mut opening).await {
             opened
         } else {
@@ -236,6 +253,20 @@ impl CatalogStore {
             let observed = Some(LastObservedState::Connecting);
             self.take(key, State { failure, observed, ..State::default() }, None);
         }
+    }
+}
+
+/// TCP connections to proxies, which are to last.
+struct Lasting;
+
+impl Dial for Lasting {
+    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            let host = host.trim_matches(['[', ']']);
+            let stream = TcpStream::connect((host, port)).await?;
+            client::prepare(&stream);
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
     }
 }
 

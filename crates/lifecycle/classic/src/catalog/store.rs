@@ -20,6 +20,7 @@ use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_files::Durability;
+use mainstay_image::registry::Proxies;
 use mainstay_object::NamespacedName;
 use mainstay_registry::{Index, Served, reload};
 use mainstay_resolver::Snapshot;
@@ -145,6 +146,7 @@ struct Inner {
     serve: Option<Arc<dyn Serve>>,
     cluster: Option<Cluster>,
     pods: CatalogPods,
+    proxies: Proxies,
     followers: Followers,
     stop: CancellationToken,
 }
@@ -156,6 +158,8 @@ pub(crate) struct ByImage {
     /// Where `ConfigMaps` are.
     pub(crate) cluster: Option<Cluster>,
     pub(crate) pods: CatalogPods,
+    /// What leads to servers at an address.
+    pub(crate) proxies: Proxies,
     /// Ends all followers.
     pub(crate) stop: CancellationToken,
 }
@@ -189,6 +193,7 @@ impl CatalogStore {
                 serve: images.serve,
                 cluster: images.cluster,
                 pods: images.pods,
+                proxies: images.proxies,
                 followers: Followers::default(),
                 stop: images.stop,
             }),
@@ -214,6 +219,11 @@ impl CatalogStore {
     /// How catalogs run as pods.
     pub(super) fn pods(&self) -> &CatalogPods {
         &self.inner.pods
+    }
+
+    /// What leads to servers at an address.
+    pub(super) fn proxies(&self) -> &Proxies {
+        &self.inner.proxies
     }
 
     /// Notes what is on the ConfigMap of a catalog whose content is the same.

@@ -5,8 +5,10 @@ use crate::world::{CATALOGS, World, crd, csv};
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::Selection;
+use mainstay_image::registry::Proxies;
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn ready(source: &Object) -> bool {
     source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
@@ -62,6 +64,59 @@ spec: {{sourceType: grpc, address: '{address}'}}
 "
         ))
         .await;
+}
+
+/// A proxy that leads to one server, whatever it is asked for; what it was asked, up to the empty line.
+async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(near.read_u8().await.unwrap());
+                }
+                let _ = tell.send(String::from_utf8(head).unwrap());
+                near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
+                let mut far = tokio::net::TcpStream::connect(to).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test]
+async fn a_registry_behind_a_proxy_is_read_through_it() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.pause().await;
+    let registry = Registry::start(&["1.0.0"]).await;
+    let (address, mut told) = proxy(registry.address).await;
+    let variables = |name: &str| match name {
+        "GRPC_PROXY" => Some(format!("http://olm:s3cret@{address}")),
+        "NO_PROXY" => Some("near.invalid".to_owned()),
+        _ => None,
+    };
+    world.surroundings.registries = Proxies::for_grpc(variables).unwrap();
+    world.resume().await;
+    // Nobody but the proxy knows that name.
+    far(&world, "registry.invalid:50051").await;
+    let status = observed(&world, "READY").await;
+    assert_eq!(status["connectionState"]["address"], "registry.invalid:50051");
+    assert_eq!(
+        told.recv().await.unwrap(),
+        "CONNECT registry.invalid:50051 HTTP/1.1\r\nHost: registry.invalid:50051\r\n\
+         Proxy-Authorization: Basic b2xtOnMzY3JldA==\r\n\r\n"
+    );
+    // What is near is not asked of the proxy, and is not there.
+    far(&world, "near.invalid:50051").await;
+    observed(&world, "TRANSIENT_FAILURE").await;
+    while let Ok(asked) = told.try_recv() {
+        assert!(!asked.contains("near.invalid"), "{asked}");
+    }
 }
 
 /// A server that accepts connections and says nothing holds up nobody who does not name it.

@@ -12,6 +12,7 @@ use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
 use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;
+use mainstay_image::registry::Proxies;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
 use mainstay_object::{Object, Resource, known};
@@ -67,6 +68,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let (cache, images) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let surroundings = Surroundings {
+            registries: Proxies::default(),
             proxy: ProxySettings::default(),
             trusted: Some(Trusted::new(|| "the certificates".to_owned())),
         };
