@@ -1,4 +1,4 @@
-//! Faults that a test seeds, to prove that the conformance scenarios would find them.
+//! Faults that a test seeds, to prove that scenarios and tests would find them.
 //!
 //! A place that could be wrong in a typical way asks [`is_on`] whether it shall be:
 //!
@@ -9,9 +9,10 @@
 //! ```
 //!
 //! Without the feature `seeded` that is the constant `false`, and the compiler removes what depends
-//! on it; the product is built so. With it one fault at a time can be seeded for the whole process
-//! (`seed`), and the test can ask whether the place was come by at all (`was_met`): a fault that
-//! no scenario comes by is a gap of another kind than one that goes unnoticed.
+//! on it; the product is built so. With it one fault at a time can be seeded for the whole process:
+//! by the variable `MAINSTAY_FAULT` that it is started with, or by `seed`. The test can ask whether the
+//! place was come by at all (`was_met`): a fault that no scenario comes by is a gap of another kind than
+//! one that goes unnoticed.
 //!
 //! Why not a macro or an attribute: a plain call reads as what it is, in places of all shapes.
 

@@ -1,12 +1,23 @@
 //! The tests' build: one fault at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
-static SEEDED: RwLock<Option<String>> = RwLock::new(None);
+/// The fault that a process is started with. Where it is set, nothing else is seeded before `seed` is called.
+const VARIABLE: &str = "MAINSTAY_FAULT";
+
+static SEEDED: LazyLock<RwLock<Option<String>>> = LazyLock::new(|| RwLock::new(given()));
 /// So that places which are come by often do not wait for each other while nothing is seeded.
-static ANY: AtomicBool = AtomicBool::new(false);
+static ANY: LazyLock<AtomicBool> = LazyLock::new(|| AtomicBool::new(given().is_some()));
 static MET: AtomicBool = AtomicBool::new(false);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only in builds for tests, which have no configuration"
+)]
+fn given() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())
+}
 
 /// Whether a fault is seeded.
 pub fn is_on(name: &str) -> bool {
