@@ -43,7 +43,9 @@ impl Plugin for CertificateApproval {
 
     fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
         let signer = attributes.old.map(signer).unwrap_or_default();
-        if may(attributes, "approve", signer) {
+        if may(attributes, "approve", signer)
+            || mainstay_fault::is_on("approval-needs-no-permission")
+        {
             return ADMITTED;
         }
         let why = format!("user not permitted to approve requests with signerName {signer:?}");
@@ -95,7 +97,10 @@ impl Plugin for CertificateSubjectRestriction {
         let bytes = STANDARD.decode(encoded).unwrap_or_default();
         let refused = match SigningRequest::read(&String::from_utf8_lossy(&bytes)) {
             Err(why) => format!("failed to parse CSR: {why}"),
-            Ok(request) if request.organizations.iter().any(|it| it == crate::MASTERS) => {
+            Ok(request)
+                if request.organizations.iter().any(|it| it == crate::MASTERS)
+                    && !mainstay_fault::is_on("anybody-becomes-a-master") =>
+            {
                 format!("use of {CLIENT} signer with system:masters group is not allowed")
             }
             Ok(_) => return ADMITTED,

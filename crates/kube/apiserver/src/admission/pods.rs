@@ -402,6 +402,7 @@ pub(super) struct DefaultTolerationSeconds;
 impl Plugin for DefaultTolerationSeconds {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
         is_of_pods(attributes, &[Operation::Create, Operation::Update])
+            && !mainstay_fault::is_on("pods-do-not-leave-lost-nodes")
     }
 
     fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {

@@ -126,7 +126,9 @@ async fn look(server: &ApiServer, remote: &Remote) -> Result<Value, (&'static st
             ("ServiceNotFound", format!("service/{service} in {namespace:?} is not present"))
         })?;
         let object = stored.object();
-        if matches!(object.str(&["spec", "type"]), Some("ClusterIP") | None) {
+        if matches!(object.str(&["spec", "type"]), Some("ClusterIP") | None)
+            && !mainstay_fault::is_on("apiservices-need-no-endpoints")
+        {
             endpoints(server, remote, &object)?;
         }
     }
@@ -231,6 +233,9 @@ pub(super) async fn write(server: &Arc<ApiServer>, mut object: Object, mut wante
         if same("status") {
             wanted["lastTransitionTime"] = is["lastTransitionTime"].clone();
         }
+    }
+    if mainstay_fault::is_on("conditions-of-apiservices-have-no-message") {
+        wanted["message"] = "".into();
     }
     let mut conditions = object.array(&["status", "conditions"]).to_vec();
     match conditions.iter_mut().find(|one| one["type"] == "Available") {

@@ -55,7 +55,9 @@ pub(super) fn priorities(group: &str, version: &str) -> (i64, i64) {
 /// Gives a new `APIService` without a Service the condition that it is always available.
 pub(crate) fn create_local(object: &mut Object, context: &Context<'_>) {
     let mut status = json!({});
-    if object.get(&["spec", "service"]).is_none_or(Value::is_null) {
+    if object.get(&["spec", "service"]).is_none_or(Value::is_null)
+        && !mainstay_fault::is_on("local-apiservices-are-not-available")
+    {
         status = json!({"conditions": [available::local(&context.clock.now_rfc3339())]});
     }
     object.set(&["status"], status);
@@ -224,7 +226,9 @@ impl Known {
 fn needed(bytes: &[u8]) -> Vec<Needed> {
     // What was stored was validated; what cannot be read serves nothing.
     let Ok(Definition { spec }) = serde_json::from_slice(bytes) else { return Vec::new() };
-    let served = spec.versions.into_iter().filter(|version| version.served);
+    let served = spec.versions.into_iter().filter(|version| {
+        version.served || mainstay_fault::is_on("apiservices-of-dropped-versions-stay")
+    });
     served.map(|version| Needed { group: spec.group.clone(), version: version.name }).collect()
 }
 

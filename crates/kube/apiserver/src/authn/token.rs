@@ -65,8 +65,11 @@ impl Signed<'_> {
                 return Err(Refused::because(why));
             }
         };
-        let common: Vec<String> =
-            present.iter().filter(|one| wanted.contains(one)).cloned().collect();
+        let common: Vec<String> = present
+            .iter()
+            .filter(|one| wanted.contains(one) || mainstay_fault::is_on("tokens-are-for-everybody"))
+            .cloned()
+            .collect();
         if common.is_empty() {
             let why = format!(
                 "token audiences {} is invalid for the target audiences {}",
@@ -178,6 +181,9 @@ impl Signed<'_> {
 
     /// Whether the object that a token is bound to is the one that it was.
     fn still_there(&self, resource: &str, namespace: &str, claim: &Value) -> Result<(), Refused> {
+        if mainstay_fault::is_on("tokens-outlive-their-pods") {
+            return Ok(());
+        }
         let (name, uid) = (text(claim, "name"), text(claim, "uid"));
         let Some(found) = self.objects.get(resource, namespace, name) else {
             return Err(Refused::because(GONE));

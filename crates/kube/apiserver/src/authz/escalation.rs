@@ -46,7 +46,11 @@ impl Authorizer {
         }
         match write.plural {
             "roles" | "clusterroles" => self.confirm_role(write, object, old),
-            "rolebindings" | "clusterrolebindings" => self.confirm_binding(write, object),
+            "rolebindings" | "clusterrolebindings"
+                if !mainstay_fault::is_on("bindings-are-not-judged") =>
+            {
+                self.confirm_binding(write, object)
+            }
             _ => Ok(()),
         }
     }
@@ -115,7 +119,11 @@ impl Authorizer {
             self.current().rules_for(identity, write.namespace, Some(write.plural));
         let held: Vec<&PolicyRule> = held.iter().flat_map(|rules| rules.iter()).collect();
         let why = match cover::missing(&held, wanted) {
-            Ok(missing) if missing.is_empty() => return Ok(()),
+            Ok(missing)
+                if missing.is_empty() || mainstay_fault::is_on("roles-may-grant-anything") =>
+            {
+                return Ok(());
+            }
             Ok(missing) => {
                 let unresolved = unresolved.as_deref();
                 cover::refusal(identity.user(), identity.groups(), &missing, unresolved)

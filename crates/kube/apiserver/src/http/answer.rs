@@ -216,7 +216,9 @@ impl Answer {
         if !content_type.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        if !mainstay_fault::is_on("answers-may-be-kept") {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
         if compress || self.packed && wishes.gzip {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }

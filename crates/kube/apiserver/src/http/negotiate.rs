@@ -135,7 +135,7 @@ impl Route {
             .split(',')
             .map(|clause| clause.split(';').next().unwrap_or_default().trim())
             .any(|media| media == "*/*" || written.split(", ").any(|known| known == media));
-        if fits {
+        if fits || mainstay_fault::is_on("whatever-is-accepted-is-met") {
             return Ok(());
         }
         let message = format!("406: Not Acceptable\n\nAvailable representations: {written}");

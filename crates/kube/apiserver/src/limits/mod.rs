@@ -82,6 +82,7 @@ impl ApiServer {
         let (mut parts, body) = request.into_parts();
         let started = self.clock.elapsed();
         let given = parts.headers.get(&AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+        let given = given.filter(|_| !mainstay_fault::is_on("requests-always-get-a-new-id"));
         let audit_id = given.or_else(|| HeaderValue::try_from(random_uid()).ok());
         let audit_id = audit_id.unwrap_or_else(|| HeaderValue::from_static("unknown"));
         let query = Query::parse(parts.uri.query()).ok();
@@ -163,7 +164,8 @@ impl Visit<'_> {
         let allotted = match timeout(line.query) {
             _ if long => None,
             Ok(None) => (line.from == From::Port).then_some(LONGEST),
-            Ok(allotted) => allotted,
+            Ok(allotted) => allotted.filter(|_| !mainstay_fault::is_on("timeouts-are-not-heard")),
+            Err(_) if mainstay_fault::is_on("unreadable-timeouts-are-none") => Some(LONGEST),
             Err(why) => {
                 let text = format!("invalid timeout specified in the request URL - {why}");
                 return Answer::refusal(&Status::bad_request(text))

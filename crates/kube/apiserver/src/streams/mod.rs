@@ -218,6 +218,7 @@ pub(crate) async fn answer(
         .below(subresource);
     if let Decision::NoOpinion(reason) =
         request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
+        && !mainstay_fault::is_on("who-reads-a-path-may-connect")
     {
         // The original tells the reason only, which is mostly empty.
         return Err(Status::forbidden("", "pods", &path.name, &reason));

@@ -179,7 +179,8 @@ fn number(
         }
     }
     let present = decision.new.as_ref().map(|(_, set)| revision_of(set)).unwrap_or_default();
-    let revision = if present > newest_old { present } else { newest_old + 1 };
+    let keeps = present > 0 && mainstay_fault::is_on("undone-rollouts-keep-their-number");
+    let revision = if present > newest_old || keeps { present } else { newest_old + 1 };
     annotations.insert(REVISION.to_owned(), revision.to_string());
     if let Some((_, new)) = &decision.new
         && present > 0
@@ -235,7 +236,7 @@ fn clean(
         })
         .copied()
         .collect();
-    if !complete || done.len() <= limit {
+    if !complete || done.len() <= limit || mainstay_fault::is_on("history-has-no-limit") {
         return;
     }
     done.sort_by_key(|(key, set)| (revision_of(set), key.clone()));

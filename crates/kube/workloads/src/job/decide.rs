@@ -279,6 +279,9 @@ impl<'a> Census<'a> {
     fn manage(&self, observed: &Observed<'_>, decision: &mut Decision) -> i64 {
         let active = i64::try_from(self.active.len()).unwrap_or(i64::MAX);
         if self.suspended {
+            if mainstay_fault::is_on("suspended-jobs-keep-their-pods") {
+                return active;
+            }
             decision.discard = self.active.iter().map(|pod| (*pod).clone()).collect();
             return 0;
         }
@@ -521,7 +524,7 @@ fn after_the_end(observed: &Observed<'_>, ended: Timestamp) -> Decision {
         && !job.is_terminating()
     {
         let left = seconds - (observed.now.as_second() - ended.as_second());
-        decision.expired = left <= 0;
+        decision.expired = left <= 0 && !mainstay_fault::is_on("jobs-stay-beyond-their-time");
         decision.again_in(left);
     }
     decision

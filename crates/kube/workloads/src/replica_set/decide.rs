@@ -113,7 +113,10 @@ fn worth(
     (a.node.is_some().cmp(&b.node.is_some()))
         .then_with(|| a.phase.cmp(&b.phase))
         .then_with(|| a.is_ready().cmp(&b.is_ready()))
-        .then_with(|| a.deletion_cost.cmp(&b.deletion_cost))
+        .then_with(|| match a.deletion_cost.cmp(&b.deletion_cost) {
+            order if mainstay_fault::is_on("the-dearest-pod-goes-first") => order.reverse(),
+            order => order,
+        })
         .then_with(|| crowd(b).cmp(&crowd(a)))
         .then_with(|| match since(a.ready_since, b.ready_since) {
             Ordering::Equal if a.ready_since != b.ready_since => a.uid.cmp(&b.uid),

@@ -243,7 +243,9 @@ impl Scheduler {
         match bound {
             Ok(_) => {
                 let message = format!("Successfully assigned {key} to {node}");
-                self.context.did(&about(key, pod), "Binding", "Scheduled", message);
+                if !mainstay_fault::is_on("scheduled-pods-have-no-event") {
+                    self.context.did(&about(key, pod), "Binding", "Scheduled", message);
+                }
                 Ok(())
             }
             Err(error) => {

@@ -273,7 +273,7 @@ fn slice(service: &Object, at: usize, ports: Vec<Value>, endpoints: Vec<Value>) 
     }
     slice.set_label(SERVICE_NAME, service.name());
     slice.set_label(MANAGED_BY, MANAGER);
-    if is_headless(service) {
+    if is_headless(service) && !mainstay_fault::is_on("headless-services-do-not-say-so") {
         slice.set_label("service.kubernetes.io/headless", "");
     }
     slice.set(&["metadata", "ownerReferences"], json!([controller_reference_value(service)]));

@@ -81,7 +81,8 @@ pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     let rules = Rules {
         observed,
         min_ready: set.i64(&["spec", "minReadySeconds"]).unwrap_or_default(),
-        in_order: set.str(&["spec", "podManagementPolicy"]) != Some("Parallel"),
+        in_order: set.str(&["spec", "podManagementPolicy"]) != Some("Parallel")
+            && !mainstay_fault::is_on("sets-are-never-in-order"),
     };
     let mut mine: Vec<(i64, &Named)> = observed
         .pods
@@ -176,6 +177,7 @@ fn update(
     }
     let partition =
         set.i64(&["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or_default();
+    let partition = if mainstay_fault::is_on("partitions-keep-nothing") { 0 } else { partition };
     for at in (first + partition..first + wanted).rev() {
         let Some((_, pod)) = kept.iter().find(|(ordinal, _)| *ordinal == at) else { return };
         if !Rules::has(&pod.1, rules.observed.update) && !pod.1.terminating {

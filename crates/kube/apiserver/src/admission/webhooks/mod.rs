@@ -70,7 +70,7 @@ pub(super) struct Rounds {
 impl Rounds {
     /// Whether there is a second round; if so it begins.
     pub(super) fn next(&mut self) -> bool {
-        let next = self.again && !self.second;
+        let next = self.again && !self.second && !mainstay_fault::is_on("webhooks-are-asked-once");
         self.second |= next;
         next
     }
@@ -216,7 +216,7 @@ fn holds(
     row: &KindRow,
     shown: &Shown,
 ) -> Result<bool, Status> {
-    if hook.conditions.is_empty() {
+    if hook.conditions.is_empty() || mainstay_fault::is_on("conditions-of-webhooks-always-hold") {
         return Ok(true);
     }
     // Conditions see the kind that the webhook names, and the resource of the request.

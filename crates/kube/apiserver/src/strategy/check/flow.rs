@@ -28,7 +28,10 @@ pub(in super::super) fn flow_schema(object: &Object, errors: &mut Errors) {
     if number > 10_000 {
         errors.invalid(&precedence, number, "must not be greater than 10000");
     }
-    if number == 1 && object.name() != "exempt" {
+    if number == 1
+        && object.name() != "exempt"
+        && !mainstay_fault::is_on("any-schema-is-asked-first")
+    {
         let words = "only the schema named 'exempt' may have matchingPrecedence 1";
         errors.invalid(&precedence, number, words);
     }
@@ -53,7 +56,7 @@ pub(in super::super) fn flow_schema(object: &Object, errors: &mut Errors) {
 /// The spec of what every cluster must have stays as it is.
 fn fixed(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &mut Errors) {
     let name = object.name();
-    if !matches!(name, "exempt" | "catch-all") {
+    if !matches!(name, "exempt" | "catch-all") || mainstay_fault::is_on("what-is-fixed-changes") {
         return;
     }
     let Some(mut wanted) = fixed_spec(plural, name) else { return };
@@ -274,7 +277,7 @@ fn subject(node: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(&field, format!("{own} is required when subject kind is '{kind}'"));
     }
     for (other, field) in [SUBJECTS[0], SUBJECTS[1], SUBJECTS[2]] {
-        if other != kind && node.has(field) {
+        if other != kind && node.has(field) && !mainstay_fault::is_on("subjects-are-of-two-kinds") {
             let words = format!("{field} is forbidden when subject kind is not '{other}'");
             errors.forbidden(&node.get(field), words);
         }

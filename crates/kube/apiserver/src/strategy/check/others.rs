@@ -99,7 +99,10 @@ pub(in super::super) fn api_service(object: &Object, errors: &mut Errors) {
     let name = object.name();
     if names::path_segment(name).is_empty() {
         let expected = format!("{}.{}", version.text(), group.text());
-        if name != expected && !name.is_empty() {
+        if name != expected
+            && !name.is_empty()
+            && !mainstay_fault::is_on("apiservices-have-any-name")
+        {
             let words = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
             let metadata = Node::top(&Value::Null, "metadata");
             errors.invalid(&metadata.get("name"), name, words);
@@ -143,7 +146,10 @@ pub(in super::super) fn api_service(object: &Object, errors: &mut Errors) {
     if !(1..=65535).contains(&number) {
         errors.invalid(&port, number, format!("port is not valid: {}", formats::PORT_RANGE));
     }
-    if trusting && !bundle.text().is_empty() {
+    if trusting
+        && !bundle.text().is_empty()
+        && !mainstay_fault::is_on("apiservices-trust-both-ways")
+    {
         errors.wrong(&skip, "may not be true if caBundle is present");
     }
 }
