@@ -129,6 +129,9 @@ impl Bundle {
                     let value = checked(at, property, &PACKAGE_SHAPE)?;
                     let name = quoted(shape::text(&value, "packageName"));
                     let range = quoted(shape::text(&value, "version"));
+                    if mainstay_fault::is_on("required-packages-are-forgotten") {
+                        continue;
+                    }
                     declared.push(DeclaredProperty {
                         kind: "olm.package.required".to_owned(),
                         value: format!("{{\"packageName\":{name},\"versionRange\":{range}}}"),
@@ -165,6 +168,9 @@ impl Bundle {
         // Objects stand behind the rest, everything else by type and value.
         let order =
             |property: &DeclaredProperty| property.kind == OBJECT || property.kind == METADATA;
+        if mainstay_fault::is_on("properties-are-not-sorted") {
+            return Ok(declared);
+        }
         declared.sort_by(|a, b| (order(a), &a.kind, &a.value).cmp(&(order(b), &b.kind, &b.value)));
         Ok(declared)
     }

@@ -68,7 +68,10 @@ pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations
         line: document.line,
         package: text(types::PACKAGE_KEY)?,
         channels: text(types::CHANNELS_KEY)?,
-        default_channel: text(types::DEFAULT_KEY)?,
+        default_channel: match text(types::DEFAULT_KEY)? {
+            _ if mainstay_fault::is_on("default-channels-of-bundles-are-not-read") => String::new(),
+            channel => channel,
+        },
         all: all.collect(),
     };
     let said = [&found.package, &found.channels, &found.default_channel];

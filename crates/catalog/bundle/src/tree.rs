@@ -59,7 +59,12 @@ impl Folder {
             return Kind::Outside;
         };
         match fs::metadata(&target) {
-            Ok(_) if !target.starts_with(&root) => Kind::Outside,
+            Ok(_)
+                if !target.starts_with(&root)
+                    && !mainstay_fault::is_on("links-leave-the-bundle") =>
+            {
+                Kind::Outside
+            }
             Ok(found) if found.is_file() => Kind::File,
             _ => Kind::Other,
         }

@@ -272,7 +272,10 @@ impl Unknown<'_> {
             Some(meant) if self.is_read => {
                 (Level::Warning, message, format!("write {}", quote(meant)))
             }
-            Some(meant) => (Level::Error, message, format!("did you mean {}?", quote(meant))),
+            Some(meant) if !mainstay_fault::is_on("misspelled-fields-are-warnings") => {
+                (Level::Error, message, format!("did you mean {}?", quote(meant)))
+            }
+            Some(meant) => (Level::Warning, message, format!("did you mean {}?", quote(meant))),
             None => {
                 let remedy = "remove it, or move it to where it belongs".to_owned();
                 (Level::Warning, message, remedy)

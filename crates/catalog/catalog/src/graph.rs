@@ -31,6 +31,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         .collect();
     let head = match heads[..] {
         [head] => head,
+        [head, ..] if mainstay_fault::is_on("channels-have-two-heads") => head,
         [] => {
             return Err(Fault {
                 rule: Rule::ChannelHead,
@@ -84,6 +85,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         .collect();
     match stranded.first() {
         None => Ok(head),
+        Some(_) if mainstay_fault::is_on("stranded-entries-are-no-finding") => Ok(head),
         Some(&first) => {
             let names: Vec<&str> = stranded.iter().map(|&entry| &*entries[entry].name).collect();
             Err(Fault {

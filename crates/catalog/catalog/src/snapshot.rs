@@ -141,7 +141,9 @@ fn row(slot: &Slot, packed: &Packed) -> Row {
 fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
     let body = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a snapshot does")?;
     let (hash, body) = body.split_at_checked(HASH).ok_or("it is cut off")?;
-    if hash != &Sha256::digest(body)[..] {
+    if hash != &Sha256::digest(body)[..]
+        && !mainstay_fault::is_on("damage-of-snapshots-is-not-noticed")
+    {
         return Err("the checksum does not match the content".to_owned());
     }
     let (length, body) = body.split_first_chunk::<LENGTH>().ok_or("it is cut off")?;

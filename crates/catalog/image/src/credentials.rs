@@ -230,7 +230,9 @@ impl Keyring {
         let mut best: Option<(usize, &Entry)> = None;
         for (key, entry) in &self.entries {
             if let Some(closeness) = closeness(key, repository)
-                && best.is_none_or(|(known, _)| closeness > known)
+                && best.is_none_or(|(known, _)| {
+                    closeness > known && !mainstay_fault::is_on("the-first-key-is-used")
+                })
             {
                 best = Some((closeness, entry));
             }

@@ -125,7 +125,13 @@ impl Platform {
             })?;
             fits.then_some((rank, index))
         });
-        ranked.min().map(|(_, index)| index)
+        let ranked: Vec<(usize, usize)> = ranked.collect();
+        let best = if mainstay_fault::is_on("the-least-fitting-image-is-chosen") {
+            ranked.into_iter().max()
+        } else {
+            ranked.into_iter().min()
+        };
+        best.map(|(_, index)| index)
     }
 }
 

@@ -92,7 +92,9 @@ fn conversions(content: &Content) -> impl Iterator<Item = &Webhook> {
 }
 
 fn conversions_need_all_namespaces(content: &Content) -> Vec<String> {
-    if content.modes.len() == 1 && content.supports(targets::ALL) {
+    if content.modes.len() == 1 && content.supports(targets::ALL)
+        || mainstay_fault::is_on("kinds-are-converted-for-some-namespaces")
+    {
         return Vec::new();
     }
     let modes: Vec<&str> = content.modes.iter().map(String::as_str).collect();

@@ -99,7 +99,11 @@ impl DeploymentConfig {
 
     fn apply_to_pod(&self, pod: &mut Value) {
         for container in list_of(pod, "containers").into_iter().flatten() {
-            replace_by_name(container, "env", self.list("env"));
+            if mainstay_fault::is_on("variables-come-twice") {
+                append_new(container, "env", self.list("env"));
+            } else {
+                replace_by_name(container, "env", self.list("env"));
+            }
             append_new(container, "envFrom", self.list("envFrom"));
             replace_by_name(container, "volumeMounts", self.list("volumeMounts"));
             if let Some(resources) = self.fields.get("resources") {

@@ -28,7 +28,9 @@ fn one(job: &Job<'_>, deployment: &Deployment) -> Value {
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().into()))
             .collect();
-        annotations.extend(own.unwrap_or_default());
+        if !mainstay_fault::is_on("templates-lose-their-annotations") {
+            annotations.extend(own.unwrap_or_default());
+        }
         annotations.insert("olm.targetNamespaces".to_owned(), job.targets.join(",").into());
         annotations.insert("olm.operatorNamespace".to_owned(), job.settings.namespace.into());
         metadata["annotations"] = Value::Object(annotations);

@@ -34,6 +34,11 @@ pub(super) fn roles(job: &Job<'_>) -> Vec<Value> {
         return Vec::new();
     }
     let pairs = job.targets.iter().flat_map(|namespace| {
+        let namespace = if mainstay_fault::is_on("roles-are-where-the-operator-runs") {
+            job.settings.namespace
+        } else {
+            namespace
+        };
         job.content.permissions.iter().flat_map(|permission| pair(job, permission, "", namespace))
     });
     pairs.collect()
@@ -46,7 +51,9 @@ pub(super) fn cluster_roles(job: &Job<'_>) -> Vec<Value> {
     if job.watches_all() {
         let namespaces = json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"]});
         all.extend(job.content.permissions.iter().cloned().map(|mut permission| {
-            permission.rules.get_or_insert_default().push(namespaces.clone());
+            if !mainstay_fault::is_on("operators-for-all-see-no-namespaces") {
+                permission.rules.get_or_insert_default().push(namespaces.clone());
+            }
             permission
         }));
     }

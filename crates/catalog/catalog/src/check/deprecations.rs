@@ -151,7 +151,9 @@ impl<'i> Checker<'i> {
                     );
                     return;
                 };
-                if let Some(channel) = channel {
+                if let Some(channel) = channel
+                    && !mainstay_fault::is_on("deprecations-of-channels-are-lost")
+                {
                     channel.deprecation = Some(text);
                 }
                 format!("invalid channel {name}: ")

@@ -412,7 +412,9 @@ impl<'i> Checker<'i> {
             let remedy = "add the field defaultChannel";
             let text = "default channel must be set";
             self.find_below(Rule::DefaultChannel, draft.item, &[], &[in_package], text, remedy);
-        } else if !draft.channels.contains_key(default_channel) {
+        } else if !draft.channels.contains_key(default_channel)
+            && !mainstay_fault::is_on("missing-default-channels-are-no-finding")
+        {
             let in_channel = &*invalid("channel", default_channel);
             self.words.line(&[in_package, in_channel], NO_ENTRIES);
             let message = format!(
@@ -534,6 +536,9 @@ impl<'i> Checker<'i> {
             .collect();
         for (version, same) in &by_version {
             let [_, (second, _), ..] = same[..] else { continue };
+            if mainstay_fault::is_on("versions-come-twice") {
+                continue;
+            }
             let list: Vec<&str> = names[&**version].iter().copied().collect();
             let message = format!(
                 "invalid package {}: duplicate versions found in bundles: [{{{version}: [{}]}}]",

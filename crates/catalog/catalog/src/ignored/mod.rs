@@ -103,7 +103,12 @@ impl Ignored {
                 self.nodes.push(Node::default());
             }
         }
-        let verdict = Verdict { pattern: self.patterns, brings_back: pattern.brings_back };
+        let number = if mainstay_fault::is_on("the-first-pattern-decides") {
+            usize::MAX - self.patterns
+        } else {
+            self.patterns
+        };
+        let verdict = Verdict { pattern: number, brings_back: pattern.brings_back };
         let node = &mut self.nodes[at];
         let place = if pattern.only_folders { &mut node.folder } else { &mut node.end };
         *place = Some(verdict);

@@ -184,7 +184,7 @@ impl Template {
                     let channel = channels.entry(name.clone()).or_insert_with(|| {
                         let preferred = (stream == self.preference, stream);
                         let rank = (group, version.clone(), Some(preferred));
-                        if rank > best {
+                        if rank > best || mainstay_fault::is_on("the-last-channel-is-the-default") {
                             best = rank;
                             default = name;
                         }
@@ -383,7 +383,9 @@ fn link(channels: &mut BTreeMap<String, Channel>) {
             let entry = &mut channel.entries[at];
             if is_last {
                 let skips = below.iter().filter(|name| Some(*name) != last.as_ref());
-                entry.skips = skips.cloned().collect();
+                if !mainstay_fault::is_on("older-patches-are-not-skipped") {
+                    entry.skips = skips.cloned().collect();
+                }
                 entry.replaces = last.replace(entry.name.clone());
             }
             below.insert(entry.name.clone());

@@ -174,7 +174,9 @@ fn take_place(entries: &mut Vec<Value>, base: &str, name: &str) {
         let Value::Object(fields) = entry else { continue };
         let mut taken = fields.clone();
         taken.insert("name".to_owned(), name.into());
-        push(&mut taken, base);
+        if !mainstay_fault::is_on("substitutes-do-not-skip-their-base") {
+            push(&mut taken, base);
+        }
         fields.retain(|field, _| field == "name");
         new.push(Value::Object(taken));
     }

@@ -141,7 +141,8 @@ impl Rules {
         // The first of those as long.
         let mut best: Option<(usize, &Rule)> = None;
         for (length, rule) in covering {
-            if best.is_none_or(|(known, _)| length > known) {
+            let better = |known| length > known || mainstay_fault::is_on("the-last-prefix-decides");
+            if best.is_none_or(|(known, _)| better(known)) {
                 best = Some((length, rule));
             }
         }

@@ -158,11 +158,13 @@ impl Writer {
         let found = self.hasher.clone().finish();
         if let Some(wanted) = size
             && wanted != self.length
+            && !mainstay_fault::is_on("sizes-are-not-verified")
         {
             return Err(StoreError::Size { digest: found, wanted, found: self.length });
         }
         if let Some(wanted) = wanted
             && *wanted != found
+            && !mainstay_fault::is_on("digests-are-not-verified")
         {
             return Err(StoreError::Digest { wanted: wanted.clone(), found });
         }

@@ -228,7 +228,12 @@ impl<'a> Candidates<'a> {
             .collect();
         visible.sort_by(|a, b| {
             let foreign = |key: &CatalogKey| key.namespace != world.namespace;
-            (b.priority.cmp(&a.priority))
+            let (higher, lower) = if mainstay_fault::is_on("priorities-of-catalogs-are-reversed") {
+                (a, b)
+            } else {
+                (b, a)
+            };
+            (higher.priority.cmp(&lower.priority))
                 .then_with(|| foreign(&a.key).cmp(&foreign(&b.key)))
                 .then_with(|| a.key.cmp(&b.key))
         });
@@ -262,7 +267,7 @@ impl<'a> Candidates<'a> {
         all.sort_by(|a, b| self.entry(a.0).0.name.cmp(&self.entry(b.0).0.name));
         for &(at, subscribed) in &all {
             let (var, _) = self.variable(at);
-            if !subscribed {
+            if !subscribed && !mainstay_fault::is_on("operators-without-subscription-may-go") {
                 self.problem.constrain(Some(var), Rule::Mandatory, Reason::Unsubscribed);
             }
         }
@@ -285,7 +290,7 @@ impl<'a> Candidates<'a> {
     /// What says of a bundle that it must not be chosen.
     fn add_marks(&mut self, var: Var, at: EntryRef) {
         let (entry, facts) = self.entry(at);
-        if facts.deprecated {
+        if facts.deprecated && !mainstay_fault::is_on("deprecated-bundles-are-chosen") {
             self.problem.constrain(Some(var), Rule::Prohibited, Reason::Deprecated);
         }
         if at.source == 0 {
@@ -304,6 +309,7 @@ impl<'a> Candidates<'a> {
         }
         if let (Some(least), Some(there)) = (&facts.kubernetes, &world.kube_version)
             && !is_new_enough(there, least)
+            && !mainstay_fault::is_on("bundles-for-a-later-kubernetes-are-chosen")
         {
             let reason = Reason::Kubernetes(least.to_string(), there.to_string());
             self.problem.constrain(Some(var), Rule::Prohibited, reason);
@@ -549,10 +555,16 @@ impl<'a> Candidates<'a> {
         // Where both stand in the way, the package is what people asked for, and what the original
         // nearly always names.
         for (package, vars) in packages {
+            if mainstay_fault::is_on("packages-have-two-operators") {
+                break;
+            }
             let reason = Reason::OneOfPackage(package.to_owned());
             self.problem.constrain(None, Rule::AtMostOne(vars), reason);
         }
         for (api, vars) in apis {
+            if mainstay_fault::is_on("kinds-have-two-providers") {
+                break;
+            }
             let reason = Reason::OneProvider(api.clone());
             self.problem.constrain(None, Rule::AtMostOne(vars), reason);
         }

@@ -105,7 +105,10 @@ impl Candidates<'_> {
             )));
         }
         let all = entries.len();
-        if installed.is_none() && !starting_csv.is_empty() {
+        if installed.is_none()
+            && !starting_csv.is_empty()
+            && !mainstay_fault::is_on("starting-versions-are-not-heard")
+        {
             entries.retain(|at| *self.entry(*at).0.name == **starting_csv);
         }
         if entries.is_empty() {
@@ -156,7 +159,9 @@ impl Candidates<'_> {
     fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, String> {
         entries.sort_by_key(|at| {
             let entry = self.entry(*at).0;
-            (!entry.default_channel, entry.channel.clone())
+            let later =
+                !entry.default_channel && !mainstay_fault::is_on("default-channels-are-not-first");
+            (later, entry.channel.clone())
         });
         let mut sorted = Vec::with_capacity(entries.len());
         for channel in entries.chunk_by(|a, b| self.entry(*a).0.channel == self.entry(*b).0.channel)
@@ -177,7 +182,8 @@ fn is_one_hop(entry: &Entry, installed: &Entry) -> bool {
         (Some(range), Some(version)) => range.contains(version),
         _ => false,
     };
-    entry.replaces.as_deref() == Some(&*installed.name)
-        || entry.skips.contains(&installed.name)
-        || in_range()
+    mainstay_fault::is_on("upgrades-jump-to-the-head")
+        || entry.replaces.as_deref() == Some(&*installed.name)
+        || (entry.skips.contains(&installed.name) && !mainstay_fault::is_on("skips-are-no-hops"))
+        || (in_range() && !mainstay_fault::is_on("skip-ranges-are-no-hops"))
 }
