@@ -234,7 +234,7 @@ pub(crate) fn of_dependency(namespace: &str, new: &NewSubscription) -> Step {
 pub(crate) fn ordered(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| match step.resource.kind.as_str() {
         "ClusterServiceVersion" => 0,
-        "CustomResourceDefinition" => 1,
+        "CustomResourceDefinition" if !mainstay_fault::is_on("definitions-come-last") => 1,
         _ => 2,
     });
     steps

@@ -141,7 +141,9 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
     let mut decision = Decision::default();
     let original = world.original.filter(|it| !it.deleting && world.grouped);
     let targets = match original.map(targets) {
-        Some(Targets::All) if world.disabled => {
+        Some(Targets::All)
+            if world.disabled && !mainstay_fault::is_on("copies-cannot-be-switched-off") =>
+        {
             Targets::These(world.protected.iter().map(String::as_str).collect())
         }
         Some(targets) => targets,
@@ -149,7 +151,11 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
     };
     let is_target = |place: &Arc<str>| *place != world.key.namespace && targets.contain(place);
     for (place, there) in world.places {
-        if there.whose == Whose::Ours && !there.deleting && !is_target(place) {
+        if there.whose == Whose::Ours
+            && !there.deleting
+            && !is_target(place)
+            && !mainstay_fault::is_on("copies-stay-where-nobody-wants-them")
+        {
             decision.tasks.insert(Arc::clone(place), Task::Remove(there.uid.clone()));
         }
     }

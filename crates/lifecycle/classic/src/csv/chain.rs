@@ -75,7 +75,7 @@ fn chain<'a>(world: &'a World<'_>) -> BTreeSet<&'a str> {
 /// What becomes of a version that is being replaced.
 pub(super) fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {
     // Only the oldest version of a chain goes: others still hold the chain together.
-    if predecessor(world).is_some() {
+    if predecessor(world).is_some() && !mainstay_fault::is_on("chains-are-cut-in-the-middle") {
         return Decision::Rest;
     }
     let Some((mut name, mut next)) = replaced_by(world) else {

@@ -90,7 +90,10 @@ fn one(
     if !annotations.is_empty() {
         object.set(template, Value::Object(annotations));
     }
-    let proxy = proxy.variables(config.map_or(&[], |it| &it.env));
+    let mut proxy = proxy.variables(config.map_or(&[], |it| &it.env));
+    if mainstay_fault::is_on("proxies-do-not-reach-operators") {
+        proxy.clear();
+    }
     for_containers(&mut object, |container| merge_named(container, "env", &proxy));
     if let Some(config) = config {
         configure(&mut object, config);

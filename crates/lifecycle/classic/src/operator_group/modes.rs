@@ -30,7 +30,7 @@ impl Modes {
     /// Whether an operator in `own` may watch `targets`; one empty text stands for all namespaces.
     pub(crate) fn check(&self, own: &str, targets: &[&str]) -> Result<(), String> {
         let need = |mode: InstallModeType, what: &str| {
-            if self.supports(&mode) {
+            if self.supports(&mode) || mainstay_fault::is_on("install-modes-are-not-checked") {
                 Ok(())
             } else {
                 Err(format!(

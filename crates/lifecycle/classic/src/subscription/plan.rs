@@ -32,6 +32,9 @@ pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
     let mut all: Vec<(&String, &Arc<facts::Plan>)> =
         plans.iter().filter(|(_, it)| !it.deleting).collect();
     all.sort_by_key(|(name, it)| (it.generation, &it.created, *name));
+    if mainstay_fault::is_on("the-newest-plans-are-deleted") {
+        all.reverse();
+    }
     let too_many = all.len().saturating_sub(KEPT).min(SWEEP);
     all.into_iter().take(too_many).map(|(name, _)| name.as_str()).collect()
 }
@@ -232,6 +235,7 @@ pub(crate) fn draft(
     manual: bool,
     steps: &[Step],
 ) -> InstallPlan {
+    let manual = manual && !mainstay_fault::is_on("manual-subscriptions-are-not-asked");
     let mut plan = InstallPlan::new(namespace, "");
     plan.metadata.generate_name = PREFIX.into();
     plan.metadata.owner_references = subscriptions
