@@ -26,7 +26,6 @@ pub mod check;
 pub mod compare;
 pub mod differences;
 mod exchange;
-#[cfg(feature = "faults")]
 pub mod faults;
 pub mod kubectl;
 pub mod mask;

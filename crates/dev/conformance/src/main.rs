@@ -113,6 +113,27 @@ struct Walks {
     mainstay: Option<PathBuf>,
 }
 
+#[cfg(feature = "faults")]
+#[derive(Args)]
+struct WhichFaults {
+    /// Only faults in Kubernetes, which scenarios find, or in operators and their content, which tests find.
+    #[arg(long)]
+    of: Option<FaultsOf>,
+    /// Only faults of this area.
+    #[arg(long)]
+    area: Option<String>,
+    /// Only faults whose name contains this.
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[cfg(feature = "faults")]
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum FaultsOf {
+    Kubernetes,
+    Operators,
+}
+
 #[derive(Subcommand)]
 enum Task {
     /// Holds the embedded API against the recordings.
@@ -142,13 +163,9 @@ enum Task {
         #[arg(long)]
         kubeconfig: PathBuf,
     },
-    /// Seeds faults into the server one by one, and says which scenario finds each.
+    /// Seeds faults one by one, and says which scenario or test finds each.
     #[cfg(feature = "faults")]
-    Faults {
-        /// Only faults whose name contains this.
-        #[arg(long)]
-        name: Option<String>,
-    },
+    Faults(WhichFaults),
     /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
     /// `MAINSTAY_TESTDATA` names.
     Opm(OpmCases),
@@ -241,7 +258,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             report(&both.judged, &differences, &all, complete, most)
         }
         #[cfg(feature = "faults")]
-        Task::Faults { name } => faults(&home, &all, &differences, name.as_deref()).await,
+        Task::Faults(which) => faults(&home, &all, &differences, &which).await,
         Task::Record { which, kubeconfig, rounds } => {
             let (wanted, _) = choose(&all, which)?;
             let kubectl = kubectl.map_err(anyhow::Error::msg)?;
@@ -253,34 +270,49 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// How many of thirty-five must be found.
-#[cfg(feature = "faults")]
-const FOUND: usize = 33;
-
 #[cfg(feature = "faults")]
 async fn faults(
     home: &Path,
     all: &[Scenario],
     differences: &Differences,
-    name: Option<&str>,
+    which: &WhichFaults,
 ) -> anyhow::Result<()> {
-    use mainstay_conformance::faults::{self, FAULTS};
-    let recordings = check::recordings(home, all)?;
-    let good = faults::good(all, &recordings, differences).await;
-    println!("{} of {} scenarios are as they shall be without a fault", good.len(), all.len());
-    let wanted: Vec<_> =
-        FAULTS.iter().filter(|it| name.is_none_or(|name| it.name.contains(name))).collect();
-    let mut found = 0;
-    for fault in &wanted {
-        let by = faults::hunt(fault, &good, &recordings, differences).await;
-        found += usize::from(matches!(by, faults::Hunt::Found(_)));
-        println!("{:<10} {:<36} {by}", fault.area, fault.name);
+    use mainstay_conformance::faults::list::{self, Fault};
+    use mainstay_conformance::faults::report::Report;
+    use mainstay_conformance::faults::scenarios::Hunter;
+    use mainstay_conformance::faults::suites::Suites;
+    let listed = list::read(home)?;
+    let is_wanted = |fault: &&Fault| {
+        which.name.as_ref().is_none_or(|name| fault.name.contains(name.as_str()))
+            && which.area.as_ref().is_none_or(|area| fault.area == *area)
+            && match which.of {
+                Some(FaultsOf::Kubernetes) => fault.is_of_kubernetes(),
+                Some(FaultsOf::Operators) => !fault.is_of_kubernetes(),
+                None => true,
+            }
+    };
+    let wanted: Vec<&Fault> = listed.iter().filter(is_wanted).collect();
+    if wanted.is_empty() {
+        bail!("no fault is meant by that");
     }
-    println!("faults: {found} of {} found", wanted.len());
-    if name.is_none() && found < FOUND {
-        bail!("at least {FOUND} of {} must be found", FAULTS.len());
+    let (of_kubernetes, of_operators): (Vec<&Fault>, Vec<&Fault>) =
+        wanted.into_iter().partition(|fault| fault.is_of_kubernetes());
+    let mut report = Report::default();
+    if !of_kubernetes.is_empty() {
+        let mut hunter = Hunter::new(home, all, differences)?;
+        hunter.prepare(&of_kubernetes).await;
+        for fault in of_kubernetes {
+            let hunt = hunter.hunt(fault).await;
+            println!("{}", report.add(fault, hunt));
+        }
     }
-    Ok(())
+    if !of_operators.is_empty() {
+        let mut suites = Suites::build(&of_operators).await?;
+        suites.prepare(&of_operators).await;
+        suites.hunt(&of_operators, |fault, hunt| println!("{}", report.add(fault, hunt))).await;
+    }
+    print!("{}", report.total());
+    report.verdict()
 }
 
 fn hold_opm(home: &Path, which: &OpmCases, most: usize) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 mod bundles;
 mod classic;
+mod faults;
 mod opm;
 mod recordings;
 mod walks;

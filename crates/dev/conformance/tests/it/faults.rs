@@ -1,0 +1,50 @@
+//! The list of seeded faults and the places in the code that ask for them.
+
+use mainstay_conformance::faults::list::{self, Finder};
+use mainstay_conformance::scenario;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The faults that the sources below a folder ask for, with how often.
+fn asked(folder: &Path, found: &mut BTreeMap<String, usize>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            // What the crate of the question itself says of it is examples.
+            if !path.ends_with("base/fault") {
+                asked(&path, found);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for rest in text.split("mainstay_fault::is_on(").skip(1) {
+                let name = rest.trim_start().strip_prefix('"').and_then(|it| it.split('"').next());
+                if let Some(name) = name {
+                    *found.entry(name.to_owned()).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_listed_and_in_one_place_and_has_a_finder_that_there_is() {
+    let home = scenario::home();
+    let faults = list::read(&home).unwrap();
+    let titles: BTreeSet<String> =
+        scenario::all(&home).unwrap().iter().map(scenario::Scenario::title).collect();
+    let mut found = BTreeMap::new();
+    asked(&home.join("../.."), &mut found);
+    let mut areas: BTreeMap<&str, usize> = BTreeMap::new();
+    for fault in &faults {
+        *areas.entry(&fault.area).or_default() += 1;
+        assert_eq!(found.remove(&fault.name), Some(1), "{} is asked for in one place", fault.name);
+        match &fault.by {
+            Finder::Scenario(title) => assert!(titles.contains(title), "there is no {title}"),
+            // `faults` says what is wrong with one.
+            Finder::Test(name) => assert!(name.package.starts_with("mainstay-"), "{name}"),
+        }
+    }
+    assert_eq!(found, BTreeMap::new(), "these are not listed");
+    assert!(faults.len() >= 125 && areas.len() >= 16, "{areas:?}");
+    assert!(areas.values().all(|count| *count >= 5), "{areas:?}");
+}
