@@ -125,6 +125,9 @@ struct WhichFaults {
     /// Only faults whose name contains this.
     #[arg(long)]
     name: Option<String>,
+    /// Try only what the list names, instead of everything until something finds the fault.
+    #[arg(long)]
+    listed: bool,
 }
 
 #[cfg(feature = "faults")]
@@ -302,7 +305,7 @@ async fn faults(
         let mut hunter = Hunter::new(home, all, differences)?;
         hunter.prepare(&of_kubernetes).await;
         for fault in of_kubernetes {
-            let hunt = hunter.hunt(fault).await;
+            let hunt = hunter.hunt(fault, which.listed).await;
             println!("{}", report.add(fault, hunt));
         }
     }

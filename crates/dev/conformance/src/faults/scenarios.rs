@@ -20,8 +20,8 @@ pub struct Hunter<'a> {
     differences: &'a Differences,
     /// Titles of the scenarios that are as they shall be without a fault; only these can tell.
     good: BTreeSet<String>,
-    /// Whether that is known of all of them.
-    judged_all: bool,
+    /// Titles of those of which that is known.
+    judged: BTreeSet<String>,
 }
 
 impl<'a> Hunter<'a> {
@@ -36,62 +36,72 @@ impl<'a> Hunter<'a> {
         differences: &'a Differences,
     ) -> anyhow::Result<Self> {
         let recordings = check::recordings(home, all)?;
-        Ok(Self { all, recordings, differences, good: BTreeSet::new(), judged_all: false })
+        let (good, judged) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { all, recordings, differences, good, judged })
     }
 
     /// Runs without a fault what is tried first for these.
     pub async fn prepare(&mut self, faults: &[&Fault]) {
         let titles: BTreeSet<String> = faults.iter().map(|fault| fault.by.to_string()).collect();
-        let wanted: Vec<&Scenario> =
-            self.all.iter().filter(|scenario| titles.contains(&scenario.title())).collect();
-        self.judge(&wanted).await;
+        self.judge(|scenario| titles.contains(&scenario.title())).await;
     }
 
-    async fn judge(&mut self, scenarios: &[&Scenario]) {
+    /// Runs some without a fault, unless that was done before.
+    async fn judge(&mut self, wanted: impl Fn(&Scenario) -> bool) {
+        let new = |it: &&Scenario| wanted(it) && !self.judged.contains(&it.title());
+        let scenarios: Vec<&Scenario> = self.all.iter().filter(new).collect();
+        if scenarios.is_empty() {
+            return;
+        }
         let server = Server::embedded().await;
-        let judged =
-            check::against_recordings(scenarios, &self.recordings, &server, None, self.differences);
+        let judged = check::against_recordings(
+            &scenarios,
+            &self.recordings,
+            &server,
+            None,
+            self.differences,
+        );
         let good = judged.await.into_iter().filter(|judged| judged.verdict.is_good());
         self.good.extend(good.map(|judged| judged.scenario.title()));
+        self.judged.extend(scenarios.iter().map(|scenario| scenario.title()));
     }
 
     /// Seeds a fault and runs scenarios until one differs, twice, each time on a fresh server: first the
-    /// one that the list names, then those of its area, then all.
-    pub async fn hunt(&mut self, fault: &Fault) -> Hunt {
+    /// one that the list names, then, unless only that is wanted, those of its area, then all.
+    pub async fn hunt(&mut self, fault: &Fault, only_listed: bool) -> Hunt {
         let Finder::Scenario(first) = &fault.by else {
             return Hunt::Useless(format!("{} is no scenario", fault.by));
         };
         let mut met = false;
-        let named: Vec<&Scenario> = self.chosen(|title, _| title == first.as_str());
-        if let Some(by) = self.find(fault, &named, &mut met).await {
+        let is_first = |scenario: &Scenario| scenario.title() == *first;
+        let is_near = |scenario: &Scenario| scenario.area == fault.area;
+        if let Some(by) = self.find(fault, is_first, &mut met).await {
             return Hunt::Found(by);
         }
-        if !self.judged_all {
-            let rest: Vec<&Scenario> =
-                self.all.iter().filter(|it| !self.good.contains(&it.title())).collect();
-            self.judge(&rest).await;
-            self.judged_all = true;
+        if only_listed {
+            return if met { Hunt::Unnoticed } else { Hunt::NotMet };
         }
-        let mut rest: Vec<&Scenario> = self.chosen(|title, _| title != first.as_str());
-        rest.sort_by_key(|scenario| scenario.area != fault.area);
-        match self.find(fault, &rest, &mut met).await {
+        let mut by = self.find(fault, |it| is_near(it) && !is_first(it), &mut met).await;
+        if by.is_none() {
+            by = self.find(fault, |it| !is_near(it) && !is_first(it), &mut met).await;
+        }
+        match by {
             Some(by) => Hunt::Found(format!("{by}, not by {first}")),
             None if met => Hunt::Unnoticed,
             None => Hunt::NotMet,
         }
     }
 
-    fn chosen(&self, wanted: impl Fn(&str, &Scenario) -> bool) -> Vec<&'a Scenario> {
-        let is_wanted = |scenario: &&Scenario| {
-            let title = scenario.title();
-            self.good.contains(&title) && wanted(&title, scenario)
-        };
-        self.all.iter().filter(is_wanted).collect()
-    }
-
     /// The title of the first of some scenarios that differs, and differs again.
-    async fn find(&self, fault: &Fault, scenarios: &[&Scenario], met: &mut bool) -> Option<String> {
-        let mut left: Vec<&Scenario> = scenarios.to_vec();
+    async fn find(
+        &mut self,
+        fault: &Fault,
+        wanted: impl Fn(&Scenario) -> bool,
+        met: &mut bool,
+    ) -> Option<String> {
+        self.judge(&wanted).await;
+        let good = |it: &&Scenario| wanted(it) && self.good.contains(&it.title());
+        let mut left: Vec<&Scenario> = self.all.iter().filter(good).collect();
         for _ in 0..TRIES {
             let title = self.first_difference(fault, &left, met).await?;
             let again: Vec<&Scenario> =

@@ -78,10 +78,7 @@ pub(crate) fn acting(
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let groups_given = headers.contains_key(GROUP);
     for wish in wishes {
-        let free = matches!(wish, Wish::Group(_)) && mainstay_fault::is_on("groups-are-anybodys");
-        if !free {
-            authorizer.require(&wish.attributes(asker))?;
-        }
+        authorizer.require(&wish.attributes(asker))?;
         match wish {
             Wish::User(name) => user = name,
             Wish::Account { namespace, name } => {
@@ -100,7 +97,10 @@ pub(crate) fn acting(
         if !has(&groups, UNAUTHENTICATED) {
             groups.push(UNAUTHENTICATED.to_owned());
         }
-    } else if !has(&groups, AUTHENTICATED) && !has(&groups, UNAUTHENTICATED) {
+    } else if !has(&groups, AUTHENTICATED)
+        && !has(&groups, UNAUTHENTICATED)
+        && !mainstay_fault::is_on("impersonated-users-are-not-authenticated")
+    {
         groups.push(AUTHENTICATED.to_owned());
     }
     Ok(Some(Identity::exactly(user, uid, groups, extra)))

@@ -93,7 +93,8 @@ pub(crate) fn described(attributes: &Attributes<'_>, known: &KindRow) -> Value {
     put("userInfo", user(attributes.identity));
     put("object", Value::Null);
     put("oldObject", Value::Null);
-    put("dryRun", attributes.dry_run.into());
+    let told = attributes.dry_run && !mainstay_fault::is_on("dry-runs-are-not-told");
+    put("dryRun", told.into());
     put("options", attributes.options.to_value());
     for (name, text) in [
         ("subResource", attributes.subresource),

@@ -110,10 +110,7 @@ async fn called(
     which: Which,
 ) -> Result<Answer, Failed> {
     let name = &hook.name;
-    if attributes.dry_run
-        && !hook.bears_dry_runs
-        && !mainstay_fault::is_on("dry-runs-reach-every-webhook")
-    {
+    if attributes.dry_run && !hook.bears_dry_runs {
         let why = format!("admission webhook {name:?} does not support dry run");
         return Err(Failed::Refused(Box::new(Status::bad_request(why))));
     }
