@@ -243,7 +243,9 @@ impl SnapshotBuilder {
 
 /// The order of entries: preferred channels first.
 fn order(a: &Entry, b: &Entry) -> Ordering {
-    let channel = |it: &Entry| !it.default_channel;
+    let channel = |it: &Entry| {
+        !it.default_channel && !mainstay_fault::is_on("default-channels-are-not-first")
+    };
     (channel(a).cmp(&channel(b)))
         .then_with(|| a.package.cmp(&b.package))
         .then_with(|| a.channel.cmp(&b.channel))

@@ -141,8 +141,8 @@ impl Rules {
         // The first of those as long.
         let mut best: Option<(usize, &Rule)> = None;
         for (length, rule) in covering {
-            let better = |known| length > known || mainstay_fault::is_on("the-last-prefix-decides");
-            if best.is_none_or(|(known, _)| better(known)) {
+            let first = mainstay_fault::is_on("the-first-prefix-decides");
+            if best.is_none_or(|(known, _)| length > known && !first) {
                 best = Some((length, rule));
             }
         }

@@ -159,9 +159,7 @@ impl Candidates<'_> {
     fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, String> {
         entries.sort_by_key(|at| {
             let entry = self.entry(*at).0;
-            let later =
-                !entry.default_channel && !mainstay_fault::is_on("default-channels-are-not-first");
-            (later, entry.channel.clone())
+            (!entry.default_channel, entry.channel.clone())
         });
         let mut sorted = Vec::with_capacity(entries.len());
         for channel in entries.chunk_by(|a, b| self.entry(*a).0.channel == self.entry(*b).0.channel)

@@ -76,6 +76,13 @@ impl Suites {
         for package in packages {
             cargo.args(["-p", package]);
         }
+        let targets: BTreeSet<&str> = tests(faults).map(|test| test.program.as_str()).collect();
+        for target in targets {
+            match target {
+                "lib" => cargo.arg("--lib"),
+                name => cargo.args(["--test", name]),
+            };
+        }
         let built = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().await;
         let built = built.context("run cargo")?;
         if !built.status.success() {
