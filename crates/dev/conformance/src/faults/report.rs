@@ -47,15 +47,15 @@ impl Report {
 
     /// Those that were not found, each on a line, and the total.
     pub fn total(&self) -> String {
-        let mut text = String::new();
-        for (fault, hunt) in &self.hunted {
-            if !matches!(hunt, Hunt::Found(_)) {
+        let missed = self.hunted.iter().filter(|(_, hunt)| !matches!(hunt, Hunt::Found(_)));
+        let mut lines: Vec<String> = missed
+            .map(|(fault, _)| {
                 let why = fault.missed.as_deref().unwrap_or("nobody knows why");
-                text.push_str(&format!("not found: {} ({}): {why}\n", fault.name, fault.what));
-            }
-        }
-        text.push_str(&format!("faults: {} of {} found\n", self.found(), self.hunted.len()));
-        text
+                format!("not found: {} ({}): {why}\n", fault.name, fault.what)
+            })
+            .collect();
+        lines.push(format!("faults: {} of {} found\n", self.found(), self.hunted.len()));
+        lines.concat()
     }
 
     fn found(&self) -> usize {

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The faults that the sources below a folder ask for, with how often.
-fn asked(folder: &Path, found: &mut BTreeMap<String, usize>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+fn asked(folder: &Path, found: &mut BTreeMap<String, usize>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.is_dir() {
             // What the crate of the question itself says of it is examples.
             if !path.ends_with("base/fault") {
-                asked(&path, found);
+                asked(&path, found)?;
             }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
+            let text = std::fs::read_to_string(&path)?;
             for rest in text.split("mainstay_fault::is_on(").skip(1) {
                 let name = rest.trim_start().strip_prefix('"').and_then(|it| it.split('"').next());
                 if let Some(name) = name {
@@ -24,6 +24,7 @@ fn asked(folder: &Path, found: &mut BTreeMap<String, usize>) {
             }
         }
     }
+    Ok(())
 }
 
 #[test]
@@ -33,7 +34,7 @@ fn every_fault_is_listed_and_in_one_place_and_has_a_finder_that_there_is() {
     let titles: BTreeSet<String> =
         scenario::all(&home).unwrap().iter().map(scenario::Scenario::title).collect();
     let mut found = BTreeMap::new();
-    asked(&home.join("../.."), &mut found);
+    asked(&home.join("../.."), &mut found).unwrap();
     let mut areas: BTreeMap<&str, usize> = BTreeMap::new();
     for fault in &faults {
         *areas.entry(&fault.area).or_default() += 1;
