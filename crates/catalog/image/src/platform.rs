@@ -125,11 +125,10 @@ impl Platform {
             })?;
             fits.then_some((rank, index))
         });
-        let ranked: Vec<(usize, usize)> = ranked.collect();
         let best = if mainstay_fault::is_on("the-least-fitting-image-is-chosen") {
-            ranked.into_iter().max()
+            ranked.max()
         } else {
-            ranked.into_iter().min()
+            ranked.min()
         };
         best.map(|(_, index)| index)
     }
