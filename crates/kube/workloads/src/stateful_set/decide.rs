@@ -118,6 +118,7 @@ fn fill(
     let rolling = ["spec", "updateStrategy", "rollingUpdate", "partition"];
     let set = rules.observed.set;
     let partition = set.i64(&rolling).unwrap_or_default();
+    let partition = if mainstay_fault::is_on("partitions-keep-nothing") { 0 } else { partition };
     let on_delete = set.str(&["spec", "updateStrategy", "type"]) == Some("OnDelete");
     for at in first..first + wanted {
         let Some((_, pod)) = kept.iter().find(|(ordinal, _)| *ordinal == at) else {
@@ -177,7 +178,6 @@ fn update(
     }
     let partition =
         set.i64(&["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or_default();
-    let partition = if mainstay_fault::is_on("partitions-keep-nothing") { 0 } else { partition };
     for at in (first + partition..first + wanted).rev() {
         let Some((_, pod)) = kept.iter().find(|(ordinal, _)| *ordinal == at) else { return };
         if !Rules::has(&pod.1, rules.observed.update) && !pod.1.terminating {
