@@ -12,6 +12,8 @@
 
 pub mod list;
 #[cfg(feature = "faults")]
+pub mod processes;
+#[cfg(feature = "faults")]
 pub mod report;
 #[cfg(feature = "faults")]
 pub mod scenarios;

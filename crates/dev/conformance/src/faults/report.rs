@@ -2,13 +2,14 @@
 
 use super::list::Fault;
 use anyhow::bail;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How many of a hundred must be found.
 const ENOUGH: usize = 95;
 
 /// What became of a fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hunt {
     /// This passes without it, and failed with it twice.
     Found(String),
@@ -56,6 +57,16 @@ impl Report {
             .collect();
         lines.push(format!("faults: {} of {} found\n", self.found(), self.hunted.len()));
         lines.concat()
+    }
+
+    /// How many faults were hunted.
+    pub fn len(&self) -> usize {
+        self.hunted.len()
+    }
+
+    /// Whether none was hunted.
+    pub fn is_empty(&self) -> bool {
+        self.hunted.is_empty()
     }
 
     fn found(&self) -> usize {

@@ -1,0 +1,27 @@
+//! Faults beside each other: one is seeded for a whole process, so each share of them has its own.
+
+use super::report::Hunt;
+use anyhow::{Context, bail};
+use std::path::Path;
+use std::process::Stdio;
+use tokio::process::Command;
+
+/// Hunts some faults with this program, as the arguments say, and returns what became of each, by name.
+///
+/// # Errors
+///
+/// The program cannot be started, fails, or says something else.
+pub async fn hunt(home: &Path, arguments: Vec<String>) -> anyhow::Result<Vec<(String, Hunt)>> {
+    let program = std::env::current_exe().context("find this program")?;
+    let what = || format!("run {} {}", program.display(), arguments.join(" "));
+    let mut command = Command::new(&program);
+    command.arg("--home").arg(home).args(&arguments);
+    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    let output = command.output().await.with_context(what)?;
+    if !output.status.success() {
+        bail!("{}: {}", what(), output.status);
+    }
+    let text = String::from_utf8(output.stdout).with_context(what)?;
+    let hunts = text.lines().map(|line| serde_json::from_str(line).with_context(what));
+    hunts.collect()
+}
