@@ -19,15 +19,15 @@ const WINDOW: u32 = 0xffff;
 type Answer = BoxBody<Bytes, Infallible>;
 
 /// Bytes that say when the last part of them is let go of.
-struct Told(Vec<u8>, mpsc::UnboundedSender<()>);
+struct Tracked(Vec<u8>, mpsc::UnboundedSender<()>);
 
-impl AsRef<[u8]> for Told {
+impl AsRef<[u8]> for Tracked {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Drop for Told {
+impl Drop for Tracked {
     fn drop(&mut self) {
         let _ = self.1.send(());
     }
@@ -36,7 +36,7 @@ impl Drop for Told {
 /// An answer in one piece, and who hears when nothing of it is held any more.
 fn large(bytes: usize) -> (Answer, mpsc::UnboundedReceiver<()>) {
     let (tell, told) = mpsc::unbounded_channel();
-    (Full::new(Bytes::from_owner(Told(vec![7; bytes], tell))).boxed(), told)
+    (Full::new(Bytes::from_owner(Tracked(vec![7; bytes], tell))).boxed(), told)
 }
 
 /// A client that asks once, with a window of so many bytes for the answer, and who hears when the port

@@ -214,11 +214,11 @@ mod tests {
         for text in ["a", "ab"] {
             std::fs::write(deep.join("c.yaml"), text).unwrap();
             let next = told.recv().await.unwrap();
-            assert!(next >= last + watch::LOOK, "{last:?} {next:?}");
+            assert!(next >= last + watch::POLL, "{last:?} {next:?}");
             last = next;
         }
         // Nothing changes, so nothing is read.
-        assert!(tokio::time::timeout(watch::LOOK * 10, told.recv()).await.is_err());
+        assert!(tokio::time::timeout(watch::POLL * 10, told.recv()).await.is_err());
         let why = said.recv().await.unwrap();
         assert!(why.starts_with(&format!("{}: ", deep.display())), "{why}");
         assert!(said.try_recv().is_err(), "said once");

@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// How often a folder is looked at that is not followed as a whole.
-pub(super) const LOOK: Duration = Duration::from_secs(5);
+/// How often a folder is polled that is not followed as a whole.
+pub(super) const POLL: Duration = Duration::from_secs(5);
 
 /// Follows a folder and, because a folder can be exchanged as a whole, the one around it.
 ///
@@ -34,10 +34,10 @@ pub(super) struct FolderWatch {
     unseen: Option<Unseen>,
 }
 
-/// Why a folder is not followed as a whole, and how it looked before it was read.
+/// Why a folder is not followed as a whole, and its fingerprint before it was read.
 struct Unseen {
     why: String,
-    looks: u64,
+    fingerprint: u64,
 }
 
 impl FolderWatch {
@@ -87,7 +87,7 @@ impl FolderWatch {
             Err(error) => Some(why(error)),
         };
         let unseen = self.around.clone().or(part);
-        self.unseen = unseen.map(|why| Unseen { why, looks: looks(&self.folder) });
+        self.unseen = unseen.map(|why| Unseen { why, fingerprint: fingerprint(&self.folder) });
     }
 
     /// Why the folder is not followed as a whole, if it is not.
@@ -97,28 +97,30 @@ impl FolderWatch {
 
     /// Returns when something changed since the last call returned.
     pub(super) async fn changed(&self) {
-        let Some(Unseen { looks, .. }) = self.unseen else { return self.changed.notified().await };
+        let Some(Unseen { fingerprint, .. }) = self.unseen else {
+            return self.changed.notified().await;
+        };
         tokio::select! {
             () = self.changed.notified() => {}
-            () = look(&self.folder, looks) => {}
+            () = wait_for_change(&self.folder, fingerprint) => {}
         }
     }
 }
 
-/// Looks at a folder now and then, and returns when it does not look so any more.
-async fn look(folder: &Path, before: u64) {
+/// Polls a folder, and returns when its fingerprint is another one than before.
+async fn wait_for_change(folder: &Path, before: u64) {
     loop {
-        sleep(LOOK).await;
+        sleep(POLL).await;
         let folder = folder.to_owned();
-        if aside(move || looks(&folder)).await != Some(before) {
+        if aside(move || fingerprint(&folder)).await != Some(before) {
             return;
         }
     }
 }
 
-/// A number for what the files of a folder look like from outside. Blocks as long as walking the
+/// A hash of the names, sizes and times of the files of a folder. Blocks as long as walking the
 /// folder takes.
-fn looks(folder: &Path) -> u64 {
+fn fingerprint(folder: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     let files = Folder::new(folder).files();
     for file in files.iter().flatten() {
@@ -235,20 +237,20 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_folder_looks_other_when_anything_in_it_does() {
+    fn the_fingerprint_of_a_folder_changes_with_anything_in_it() {
         let folder = tempfile::tempdir().unwrap();
         let (deep, missing) = (folder.path().join("a/b"), folder.path().join("none"));
-        let mut seen = vec![looks(&missing), looks(folder.path())];
+        let mut seen = vec![fingerprint(&missing), fingerprint(folder.path())];
         fs::create_dir_all(&deep).unwrap();
         for (file, text) in [("c.yaml", "a"), ("c.yaml", "ab"), ("d.yaml", ""), ("d.yaml", "")] {
             // Written beside and put in place: its size and time may be the same.
             fs::write(folder.path().join("new"), text).unwrap();
             fs::rename(folder.path().join("new"), deep.join(file)).unwrap();
-            seen.push(looks(folder.path()));
-            assert_eq!(seen.last(), Some(&looks(folder.path())));
+            seen.push(fingerprint(folder.path()));
+            assert_eq!(seen.last(), Some(&fingerprint(folder.path())));
         }
         fs::remove_file(deep.join("c.yaml")).unwrap();
-        seen.push(looks(folder.path()));
+        seen.push(fingerprint(folder.path()));
         let different: std::collections::BTreeSet<u64> = seen.iter().copied().collect();
         assert_eq!(different.len(), seen.len(), "{seen:?}");
     }

@@ -129,7 +129,8 @@ mod tests {
             access: [{name: b, what: w, by: access/one, missed: nobody looks}]
         ";
         let faults = parse(text).unwrap();
-        let told: Vec<String> = faults.iter().map(|it| format!("{} {}", it.name, it.by)).collect();
+        let told: Vec<String> =
+            faults.iter().map(|fault| format!("{} {}", fault.name, fault.by)).collect();
         assert_eq!(told, ["b access/one", "a mainstay-resolver it scenes::one"]);
         assert!(faults[0].is_of_kubernetes() && !faults[1].is_of_kubernetes());
         assert_eq!(faults[0].missed.as_deref(), Some("nobody looks"));

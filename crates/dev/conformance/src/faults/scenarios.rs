@@ -48,7 +48,8 @@ impl<'a> Hunter<'a> {
 
     /// Runs some without a fault, unless that was done before.
     async fn judge(&mut self, wanted: impl Fn(&Scenario) -> bool) {
-        let new = |it: &&Scenario| wanted(it) && !self.judged.contains(&it.title());
+        let new =
+            |scenario: &&Scenario| wanted(scenario) && !self.judged.contains(&scenario.title());
         let scenarios: Vec<&Scenario> = self.all.iter().filter(new).collect();
         if scenarios.is_empty() {
             return;
@@ -81,9 +82,9 @@ impl<'a> Hunter<'a> {
         if only_listed {
             return if met { Hunt::Unnoticed } else { Hunt::NotMet };
         }
-        let mut by = self.find(fault, |it| is_near(it) && !is_first(it), &mut met).await;
+        let mut by = self.find(fault, |other| is_near(other) && !is_first(other), &mut met).await;
         if by.is_none() {
-            by = self.find(fault, |it| !is_near(it) && !is_first(it), &mut met).await;
+            by = self.find(fault, |other| !is_near(other) && !is_first(other), &mut met).await;
         }
         match by {
             Some(by) => Hunt::Found(format!("{by}, not by {first}")),
@@ -100,12 +101,12 @@ impl<'a> Hunter<'a> {
         met: &mut bool,
     ) -> Option<String> {
         self.judge(&wanted).await;
-        let good = |it: &&Scenario| wanted(it) && self.good.contains(&it.title());
+        let good = |scenario: &&Scenario| wanted(scenario) && self.good.contains(&scenario.title());
         let mut left: Vec<&Scenario> = self.all.iter().filter(good).collect();
         for _ in 0..TRIES {
             let title = self.first_difference(fault, &left, met).await?;
             let again: Vec<&Scenario> =
-                left.iter().copied().filter(|it| it.title() == title).collect();
+                left.iter().copied().filter(|scenario| scenario.title() == title).collect();
             if self.first_difference(fault, &again, met).await.is_some() {
                 return Some(title);
             }

@@ -31,8 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// Where registry servers listen.
-pub(super) const PORT: u16 = 50051;
 /// The pauses between attempts to connect.
 const CONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 /// The pauses before a server that answers, but not with a catalog, is asked again.

@@ -4,7 +4,7 @@
 //! catalogs are no pods there is none behind the name, and nobody listens at it. Who asks for a catalog at
 //! that address gets what the named one has, as long as it has it.
 
-use super::address::PORT;
+use super::pods::PORT;
 use super::store::CatalogStore;
 use mainstay_object::NamespacedName;
 use mainstay_registry::client::Address;

@@ -163,7 +163,7 @@ pub(crate) fn status(
             created_at: Some(now),
             ..if runs {
                 RegistryService {
-                    port: super::address::PORT.to_string(),
+                    port: pods::PORT.to_string(),
                     service_name: pods::service_name(source),
                     service_namespace: metadata.namespace.clone(),
                     ..RegistryService::default()

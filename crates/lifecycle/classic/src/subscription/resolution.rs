@@ -335,8 +335,12 @@ enum Way {
 /// A second plan for what a plan brings already would only get in the way of the first.
 fn way(input: &Input, asking: &[String], version: &str) -> Way {
     let brought = |name: &&String| {
-        let inherited = input.inherited.get(*name).is_some_and(|it| it.version == version);
-        let planned = input.planned.iter().any(|it| it.name == **name && it.version == version);
+        let inherited =
+            input.inherited.get(*name).is_some_and(|planned| planned.version == version);
+        let planned = input
+            .planned
+            .iter()
+            .any(|planned| planned.name == **name && planned.version == version);
         let waits = input.in_flight.contains(*name)
             && input.subscription(name).is_some_and(|it| it.status.current_csv == version);
         inherited || planned || waits

@@ -92,8 +92,9 @@ async fn arrive(
     }
     let approval = |spec: &Value| spec["installPlanApproval"].as_str().map(str::to_owned);
     for (name, _) in subscriptions.iter().filter(|(_, spec)| approval(spec).is_some()) {
-        let waits = |it: &Object| {
-            condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+        let waits = |subscription: &Object| {
+            condition(subscription, "InstallPlanPending")
+                .is_some_and(|(reason, _)| reason == "RequiresApproval")
         };
         world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, waits).await;
     }

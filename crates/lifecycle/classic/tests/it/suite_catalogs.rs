@@ -85,7 +85,7 @@ async fn the_pod_of_a_config_map_is_exchanged_with_its_content_and_comes_back() 
     cluster.delete(&known::POD, Some("team"), second.name(), &options).await.unwrap();
     let (before, uid) = (second.clone(), second.uid().to_owned());
     // shows E048
-    let third = serving(&world, move |it| it.uid() != uid).await;
+    let third = serving(&world, move |pod| pod.uid() != uid).await;
     assert_eq!(third.label(label), before.label(label));
 }
 
@@ -125,21 +125,22 @@ async fn an_image_that_changes_while_nobody_looks_is_another_pod_after_the_resta
     });
     source(&world, json!({}), spec).await;
     // Its node does not say what it runs; whoever looked has written that down.
-    let looked = |it: &Object| it.annotation("mainstay.dev/catalog-image").is_some();
+    let looked = |pod: &Object| pod.annotation("mainstay.dev/catalog-image").is_some();
     let old = serving(&world, looked).await;
     world.pause().await;
     world.resume().await;
-    let polled = |it: &Object| it.str(&["status", "latestImageRegistryPoll"]).map(str::to_owned);
+    let polled =
+        |source: &Object| source.str(&["status", "latestImageRegistryPoll"]).map(str::to_owned);
     let before = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", |_| true).await;
     let before = polled(&before);
-    let again = move |it: &Object| polled(it) != before;
+    let again = move |source: &Object| polled(source) != before;
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", again).await;
     assert_eq!(serving(&world, |_| true).await.uid(), old.uid(), "the same image, the same pod");
     world.pause().await;
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
     world.resume().await;
     let uid = old.uid().to_owned();
-    serving(&world, move |it| it.uid() != uid).await;
+    serving(&world, move |pod| pod.uid() != uid).await;
 }
 
 #[tokio::test]
@@ -176,7 +177,7 @@ async fn what_a_catalog_says_of_its_pod_is_in_its_pod() {
         |config: Value| json!({"sourceType": "grpc", "image": image, "grpcPodConfig": config});
     source(&world, json!({}), plain(json!({"priorityClassName": ""}))).await;
     let uid = pod.uid().to_owned();
-    let pod = serving(&world, move |it| it.uid() != uid).await;
+    let pod = serving(&world, move |pod| pod.uid() != uid).await;
     // shows CAT-40 E059
     assert_eq!(pod.get(&["spec", "nodeSelector"]), Some(&json!({"kubernetes.io/os": "linux"})));
     // shows CAT-40 CAT-42 E059
@@ -185,7 +186,7 @@ async fn what_a_catalog_says_of_its_pod_is_in_its_pod() {
     let spec = plain(json!({"priorityClassName": "system-node-critical"}));
     source(&world, class, spec).await;
     let uid = pod.uid().to_owned();
-    let pod = serving(&world, move |it| it.uid() != uid).await;
+    let pod = serving(&world, move |pod| pod.uid() != uid).await;
     // shows AT-CAT-07 CAT-43 E059
     assert_eq!(pod.str(&["spec", "priorityClassName"]), Some("system-cluster-critical"));
 }

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where registries listen in pods.
-const PORT: u16 = 50051;
+pub(super) const PORT: u16 = 50051;
 /// Who runs restricted pods.
 const USER: i64 = 1001;
 /// Label of what serves a ConfigMap: which version of it.
