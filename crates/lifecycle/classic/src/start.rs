@@ -298,7 +298,12 @@ impl Controllers {
                 context,
                 stop,
             ),
-            run(self.plans, install_plan::controller::Controller(of_catalogs()), context, stop),
+            run(
+                self.plans,
+                install_plan::controller::Controller::new(of_catalogs()),
+                context,
+                stop,
+            ),
             run(self.csvs, csv::controller::Controller::new(of()), context, stop),
             run(self.groups, operator_group::controller::Controller(of()), context, stop),
             run(self.labels, operator_group::controller::Labels(of()), context, stop),

@@ -63,11 +63,11 @@ impl CatalogStore {
             // The next one has another follower.
             Err(fault) => return self.lost(key, address, format!("{LISTING}{fault}")).await,
         };
-        // Where pods run nowhere, nobody listens behind a Service.
-        let service = simulated::service(parsed.host()).filter(|_| self.pods().simulated);
-        let mut behind = service
+        // Where pods run nowhere, nobody listens in one or behind a Service.
+        let place = simulated::Place::of(parsed.host()).filter(|_| self.pods().simulated);
+        let mut behind = place
             .zip(self.cluster())
-            .map(|(service, cluster)| Behind::begin(&cluster, service, parsed.port()));
+            .map(|(place, cluster)| Behind::begin(&cluster, place, parsed.port()));
         let mut backoff = Backoff::new(CONNECT.0, CONNECT.1);
         let mut refused = Backoff::new(REFUSED.0, REFUSED.1);
         loop {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NAME.NAMESPACE.svc:PORT ─► Service ─► Pod: ready, on a simulated node ─► its program ─► content
-//!                               └─────── changes of either: looked at again ◄───────┘
+//!           IP of a Pod:PORT ────────────┘ └─── changes of either: looked at again ◄──┘
 //! ```
 //!
 //! What the program of the Pod would serve is read from where the Pod has it when it becomes ready, as a
@@ -17,6 +17,7 @@ use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -36,13 +37,20 @@ pub(super) enum Looked {
     Elsewhere,
 }
 
-/// A Service, and the pods behind it.
+/// What an address may mean inside of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Service(NamespacedName),
+    Pod(IpAddr),
+}
+
+/// A place inside of a cluster, and the pods that are there.
 pub(super) struct Behind {
     cluster: Cluster,
-    /// The Service.
-    key: NamespacedName,
+    place: Place,
     port: u16,
-    services: Cache<Service>,
+    /// The Service, if the place is one.
+    services: Option<Cache<Service>>,
     pods: Option<Pods>,
     changed: Arc<Notify>,
     stop: CancellationToken,
@@ -56,8 +64,9 @@ struct Service {
     ports: Vec<Value>,
 }
 
-/// The pods that a Service selects.
+/// The pods that stand somewhere.
 struct Pods {
+    /// The labels by which a Service selects them; empty without one.
     selector: String,
     cache: Cache<Pod>,
     _stop: DropGuard,
@@ -103,42 +112,67 @@ pub(super) fn service(host: &str) -> Option<NamespacedName> {
     whole.then(|| NamespacedName::new(namespace, name))
 }
 
+impl Place {
+    /// What the host of an address may mean.
+    pub(super) fn of(host: &str) -> Option<Self> {
+        match service(host) {
+            Some(key) => Some(Self::Service(key)),
+            None => host.trim_matches(['[', ']']).parse().ok().map(Self::Pod),
+        }
+    }
+}
+
 impl Behind {
-    /// Begins to look at a Service.
-    pub(super) fn begin(cluster: &Cluster, key: NamespacedName, port: u16) -> Self {
+    /// Begins to look at a place.
+    pub(super) fn begin(cluster: &Cluster, place: Place, port: u16) -> Self {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let hear = Arc::clone(&changed);
-        let selection = Selection::all(known::SERVICE)
-            .namespace(&*key.namespace)
-            .fields(format!("metadata.name={}", key.name));
-        let services = Cache::builder(selection, |it| Some(Service::of(it)))
-            .subscribe(move |_| hear.notify_one())
-            .start(cluster, stop.clone());
+        let services = match &place {
+            Place::Pod(_) => None,
+            Place::Service(key) => {
+                let hear = Arc::clone(&changed);
+                let selection = Selection::all(known::SERVICE)
+                    .namespace(&*key.namespace)
+                    .fields(format!("metadata.name={}", key.name));
+                let cache = Cache::builder(selection, |it| Some(Service::of(it)))
+                    .subscribe(move |_| hear.notify_one())
+                    .start(cluster, stop.clone());
+                Some(cache)
+            }
+        };
         let guard = stop.clone().drop_guard();
         let cluster = cluster.clone();
-        Self { cluster, key, port, services, pods: None, changed, stop, _stop: guard }
+        Self { cluster, place, port, services, pods: None, changed, stop, _stop: guard }
     }
 
-    /// Returns when the Service or its pods have changed since they were last looked at.
+    /// Returns when the place or its pods have changed since they were last looked at.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// The Pod that answers: the oldest that is ready. None without a Service that selects pods.
+    /// The Pod that answers: the oldest that is ready. None where no Service selects pods, or no Pod has
+    /// that IP.
     async fn pod(&mut self) -> Option<Result<(NamespacedName, Arc<Pod>, Value), String>> {
-        self.services.synced().await;
-        let service = self.services.get(&self.key).filter(|it| !it.selector.is_empty())?;
-        let Some(target) = service.target(self.port) else {
-            let Self { key, port, .. } = self;
-            return Some(Err(format!("the Service {key} has no port {port}")));
+        let (selection, selector, target) = match (&self.place, &self.services) {
+            (Place::Service(key), Some(services)) => {
+                services.synced().await;
+                let service = services.get(key).filter(|it| !it.selector.is_empty())?;
+                let Some(target) = service.target(self.port) else {
+                    return Some(Err(format!("the Service {key} has no port {}", self.port)));
+                };
+                let selector: Vec<String> =
+                    service.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                let selector = selector.join(",");
+                let selection = Selection::all(known::POD).namespace(&*key.namespace);
+                (selection.labels(&*selector), selector, target.clone())
+            }
+            (Place::Pod(ip), _) => {
+                let selection = Selection::all(known::POD).fields(format!("status.podIP={ip}"));
+                (selection, String::new(), Value::from(self.port))
+            }
+            (Place::Service(_), None) => return None,
         };
-        let selector: Vec<String> =
-            service.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let selector = selector.join(",");
         if self.pods.as_ref().is_none_or(|it| it.selector != selector) {
             let (hear, stop) = (Arc::clone(&self.changed), self.stop.child_token());
-            let selection =
-                Selection::all(known::POD).namespace(&*self.key.namespace).labels(&*selector);
             let cache = Cache::builder(selection, Pod::of)
                 .subscribe(move |_| hear.notify_one())
                 .start(&self.cluster, stop.clone());
@@ -147,14 +181,20 @@ impl Behind {
         }
         let pods = self.pods.as_ref()?.cache.list(None);
         let oldest = pods.into_iter().min_by(|a, b| (&a.1.made, &a.0).cmp(&(&b.1.made, &b.0)));
-        let nobody = || format!("no Pod that is ready stands behind the Service {}", self.key);
-        Some(oldest.map(|(key, pod)| (key, pod, target.clone())).ok_or_else(nobody))
+        match (oldest, &self.place) {
+            (Some((key, pod)), _) => Some(Ok((key, pod, target))),
+            (None, Place::Service(key)) => {
+                Some(Err(format!("no Pod that is ready stands behind the Service {key}")))
+            }
+            // It may be the address of a machine.
+            (None, Place::Pod(_)) => None,
+        }
     }
 }
 
 impl CatalogStore {
-    /// Reads what the Pod behind a Service would serve, if that Pod is simulated, and stays as long as
-    /// it is there.
+    /// Reads what the Pod at a place would serve, if that Pod is simulated, and stays as long as it is
+    /// there.
     pub(super) async fn look_behind(
         &self,
         key: &NamespacedName,
@@ -289,19 +329,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_services_are_those_that_the_inside_of_a_cluster_knows() {
+    fn hosts_of_services_and_pods_are_those_that_the_inside_of_a_cluster_knows() {
+        let service = |namespace, name| Place::Service(NamespacedName::new(namespace, name));
+        let pod = |ip: &str| Place::Pod(ip.parse().unwrap());
         for (host, wanted) in [
-            ("cat.olm.svc", Some(("olm", "cat"))),
-            ("cat.olm.svc.cluster.local", Some(("olm", "cat"))),
-            ("cat.olm.svc.cluster.local.", Some(("olm", "cat"))),
+            ("cat.olm.svc", Some(service("olm", "cat"))),
+            ("cat.olm.svc.cluster.local", Some(service("olm", "cat"))),
+            ("cat.olm.svc.cluster.local.", Some(service("olm", "cat"))),
+            ("10.244.1.7", Some(pod("10.244.1.7"))),
+            ("[fd00::7]", Some(pod("fd00::7"))),
             ("cat.olm", None),
             ("cat.olm.example.com", None),
             (".olm.svc", None),
             ("localhost", None),
-            ("127.0.0.1", None),
+            ("10.244.1", None),
         ] {
-            let wanted = wanted.map(|(namespace, name)| NamespacedName::new(namespace, name));
-            assert_eq!(service(host), wanted, "{host}");
+            assert_eq!(Place::of(host), wanted, "{host}");
         }
     }
 }

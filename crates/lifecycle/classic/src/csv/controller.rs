@@ -18,7 +18,8 @@ use crate::operator_group::{apis::ApiSet, targets};
 use crate::patch;
 use crate::told;
 use mainstay_api::{
-    ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, Time, names, resources,
+    ClusterServiceVersion, CsvPhase, CsvReason, InstallPlanPhase, OperatorGroup, Time, names,
+    resources,
 };
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, Reason, known};
@@ -97,7 +98,12 @@ impl Controller {
             patience: context.timeouts.install,
         });
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
-        if let Some(left) = self.held.hold(key, &csv.status, &decision, context.clock.elapsed()) {
+        let planned = context.caches.plans.list(Some(&key.namespace)).iter().any(|(_, it)| {
+            let over = matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
+            !over && it.csvs.iter().any(|name| *name == *key.name)
+        });
+        let now = context.clock.elapsed();
+        if let Some(left) = self.held.hold(key, &csv.status, &decision, planned, now) {
             return Ok(Action::After(left));
         }
         let place = Place { live: &live, wish: &wish, seen: &seen, group: groups.first() };

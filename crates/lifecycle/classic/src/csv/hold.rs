@@ -19,16 +19,19 @@ const PREDECESSOR: Duration = Duration::from_secs(2);
 pub(crate) struct Held(Mutex<HashMap<NamespacedName, (CsvReason, Duration)>>);
 
 impl Held {
-    /// For how long a decision is not carried out yet, if it is one that may soon be another.
+    /// For how long a decision is not carried out yet, if it is one that may soon be another. What is
+    /// missing may come soon where a plan that brings the version is under way (`planned`).
     pub(crate) fn hold(
         &self,
         key: &NamespacedName,
         status: &ClusterServiceVersionStatus,
         decision: &Decision,
+        planned: bool,
         now: Duration,
     ) -> Option<Duration> {
         let mut held = self.0.lock();
-        let Some(reason) = passing(status, decision) else {
+        let soon = |it: &CsvReason| planned || *it != CsvReason::RequirementsNotMet;
+        let Some(reason) = passing(status, decision).filter(soon) else {
             held.remove(key);
             return None;
         };
@@ -82,23 +85,25 @@ mod tests {
         let unknown = status(CsvPhase::Pending, CsvReason::RequirementsUnknown);
         let missing =
             Decision::Move(Move::to(CsvPhase::Pending, CsvReason::RequirementsNotMet, ""));
-        assert_eq!(held.hold(&key, &unknown, &missing, millis(10)), Some(millis(150)));
-        assert_eq!(held.hold(&key, &unknown, &missing, millis(60)), Some(millis(100)));
-        assert_eq!(held.hold(&key, &unknown, &missing, millis(160)), None);
+        // Whoever makes a version without a plan is told at once.
+        assert_eq!(held.hold(&key, &unknown, &missing, false, millis(5)), None);
+        assert_eq!(held.hold(&key, &unknown, &missing, true, millis(10)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &unknown, &missing, true, millis(60)), Some(millis(100)));
+        assert_eq!(held.hold(&key, &unknown, &missing, true, millis(160)), None);
         // What was told is kept up to date at once.
         let told = status(CsvPhase::Pending, CsvReason::RequirementsNotMet);
-        assert_eq!(held.hold(&key, &told, &missing, millis(161)), None);
+        assert_eq!(held.hold(&key, &told, &missing, true, millis(161)), None);
         let met = Decision::Move(Move::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, ""));
-        assert_eq!(held.hold(&key, &told, &met, millis(162)), Some(millis(2000)));
+        assert_eq!(held.hold(&key, &told, &met, true, millis(162)), Some(millis(2000)));
         let met_before = status(CsvPhase::Pending, CsvReason::AllRequirementsMet);
-        assert_eq!(held.hold(&key, &met_before, &met, millis(163)), None);
+        assert_eq!(held.hold(&key, &met_before, &met, true, millis(163)), None);
         let made = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
         let waits = Decision::Move(Move::to(CsvPhase::Installing, CsvReason::Waiting, ""));
-        assert_eq!(held.hold(&key, &made, &waits, millis(200)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &made, &waits, true, millis(200)), Some(millis(150)));
         let done = Decision::Move(Move::to(CsvPhase::Succeeded, CsvReason::InstallSuccessful, ""));
-        assert_eq!(held.hold(&key, &made, &done, millis(201)), None);
+        assert_eq!(held.hold(&key, &made, &done, true, millis(201)), None);
         // Another time begins anew.
-        assert_eq!(held.hold(&key, &made, &waits, millis(400)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &made, &waits, true, millis(400)), Some(millis(150)));
         held.forget(&key);
         assert!(held.0.lock().is_empty());
     }

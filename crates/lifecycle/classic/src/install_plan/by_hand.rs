@@ -4,6 +4,9 @@
 //! names ─► bundles of the visible catalogs ─► what these require and nobody has ─► steps
 //! ```
 //!
+//! Who writes a plan may go on to write its status, steps and all, as the original leaves plans without
+//! one alone. So it is left alone for a moment ([`Fresh`]).
+//!
 //! Nothing is chosen here: a name says which bundle is meant. Only what brings a required API is
 //! looked for, among the heads of default channels, in the catalog of who requires it first.
 
@@ -16,8 +19,10 @@ use mainstay_api::{
 use mainstay_catalog::{Api, Bundle, Package};
 use mainstay_object::{NamespacedName, Object};
 use mainstay_registry::Index;
-use std::collections::{BTreeMap, BTreeSet};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A catalog that a plan may take bundles from.
 pub(crate) struct Source {
@@ -36,6 +41,26 @@ pub(crate) struct World<'a> {
     pub(crate) provided: BTreeSet<Api>,
     /// The objects of bundles by image.
     pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
+}
+
+/// How long a plan is left alone.
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// The plans that were seen without steps, and since when, by the clock's elapsed time.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh(Mutex<HashMap<NamespacedName, Duration>>);
+
+impl Fresh {
+    /// For how long a plan is still left alone.
+    pub(crate) fn left(&self, key: &NamespacedName, now: Duration) -> Option<Duration> {
+        let since = *self.0.lock().entry(key.clone()).or_insert(now);
+        MOMENT.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero())
+    }
+
+    /// Forgets a plan that is gone or has steps.
+    pub(crate) fn forget(&self, key: &NamespacedName) {
+        self.0.lock().remove(key);
+    }
 }
 
 /// What a plan gets.

@@ -1,6 +1,6 @@
 //! Carries out plans.
 
-use super::by_hand;
+use super::by_hand::{self, Fresh};
 use super::decide::{self, Next};
 use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
 use crate::catalog::images::asking;
@@ -27,7 +27,10 @@ use std::time::Duration;
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 
 /// Reconciles plans.
-pub(crate) struct Controller(pub(crate) Arc<Context>);
+pub(crate) struct Controller {
+    context: Arc<Context>,
+    fresh: Fresh,
+}
 
 impl Reconciler for Controller {
     type Key = NamespacedName;
@@ -39,8 +42,12 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, fresh: Fresh::default() }
+    }
+
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         // Most plans are finished; their manifests need not be read to know that.
         let over = context.caches.plans.get(key).is_none_or(|it| {
             !(it.has_steps || it.unresolved)
@@ -48,6 +55,7 @@ impl Controller {
                 || matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
         });
         if over {
+            self.fresh.forget(key);
             return Ok(Action::Done);
         }
         let live = context.cluster.find(PLAN, key.namespace(), &key.name).await;
@@ -56,12 +64,16 @@ impl Controller {
         loop {
             let plan = InstallPlan::from_object(&live)?;
             if by_hand::is_unresolved(&plan) {
+                if let Some(left) = self.fresh.left(key, context.clock.elapsed()) {
+                    return Ok(Action::After(left));
+                }
                 match self.resolve(key, &live, &plan).await? {
                     ControlFlow::Continue(written) => live = written,
                     ControlFlow::Break(action) => return Ok(action),
                 }
                 continue;
             }
+            self.fresh.forget(key);
             match decide::next(&plan, &account, Time::new(context.clock.now())) {
                 Next::Rest => return Ok(Action::Done),
                 // Not every change of a status wakes this controller, so it goes on at once. What is
@@ -81,7 +93,7 @@ impl Controller {
         plan: &InstallPlan,
         account: Option<&ObjectReference>,
     ) -> Result<Action, Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         if let Some(by) = self.superseded(plan) {
             let now = Time::new(context.clock.now());
             self.write(live, &decide::superseded(&plan.status, &by, now)).await?;
@@ -108,7 +120,7 @@ impl Controller {
     /// The versions that have replaced all those of a plan, which are gone since: it was carried out,
     /// and what it made went with them, before it could be written that it was.
     fn superseded(&self, plan: &InstallPlan) -> Option<Vec<String>> {
-        let versions = self.0.caches.csvs.list(Some(&plan.metadata.namespace));
+        let versions = self.context.caches.csvs.list(Some(&plan.metadata.namespace));
         let names = &plan.spec.cluster_service_version_names;
         let successor = |name: &String| {
             let there = versions.iter().any(|(key, _)| *key.name == **name);
@@ -126,7 +138,7 @@ impl Controller {
         live: &Object,
         plan: &InstallPlan,
     ) -> Result<ControlFlow<Action, Object>, Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         let namespace = &key.namespace;
         let mut asked: Vec<Arc<CatalogSource>> = Vec::new();
         let spec = &plan.spec;
@@ -210,7 +222,7 @@ impl Controller {
         sources: &[Arc<CatalogSource>],
         images: &BTreeSet<Key>,
     ) -> Option<(String, Duration)> {
-        let context = &*self.0;
+        let context = &*self.context;
         let groups = context.caches.groups_in(&key.namespace);
         let patience = groups.first().map_or_else(
             || Patience { timeout: Some(context.timeouts.unpack), retry: None },
@@ -240,7 +252,7 @@ impl Controller {
         let Some(patch) = patch::status(live, status)? else { return Ok(None) };
         let before = InstallPlan::from_object(live)?.status;
         let written = self
-            .0
+            .context
             .cluster
             .patch_status(PLAN, Some(live.namespace()), live.name(), &patch)
             .await

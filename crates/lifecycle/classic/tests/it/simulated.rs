@@ -133,6 +133,28 @@ async fn a_catalog_behind_a_service_is_what_its_pod_would_serve() {
 }
 
 #[tokio::test]
+async fn a_catalog_at_the_address_of_a_pod_is_what_that_pod_would_serve() {
+    let world = world(CatalogMode::InProcess).await;
+    serve(&world, &content(&["1.0.0"])).await;
+    let has_ip = |it: &Object| it.str(&["status", "podIP"]).is_some_and(|it| !it.is_empty());
+    let pod = world.cluster.wait_for(&known::POD, Some("team"), "far", has_ip).await;
+    let ip = pod.str(&["status", "podIP"]).unwrap();
+    apply(
+        &world,
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "metadata": {"name": "far", "namespace": "team"},
+            "spec": {"sourceType": "grpc", "address": format!("{ip}:50051")},
+        }),
+    )
+    .await;
+    observed(&world, "far", "READY").await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    world.wait_phase("op.v1.0.0", "Succeeded").await;
+}
+
+#[tokio::test]
 async fn catalogs_that_run_as_pods_are_read_where_no_pod_runs() {
     let world = world(CatalogMode::Pods).await;
     put_bundle(&world.store(), "1.0.0", None);
