@@ -1,4 +1,4 @@
-//! The product: there are no faults.
+//! A release: there are no faults.
 
 /// Whether a fault is seeded: never, in this build.
 #[inline]

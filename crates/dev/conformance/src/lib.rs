@@ -18,7 +18,7 @@
 //! What this does not do: time anything, or test what is not an answer to a client (memory,
 //! durability, the lifecycle controllers).
 
-// Without the feature `faults` nothing is seeded.
+// In a release nothing is seeded.
 use mainstay_fault as _;
 
 pub mod backend;

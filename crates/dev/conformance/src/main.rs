@@ -113,7 +113,7 @@ struct Walks {
     mainstay: Option<PathBuf>,
 }
 
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 #[derive(Args)]
 struct WhichFaults {
     /// Only faults in Kubernetes, which scenarios find, or in operators and their content, which tests find.
@@ -138,7 +138,7 @@ struct WhichFaults {
     here: Vec<String>,
 }
 
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum FaultsOf {
     Kubernetes,
@@ -175,7 +175,7 @@ enum Task {
         kubeconfig: PathBuf,
     },
     /// Seeds faults one by one, and says which scenario or test finds each.
-    #[cfg(feature = "faults")]
+    #[cfg(debug_assertions)]
     Faults(WhichFaults),
     /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
     /// `MAINSTAY_TESTDATA` names.
@@ -268,7 +268,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             }
             report(&both.judged, &differences, &all, complete, most)
         }
-        #[cfg(feature = "faults")]
+        #[cfg(debug_assertions)]
         Task::Faults(which) => faults(&home, &all, &differences, &which).await,
         Task::Record { which, kubeconfig, rounds } => {
             let (wanted, _) = choose(&all, which)?;
@@ -281,7 +281,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 async fn faults(
     home: &Path,
     all: &[Scenario],
@@ -353,7 +353,7 @@ async fn faults(
         }
     }
     if !of_operators.is_empty() {
-        let mut suites = Suites::build(&of_operators).await?;
+        let mut suites = Suites::build().await?;
         suites.prepare(&of_operators).await;
         suites.hunt(&of_operators, |fault, hunt| println!("{}", report.add(fault, hunt))).await;
     }

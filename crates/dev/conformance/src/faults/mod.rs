@@ -11,11 +11,11 @@
 //! operators and their content with tests of the crates it is in.
 
 pub mod list;
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 pub mod processes;
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 pub mod report;
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 pub mod scenarios;
-#[cfg(feature = "faults")]
+#[cfg(debug_assertions)]
 pub mod suites;

@@ -62,27 +62,15 @@ enum End {
 }
 
 impl Suites {
-    /// Builds the test programs that some faults need, with all faults in them.
+    /// Builds the test programs as `cargo test --workspace` does, so that nothing is compiled twice: all
+    /// faults are in them.
     ///
     /// # Errors
     ///
     /// They cannot be built.
-    pub async fn build(faults: &[&Fault]) -> anyhow::Result<Self> {
-        let packages: BTreeSet<&str> = tests(faults).map(|test| test.package.as_str()).collect();
+    pub async fn build() -> anyhow::Result<Self> {
         let mut cargo = Command::new("cargo");
-        cargo.args(["test", "--no-run", "--locked", "--message-format=json"]);
-        // Features are united over all packages of a build.
-        cargo.args(["-p", "mainstay-fault", "--features", "mainstay-fault/seeded"]);
-        for package in packages {
-            cargo.args(["-p", package]);
-        }
-        let targets: BTreeSet<&str> = tests(faults).map(|test| test.program.as_str()).collect();
-        for target in targets {
-            match target {
-                "lib" => cargo.arg("--lib"),
-                name => cargo.args(["--test", name]),
-            };
-        }
+        cargo.args(["test", "--workspace", "--no-run", "--locked", "--message-format=json"]);
         let built = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().await;
         let built = built.context("run cargo")?;
         if !built.status.success() {
