@@ -151,7 +151,7 @@ async fn a_catalog_at_the_address_of_a_pod_is_what_that_pod_would_serve() {
     observed(&world, "far", "READY").await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
-    world.wait_phase("op.v1.0.0", "Succeeded").await;
+    world.succeeded("anvil.v1.0.0").await;
 }
 
 #[tokio::test]
