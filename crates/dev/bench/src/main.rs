@@ -86,6 +86,8 @@ enum Subject {
     All(all::Arguments),
     /// Write the page of performance from records.
     Page(page::Arguments),
+    #[command(hide = true)]
+    Meter(catalogs::Meter),
 }
 
 impl Subject {
@@ -105,7 +107,9 @@ impl Subject {
             Self::Resolver(arguments) => resolver::run(arguments),
             Self::Operators(arguments) => operators::run(arguments).await,
             Self::Fleet(arguments) => operators::fleet::run(arguments).await,
-            Self::All(_) | Self::Page(_) => anyhow::bail!("this is no subject to measure"),
+            Self::All(_) | Self::Page(_) | Self::Meter(_) => {
+                anyhow::bail!("this is no subject to measure")
+            }
         }
     }
 }
@@ -118,6 +122,7 @@ fn main() -> anyhow::Result<()> {
     let command = command.find_subcommand(name).context("no subject was named")?;
     match &subject {
         Subject::Page(arguments) => return page::run(arguments),
+        Subject::Meter(meter) => return catalogs::run_meter(meter),
         Subject::All(arguments) => return all::run(arguments, record.as_deref()),
         Subject::Resolver(arguments) if resolver::run_hard(arguments)? => return Ok(()),
         Subject::Catalogs(arguments) if catalogs::write_only(arguments)? => return Ok(()),

@@ -1,22 +1,26 @@
 //! A program that runs from start to end, and what it has used.
+//!
+//! Linux counts the memory of whoever starts a program as memory of that program too, as it was at the
+//! start. So it is started by a process that does nothing else ([`Meter`]): this one may hold a registry.
 
 use crate::figure::Figure;
 use crate::table::Cell;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use mainstay_clock::Clock;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use wait4::Wait4 as _;
 
 /// What one run has cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     /// User and system time.
     pub(crate) processor: Duration,
-    /// The most memory that was resident at one time, in bytes. Linux counts that of this program
-    /// at the moment of the start too, so it has to stay small.
+    /// The most memory that was resident at one time, in bytes.
     pub(crate) memory: u64,
     /// From the start to the end.
     pub(crate) wall: Duration,
@@ -70,12 +74,40 @@ pub(crate) fn finish(
     arguments: &[String],
     folder: &Path,
 ) -> Result<(Cost, Option<String>)> {
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder);
+    let meter = std::env::current_exe().context("finding out where this program is")?;
+    let mut command = Command::new(&meter);
+    command.arg("meter").arg(program).args(arguments).current_dir(folder).stdin(Stdio::null());
+    let output = command.output().with_context(|| format!("starting {}", meter.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}", said.trim());
+    serde_json::from_slice(&output.stdout).context("reading what a program has used")
+}
+
+/// Runs a program and prints what it has used as JSON: for the process that asked for it.
+#[derive(clap::Args)]
+pub(crate) struct Meter {
+    program: PathBuf,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Carries out what [`finish`] asks of its process.
+///
+/// # Errors
+/// If the program cannot be started.
+pub(crate) fn run_meter(meter: &Meter) -> Result<()> {
+    let mut command = Command::new(&meter.program);
+    let measured = measure(command.args(&meter.arguments))
+        .with_context(|| format!("starting {}", meter.program.display()))?;
+    println!("{}", serde_json::to_string(&measured)?);
+    Ok(())
+}
+
+fn measure(command: &mut Command) -> Result<(Cost, Option<String>)> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let clock = Clock::system();
     let start = clock.elapsed();
-    let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+    let mut child = command.spawn()?;
     let mut said = String::new();
     if let Some(mut errors) = child.stderr.take() {
         errors.read_to_string(&mut said).context("reading what a program complains about")?;
@@ -97,12 +129,11 @@ mod tests {
 
     #[test]
     fn a_run_has_a_cost_and_a_failure_its_words() {
-        let shell = Path::new("/bin/sh");
-        let run = |script: &str| run(shell, &["-c".to_owned(), script.to_owned()], Path::new("/"));
-        let cost = run("echo out; echo err >&2").unwrap();
-        assert!(cost.memory > 0 && cost.wall > Duration::ZERO);
-        let failed = run("echo first >&2; echo the last word >&2; exit 3").unwrap_err();
-        assert!(failed.to_string().contains("the last word"), "{failed}");
+        let run = |script: &str| measure(Command::new("/bin/sh").args(["-c", script])).unwrap();
+        let (cost, failure) = run("echo out; echo err >&2");
+        assert!(cost.memory > 0 && cost.wall > Duration::ZERO && failure.is_none());
+        let (_, failure) = run("echo first >&2; echo the last word >&2; exit 3");
+        assert!(failure.unwrap().contains("the last word"));
     }
 
     #[test]

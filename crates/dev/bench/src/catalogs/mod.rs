@@ -14,6 +14,7 @@ use crate::launch::Program;
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result, ensure};
 use child::Cost;
+pub(crate) use child::{Meter, run_meter};
 use recorded::Work;
 use std::fs;
 use std::path::{Path, PathBuf};
