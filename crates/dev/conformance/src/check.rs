@@ -73,8 +73,14 @@ pub async fn against_recordings<'a>(
     kubectl: Option<&Kubectl>,
     differences: &Differences,
 ) -> Vec<Judged<'a>> {
-    let judge = |scenario| against_recording(scenario, recordings, server, kubectl, differences);
-    futures::stream::iter(scenarios.iter().copied()).map(judge).buffered(AT_A_TIME).collect().await
+    let judge = |(at, scenario)| async move {
+        (at, against_recording(scenario, recordings, server, kubectl, differences).await)
+    };
+    // Not in their order: one that waits for long would hold up those that are done.
+    let running = futures::stream::iter(scenarios.iter().copied().enumerate()).map(judge);
+    let mut all: Vec<(usize, Judged<'a>)> = running.buffer_unordered(AT_A_TIME).collect().await;
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, judged)| judged).collect()
 }
 
 /// Holds the server against the recording of a scenario.
