@@ -98,10 +98,14 @@ impl Controller {
             patience: context.timeouts.install,
         });
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
-        let planned = context.caches.plans.list(Some(&key.namespace)).iter().any(|(_, it)| {
-            let over = matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
-            !over && it.csvs.iter().any(|name| *name == *key.name)
-        });
+        let planned = || {
+            let plans = context.caches.plans.list(Some(&key.namespace));
+            plans.iter().any(|(_, it)| {
+                let over =
+                    matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
+                !over && it.csvs.iter().any(|name| *name == *key.name)
+            })
+        };
         let now = context.clock.elapsed();
         if let Some(left) = self.held.hold(key, &csv.status, &decision, planned, now) {
             return Ok(Action::After(left));

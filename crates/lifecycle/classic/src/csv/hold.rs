@@ -26,12 +26,13 @@ impl Held {
         key: &NamespacedName,
         status: &ClusterServiceVersionStatus,
         decision: &Decision,
-        planned: bool,
+        planned: impl FnOnce() -> bool,
         now: Duration,
     ) -> Option<Duration> {
+        let soon = |it: &CsvReason| *it != CsvReason::RequirementsNotMet || planned();
+        let reason = passing(status, decision).filter(soon);
         let mut held = self.0.lock();
-        let soon = |it: &CsvReason| planned || *it != CsvReason::RequirementsNotMet;
-        let Some(reason) = passing(status, decision).filter(soon) else {
+        let Some(reason) = reason else {
             held.remove(key);
             return None;
         };
@@ -86,24 +87,24 @@ mod tests {
         let missing =
             Decision::Move(Move::to(CsvPhase::Pending, CsvReason::RequirementsNotMet, ""));
         // Whoever makes a version without a plan is told at once.
-        assert_eq!(held.hold(&key, &unknown, &missing, false, millis(5)), None);
-        assert_eq!(held.hold(&key, &unknown, &missing, true, millis(10)), Some(millis(150)));
-        assert_eq!(held.hold(&key, &unknown, &missing, true, millis(60)), Some(millis(100)));
-        assert_eq!(held.hold(&key, &unknown, &missing, true, millis(160)), None);
+        assert_eq!(held.hold(&key, &unknown, &missing, || false, millis(5)), None);
+        assert_eq!(held.hold(&key, &unknown, &missing, || true, millis(10)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &unknown, &missing, || true, millis(60)), Some(millis(100)));
+        assert_eq!(held.hold(&key, &unknown, &missing, || true, millis(160)), None);
         // What was told is kept up to date at once.
         let told = status(CsvPhase::Pending, CsvReason::RequirementsNotMet);
-        assert_eq!(held.hold(&key, &told, &missing, true, millis(161)), None);
+        assert_eq!(held.hold(&key, &told, &missing, || true, millis(161)), None);
         let met = Decision::Move(Move::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, ""));
-        assert_eq!(held.hold(&key, &told, &met, true, millis(162)), Some(millis(2000)));
+        assert_eq!(held.hold(&key, &told, &met, || true, millis(162)), Some(millis(2000)));
         let met_before = status(CsvPhase::Pending, CsvReason::AllRequirementsMet);
-        assert_eq!(held.hold(&key, &met_before, &met, true, millis(163)), None);
+        assert_eq!(held.hold(&key, &met_before, &met, || true, millis(163)), None);
         let made = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
         let waits = Decision::Move(Move::to(CsvPhase::Installing, CsvReason::Waiting, ""));
-        assert_eq!(held.hold(&key, &made, &waits, true, millis(200)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &made, &waits, || true, millis(200)), Some(millis(150)));
         let done = Decision::Move(Move::to(CsvPhase::Succeeded, CsvReason::InstallSuccessful, ""));
-        assert_eq!(held.hold(&key, &made, &done, true, millis(201)), None);
+        assert_eq!(held.hold(&key, &made, &done, || true, millis(201)), None);
         // Another time begins anew.
-        assert_eq!(held.hold(&key, &made, &waits, true, millis(400)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &made, &waits, || true, millis(400)), Some(millis(150)));
         held.forget(&key);
         assert!(held.0.lock().is_empty());
     }

@@ -234,3 +234,21 @@ fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<Made, Stop> {
     };
     steps::of_wanted(&world.plan.metadata.namespace, &wanted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_left_alone_for_a_moment_after_it_was_first_seen() {
+        let (fresh, key) = (Fresh::default(), NamespacedName::new("ns", "install-a"));
+        let millis = Duration::from_millis;
+        assert_eq!(fresh.left(&key, millis(1000)), Some(millis(500)));
+        assert_eq!(fresh.left(&key, millis(1400)), Some(millis(100)));
+        assert_eq!(fresh.left(&key, millis(1500)), None);
+        assert_eq!(fresh.left(&key, millis(9000)), None);
+        // One of the same name that comes later is another one.
+        fresh.forget(&key);
+        assert_eq!(fresh.left(&key, millis(9000)), Some(millis(500)));
+    }
+}
