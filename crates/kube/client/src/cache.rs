@@ -81,6 +81,38 @@ pub struct CacheBuilder<T> {
     subscribers: Vec<Subscriber<T>>,
 }
 
+/// Caches that belong together: who waits for the set waits for every cache that it has started.
+pub struct CacheSet {
+    cluster: Cluster,
+    stop: CancellationToken,
+    revisions: Vec<watch::Receiver<u64>>,
+}
+
+impl CacheSet {
+    /// An empty set, whose caches list and watch in a cluster until the token is cancelled.
+    pub const fn new(cluster: Cluster, stop: CancellationToken) -> Self {
+        Self { cluster, stop, revisions: Vec::new() }
+    }
+
+    /// Starts a cache. Must be called inside a tokio runtime.
+    pub fn start<T: PartialEq + Send + Sync + 'static>(
+        &mut self,
+        cache: CacheBuilder<T>,
+    ) -> Cache<T> {
+        let cache = cache.start(&self.cluster, self.stop.clone());
+        self.revisions.push(cache.inner.revision.subscribe());
+        cache
+    }
+
+    /// Returns once the first list of each is complete and its entries were told to subscribers.
+    pub async fn synced(&self) {
+        for revision in &self.revisions {
+            // One that nobody holds any more is waited for by nobody.
+            let _ = revision.clone().wait_for(|seen| *seen > 0).await;
+        }
+    }
+}
+
 impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
     /// Adds an index: each entry can be found by each of the values that `values` gives for it.
     #[must_use]

@@ -48,7 +48,7 @@ pub mod conditions;
 
 pub use apply::difference;
 pub use backoff::Backoff;
-pub use cache::{Cache, CacheBuilder, Changed};
+pub use cache::{Cache, CacheBuilder, CacheSet, Changed};
 pub use cluster::{Cluster, List, ListParams, Patch};
 pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use discovery::{ApiResource, Discovery};

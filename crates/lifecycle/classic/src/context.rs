@@ -13,9 +13,9 @@ use crate::start::Timeouts;
 use mainstay_api::{
     CatalogSource, OlmConfig, OperatorCondition, OperatorGroup, Subscription, names, resources,
 };
-use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
+use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -79,172 +79,105 @@ pub(crate) struct Caches {
     pub(crate) conditions: Cache<OperatorCondition>,
     /// Operators are only known to be there.
     pub(crate) operators: Cache<()>,
-}
-
-fn builder<T: PartialEq + Send + Sync + 'static>(
-    resource: Resource,
-    project: impl Fn(&Object) -> Option<T> + Send + Sync + 'static,
-) -> CacheBuilder<T> {
-    Cache::builder(Selection::all(resource), project)
+    /// All of these.
+    set: CacheSet,
 }
 
 impl Caches {
     /// Starts to list and watch.
     pub(crate) fn start(cluster: &Cluster, runs: bool, stop: &CancellationToken) -> Self {
-        let stop = || stop.clone();
+        let mut set = CacheSet::new(cluster.clone(), stop.clone());
         let all = Selection::all;
         let managed = |it| all(it).labels(format!("{}={}", names::MANAGED, names::MANAGED_VALUE));
         Self {
-            sources: Cache::start(
-                cluster,
-                all(resources::CATALOG_SOURCE),
-                |it| CatalogSource::from_object(it).ok(),
-                stop(),
+            sources: set.start(Cache::builder(all(resources::CATALOG_SOURCE), |it| {
+                CatalogSource::from_object(it).ok()
+            })),
+            subscriptions: set.start(Cache::builder(all(resources::SUBSCRIPTION), |it| {
+                Subscription::from_object(it).ok()
+            })),
+            plans: set.start(
+                Cache::builder(all(resources::INSTALL_PLAN), |it| Some(facts::Plan::of(it)))
+                    .index(|it| it.waits_for.clone()),
             ),
-            subscriptions: Cache::start(
-                cluster,
-                all(resources::SUBSCRIPTION),
-                |it| Subscription::from_object(it).ok(),
-                stop(),
+            csvs: set.start(
+                Cache::builder(
+                    all(resources::CLUSTER_SERVICE_VERSION)
+                        .labels(format!("!{}", names::COPIED_FROM)),
+                    |it| Some(facts::Csv::of(it)),
+                )
+                .index(|it| it.all_crds.iter().chain(&it.api_services).cloned().collect()),
             ),
-            plans: builder(resources::INSTALL_PLAN, |it| Some(facts::Plan::of(it)))
-                .index(|it| it.waits_for.clone())
-                .start(cluster, stop()),
-            csvs: Cache::builder(
-                all(resources::CLUSTER_SERVICE_VERSION).labels(format!("!{}", names::COPIED_FROM)),
-                |it| Some(facts::Csv::of(it)),
-            )
-            .index(|it| it.all_crds.iter().chain(&it.api_services).cloned().collect())
-            .start(cluster, stop()),
-            copies: Cache::builder(
-                all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
-                |it| Some(Copied::of(it)),
-            )
-            .index(|it| vec![Arc::clone(&it.name)])
-            .start(cluster, stop()),
-            config: Cache::start(
-                cluster,
-                all(resources::OLM_CONFIG),
-                |it| OlmConfig::from_object(it).ok(),
-                stop(),
+            copies: set.start(
+                Cache::builder(
+                    all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
+                    |it| Some(Copied::of(it)),
+                )
+                .index(|it| vec![Arc::clone(&it.name)]),
             ),
-            groups: Cache::start(
-                cluster,
-                all(resources::OPERATOR_GROUP),
-                |it| OperatorGroup::from_object(it).ok(),
-                stop(),
+            config: set.start(Cache::builder(all(resources::OLM_CONFIG), |it| {
+                OlmConfig::from_object(it).ok()
+            })),
+            groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |it| {
+                OperatorGroup::from_object(it).ok()
+            })),
+            namespaces: set
+                .start(Cache::builder(all(known::NAMESPACE), |it| Some(facts::Namespace::of(it)))),
+            crds: set.start(Cache::builder(all(known::CUSTOM_RESOURCE_DEFINITION), |it| {
+                Some(facts::Crd::of(it))
+            })),
+            accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |it| {
+                Some(facts::Account::of(it))
+            })),
+            roles: set.start(Cache::builder(all(known::ROLE), |it| Some(facts::Role::of(it)))),
+            bindings: set.start(
+                Cache::builder(all(known::ROLE_BINDING), |it| Some(facts::Binding::of(it)))
+                    .index(|it| it.words.clone()),
             ),
-            namespaces: Cache::start(
-                cluster,
-                all(known::NAMESPACE),
-                |it| Some(facts::Namespace::of(it)),
-                stop(),
+            cluster_roles: set
+                .start(Cache::builder(all(known::CLUSTER_ROLE), |it| Some(facts::Role::of(it)))),
+            cluster_bindings: set.start(
+                Cache::builder(all(known::CLUSTER_ROLE_BINDING), |it| Some(facts::Binding::of(it)))
+                    .index(|it| it.words.clone()),
             ),
-            crds: Cache::start(
-                cluster,
-                all(known::CUSTOM_RESOURCE_DEFINITION),
-                |it| Some(facts::Crd::of(it)),
-                stop(),
-            ),
-            accounts: Cache::start(
-                cluster,
-                all(known::SERVICE_ACCOUNT),
-                |it| Some(facts::Account::of(it)),
-                stop(),
-            ),
-            roles: Cache::start(cluster, all(known::ROLE), |it| Some(facts::Role::of(it)), stop()),
-            bindings: builder(known::ROLE_BINDING, |it| Some(facts::Binding::of(it)))
-                .index(|it| it.words.clone())
-                .start(cluster, stop()),
-            cluster_roles: Cache::start(
-                cluster,
-                all(known::CLUSTER_ROLE),
-                |it| Some(facts::Role::of(it)),
-                stop(),
-            ),
-            cluster_bindings: builder(known::CLUSTER_ROLE_BINDING, |it| {
-                Some(facts::Binding::of(it))
-            })
-            .index(|it| it.words.clone())
-            .start(cluster, stop()),
-            conditions: Cache::start(
-                cluster,
-                all(resources::OPERATOR_CONDITION),
-                |it| OperatorCondition::from_object(it).ok(),
-                stop(),
-            ),
-            operators: Cache::start(cluster, all(resources::OPERATOR), |_| Some(()), stop()),
-            deployments: Cache::start(
-                cluster,
-                managed(known::DEPLOYMENT),
-                |it| Some(facts::Deployment::of(it)),
-                stop(),
-            ),
-            certificates: Cache::start(cluster, managed(known::SECRET), Certified::of, stop()),
-            services: Cache::start(cluster, managed(known::SERVICE), Service::of, stop()),
-            api_services: Cache::start(
-                cluster,
-                all(known::API_SERVICE),
-                |it| Some(ApiService::of(it)),
-                stop(),
-            ),
-            validating: Cache::start(
-                cluster,
+            conditions: set.start(Cache::builder(all(resources::OPERATOR_CONDITION), |it| {
+                OperatorCondition::from_object(it).ok()
+            })),
+            operators: set.start(Cache::builder(all(resources::OPERATOR), |_| Some(()))),
+            deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |it| {
+                Some(facts::Deployment::of(it))
+            })),
+            certificates: set.start(Cache::builder(managed(known::SECRET), Certified::of)),
+            services: set.start(Cache::builder(managed(known::SERVICE), Service::of)),
+            api_services: set
+                .start(Cache::builder(all(known::API_SERVICE), |it| Some(ApiService::of(it)))),
+            validating: set.start(Cache::builder(
                 all(known::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 Configuration::of,
-                stop(),
-            ),
-            mutating: Cache::start(
-                cluster,
+            )),
+            mutating: set.start(Cache::builder(
                 all(known::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 Configuration::of,
-                stop(),
-            ),
+            )),
             catalog_pods: runs.then(|| {
                 let selection = all(known::POD).labels(names::CATALOG_SOURCE);
-                Cache::start(cluster, selection, |it| Some(SeenPod::of(it)), stop())
+                set.start(Cache::builder(selection, |it| Some(SeenPod::of(it))))
             }),
             catalog_services: runs.then(|| {
                 let selection = all(known::SERVICE).labels(names::SERVICE_SPEC_HASH);
-                Cache::start(cluster, selection, |it| Some(facts::Needed::of(it)), stop())
+                set.start(Cache::builder(selection, |it| Some(facts::Needed::of(it))))
             }),
             catalog_policies: runs.then(|| {
                 let selection = all(known::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
-                Cache::start(cluster, selection, |it| Some(facts::Needed::of(it)), stop())
+                set.start(Cache::builder(selection, |it| Some(facts::Needed::of(it))))
             }),
+            set,
         }
     }
 
     /// Returns once every first list is complete.
     pub(crate) async fn synced(&self) {
-        self.sources.synced().await;
-        self.subscriptions.synced().await;
-        self.plans.synced().await;
-        self.csvs.synced().await;
-        self.copies.synced().await;
-        self.config.synced().await;
-        self.groups.synced().await;
-        self.namespaces.synced().await;
-        self.crds.synced().await;
-        self.accounts.synced().await;
-        self.roles.synced().await;
-        self.bindings.synced().await;
-        self.cluster_roles.synced().await;
-        self.cluster_bindings.synced().await;
-        self.deployments.synced().await;
-        self.certificates.synced().await;
-        self.services.synced().await;
-        self.api_services.synced().await;
-        self.validating.synced().await;
-        self.mutating.synced().await;
-        if let Some(pods) = &self.catalog_pods {
-            pods.synced().await;
-        }
-        for cache in [&self.catalog_services, &self.catalog_policies].into_iter().flatten() {
-            cache.synced().await;
-        }
-        self.conditions.synced().await;
-        self.operators.synced().await;
+        self.set.synced().await;
     }
 
     /// The groups of a namespace, in order of their names, without those that are being deleted.

@@ -348,29 +348,6 @@ fn run<R: Reconciler<Key = NamespacedName>>(
     context: &Context,
     stop: &CancellationToken,
 ) -> ControllerHandle<NamespacedName> {
-    let caches = &context.caches;
-    controller
-        .reads(&caches.sources)
-        .reads(&caches.subscriptions)
-        .reads(&caches.plans)
-        .reads(&caches.csvs)
-        .reads(&caches.copies)
-        .reads(&caches.config)
-        .reads(&caches.groups)
-        .reads(&caches.namespaces)
-        .reads(&caches.crds)
-        .reads(&caches.accounts)
-        .reads(&caches.roles)
-        .reads(&caches.bindings)
-        .reads(&caches.cluster_roles)
-        .reads(&caches.cluster_bindings)
-        .reads(&caches.deployments)
-        .reads(&caches.certificates)
-        .reads(&caches.services)
-        .reads(&caches.api_services)
-        .reads(&caches.validating)
-        .reads(&caches.mutating)
-        .reads(&caches.conditions)
-        .reads(&caches.operators)
-        .start(reconciler, stop.clone())
+    let caches = Arc::clone(&context.caches);
+    controller.after(async move { caches.synced().await }).start(reconciler, stop.clone())
 }

@@ -3,12 +3,15 @@
 
 use crate::dependencies::latest;
 use crate::images::{put_bundle, put_catalog};
-use crate::world::{World, condition, crd, csv};
+use crate::world::{CATALOGS, World, condition, crd, csv};
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::{DeleteOptions, Selection};
 use mainstay_object::{Object, known};
+use mainstay_testkit::Fate;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A world whose catalogs run as pods; nothing runs in these if they are `simulated`.
 async fn pods(simulated: bool) -> World {
@@ -112,6 +115,40 @@ async fn a_polled_image_that_changes_is_another_pod_and_an_upgrade() {
     serving(&world, move |it| it.uid() != old).await;
     // shows E051
     world.succeeded("anvil.v1.1.0").await;
+}
+
+#[tokio::test]
+async fn a_restart_that_hears_of_the_pods_of_catalogs_last_makes_no_second_one() {
+    let mut world = pods(true).await;
+    content(&world, "1.0.0").await;
+    source(&world, json!({}), json!({"sourceType": "internal", "configMap": "content"})).await;
+    let label = "olm.configMapResourceVersion";
+    let pod = serving(&world, move |it| it.label(label).is_some()).await;
+    let ready =
+        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", ready).await;
+    world.pause().await;
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&made);
+    let slow = world.cluster.troubled(move |asked| {
+        if asked.is_write() && asked.target.contains("/namespaces/team/") {
+            heard.lock().unwrap().push(format!("{} {}", asked.method, asked.target));
+        }
+        let pods = asked.target.starts_with("/api/v1/pods?");
+        if pods { Fate::Late(Duration::from_millis(500)) } else { Fate::Pass }
+    });
+    world.resume_over(&slow).await;
+    // Another catalog is done after that one.
+    put_catalog(&world.store(), "localhost/catalog:v1", &["1.0.0"]);
+    let other = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "other", "namespace": CATALOGS},
+        "spec": {"sourceType": "grpc", "image": "localhost/catalog:v1"},
+    });
+    apply(&world, other).await;
+    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "other", ready).await;
+    assert_eq!(*made.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(serving(&world, |_| true).await.uid(), pod.uid());
 }
 
 #[tokio::test]
