@@ -42,7 +42,10 @@ pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), 
         embedded.url(),
         milliseconds(embedded.started_in())
     ));
-    report.command(format!("export KUBECONFIG={}", shell_word(embedded.kubeconfig())));
+    // Another terminal may be in another folder.
+    let kubeconfig = std::path::absolute(embedded.kubeconfig())
+        .unwrap_or_else(|_| embedded.kubeconfig().to_owned());
+    report.command(format!("export KUBECONFIG={}", shell_word(&kubeconfig)));
     tokio::select! {
         () = catalogs_settled(&embedded, &report) => stop.asked().await,
         () = stop.asked() => {}

@@ -15,7 +15,7 @@ use mainstay_api::{
 };
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, known};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

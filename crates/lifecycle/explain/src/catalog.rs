@@ -45,8 +45,11 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
             _ => cause.remedy(see.clone()),
         });
     }
+    // Where the content is what is wrong, nobody need look at the connection.
+    let is_content = ["ConfigMapError", "RegistryServerError"].contains(&reason);
     match connection {
         Some("READY") => {}
+        Some(_) if is_content && !message.is_empty() => {}
         Some(state) => {
             let address = source.str(&["status", "connectionState", "address"]).unwrap_or_default();
             // The time of the last change of the state, whatever its name says.

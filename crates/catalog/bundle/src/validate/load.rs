@@ -117,6 +117,8 @@ struct Loader<'r, 't> {
     left: usize,
     errors: Vec<String>,
     problems: Vec<Problem>,
+    /// Files of manifests that hold no object, and why.
+    undecoded: Vec<(String, Refused)>,
     dropped: Vec<Problem>,
     found: bool,
     subject: Option<Subject>,
@@ -146,6 +148,7 @@ impl<'r, 't> Loader<'r, 't> {
             left: reading.limits().files,
             errors: Vec::new(),
             problems: Vec::new(),
+            undecoded: Vec::new(),
             dropped: Vec::new(),
             found: false,
             subject: None,
@@ -244,7 +247,16 @@ impl<'r, 't> Loader<'r, 't> {
         if entry.name.starts_with("annotations") {
             self.annotations(path, &content);
         }
-        let Ok(decoded) = content.object() else { return };
+        let decoded = match content.object() {
+            Ok(decoded) => decoded,
+            Err(refused) => {
+                let is_manifest = [".yaml", ".yml", ".json"].iter().any(|it| path.ends_with(it));
+                if is_manifest && !entry.name.starts_with("annotations") {
+                    self.undecoded.push((path.to_owned(), refused));
+                }
+                return;
+            }
+        };
         let kind = decoded.value.get("kind").and_then(Value::as_str);
         if kind != Some("ClusterServiceVersion") {
             return;
@@ -447,8 +459,18 @@ impl<'r, 't> Loader<'r, 't> {
         let shown = self.shown.to_owned();
         if !self.found {
             self.errors.push(format!("unable to find a csv in bundle directory {shown}"));
-            let message = "there is no ClusterServiceVersion";
-            self.problem(self.root, None, message, "put one among the manifests");
+            // One of these may be meant to be it.
+            let undecoded = std::mem::take(&mut self.undecoded);
+            let (message, remedy) = if undecoded.is_empty() {
+                ("there is no ClusterServiceVersion", "put one among the manifests")
+            } else {
+                ("there is no ClusterServiceVersion that can be read", "correct the files")
+            };
+            for (path, Refused { upstream, line }) in undecoded {
+                let why = if upstream == "EOF" { "the file is empty".to_owned() } else { upstream };
+                self.problem(&path, line, why, "write one object of Kubernetes in it");
+            }
+            self.problem(self.root, None, message, remedy);
         } else if self.subject.is_none() {
             self.errors.push(format!("unable to load bundle from directory {shown}"));
         }

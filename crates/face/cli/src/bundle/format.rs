@@ -11,6 +11,8 @@ use std::path::Path;
 
 /// The rule of these findings.
 const RULE: &str = "format";
+/// The annotation that says what the manifests are.
+const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 /// How many bytes of a file of metadata are looked at.
 const LONGEST: u64 = 1 << 20;
 
@@ -21,7 +23,7 @@ pub(super) fn of_bundle(
     reading: &Reading<'_>,
     loaded: &Loaded,
 ) -> Vec<Finding> {
-    let mut found = of_folder(path, reading, about);
+    let mut found = of_folder(path, reading, about, loaded.subject.is_some());
     if let Some(subject) = &loaded.subject {
         found.extend(of_objects(path, reading, subject, about));
     }
@@ -30,7 +32,12 @@ pub(super) fn of_bundle(
 
 /// What is wrong with the folders and the metadata of the bundle in a folder; nothing where there are
 /// no metadata yet, which building the bundle writes.
-fn of_folder(path: &Path, reading: &Reading<'_>, about: &About<'_>) -> Vec<Finding> {
+fn of_folder(
+    path: &Path,
+    reading: &Reading<'_>,
+    about: &About<'_>,
+    has_version: bool,
+) -> Vec<Finding> {
     if !path.join("metadata").is_dir() {
         return Vec::new();
     }
@@ -39,7 +46,9 @@ fn of_folder(path: &Path, reading: &Reading<'_>, about: &About<'_>) -> Vec<Findi
     let faults = reading.format(&about.shown(""));
     let said = faults
         .iter()
-        .filter(|it| !it.starts_with("The directory ") && !it.starts_with("Unable to read"));
+        .filter(|it| !it.starts_with("The directory ") && !it.starts_with("Unable to read"))
+        // It follows from the manifests, of which something cannot be read.
+        .filter(|it| has_version || !it.contains(MEDIA_TYPE));
     said.map(|fault| {
         let (place, remedy) = if fault.starts_with("Unable to locate ") {
             (None, "a bundle has the folders manifests and metadata")

@@ -87,6 +87,25 @@ fn a_folder_of_manifests_and_metadata_is_one_bundle() {
     assert_eq!(json(&place.bundle("build etcd oci:out -o json"))["platforms"][0], "linux/amd64");
 }
 
+#[test]
+fn a_version_that_cannot_be_read_is_told_with_its_place() {
+    let name = "etcd/manifests/etcdoperator.clusterserviceversion.yaml";
+    let tab = csv().replacen("  displayName", "\tdisplayName", 1);
+    let line = tab.lines().position(|it| it.starts_with('\t')).unwrap() + 1;
+    for (text, place, why) in [
+        (tab, format!("{name}:{line}: error: "), "cannot start any token"),
+        (String::new(), format!("{name}: error: "), "the file is empty"),
+    ] {
+        let judged = etcd().file(name, text).bundle("validate etcd");
+        assert_eq!(judged.code, 1, "{judged:?}");
+        let told = judged.out.lines().find(|it| it.starts_with(&place));
+        assert!(told.is_some_and(|it| it.contains(why)), "{judged:?}");
+        assert!(judged.out.contains("no ClusterServiceVersion that can be read"), "{judged:?}");
+        // What the annotations should say follows from what cannot be read.
+        assert!(!judged.out.contains("mediatype"), "{judged:?}");
+    }
+}
+
 /// AT-BND-02, AT-BND-03, AT-BND-04: where a bundle is taken in, it is held to what a bundle is.
 #[test]
 fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is_refused() {

@@ -8,6 +8,7 @@ use crate::patch;
 use crate::told;
 use mainstay_api::resources;
 use mainstay_client::{Action, Changed, Patch, Queue, Reconciler};
+use mainstay_formats::names;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -141,6 +142,11 @@ impl Controller {
             Some(live) => live,
             // Who deletes the Operator behind all that stays is rid of it.
             None if !self.one_stays(lasting).await? => return Ok(Action::Done),
+            // A package of a ConfigMap may have a name with capitals, of which no object can be made.
+            None if !names::dns1123_subdomain(operator).is_empty() => {
+                tracing::debug!(operator, "no Operator can have that name");
+                return Ok(Action::Done);
+            }
             None => {
                 let mut object = Object::new(&OPERATOR.gvk(), operator);
                 // There is nothing to ask for; the original writes it all the same.
