@@ -33,6 +33,7 @@ mod build;
 mod emit;
 mod fast;
 mod json;
+mod json_keys;
 pub mod libyaml;
 mod locate;
 mod parser;
@@ -41,6 +42,7 @@ mod section;
 mod text;
 
 pub use emit::to_string;
+pub use json_keys::repeated_keys;
 pub use locate::{Step, locate, locate_all};
 pub use section::{Section, sections};
 
@@ -126,7 +128,8 @@ pub struct Document {
     pub bytes: Range<usize>,
     /// The form of these bytes.
     pub format: Format,
-    /// Keys that a mapping has twice, if [`DuplicateKeys::Note`] asks for them; none of JSON.
+    /// Keys that a mapping has twice, if [`DuplicateKeys::Note`] asks for them; none of JSON
+    /// (see [`repeated_keys`]).
     pub repeated: Vec<Repeated>,
 }
 

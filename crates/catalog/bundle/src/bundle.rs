@@ -21,6 +21,7 @@ pub struct Bundle {
     pub(crate) dependencies: Vec<Property>,
     pub(crate) properties: Vec<Property>,
     pub(crate) passed_over: Vec<Problem>,
+    pub(crate) repeated: Vec<Problem>,
 }
 
 impl Bundle {
@@ -69,6 +70,11 @@ impl Bundle {
     /// further documents of a file, further versions of the CSV.
     pub fn passed_over(&self) -> &[Problem] {
         &self.passed_over
+    }
+
+    /// Keys that are there twice in a mapping, of which upstream drops the first without a word.
+    pub fn repeated_keys(&self) -> &[Problem] {
+        &self.repeated
     }
 
     /// The APIs that the bundle provides: of its custom resource definitions, and aggregated ones.

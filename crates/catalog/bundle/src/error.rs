@@ -31,11 +31,12 @@ impl fmt::Display for Problem {
 pub struct BundleError {
     upstream: String,
     problem: Box<Problem>,
+    passed_over: Vec<Problem>,
 }
 
 impl BundleError {
     pub(crate) fn new(upstream: impl Into<String>, problem: Problem) -> Self {
-        Self { upstream: upstream.into(), problem: Box::new(problem) }
+        Self { upstream: upstream.into(), problem: Box::new(problem), passed_over: Vec::new() }
     }
 
     /// The same problem, with words before what upstream says.
@@ -43,6 +44,19 @@ impl BundleError {
     pub fn within(mut self, before: &str) -> Self {
         self.upstream.insert_str(0, before);
         self
+    }
+
+    /// The same problem, with what was found before it.
+    #[must_use]
+    pub(crate) fn with_passed_over(mut self, found: Vec<Problem>) -> Self {
+        self.passed_over = found;
+        self
+    }
+
+    /// What was passed over before, such as files that cannot be decoded: it may be why something is
+    /// missing.
+    pub fn passed_over(&self) -> &[Problem] {
+        &self.passed_over
     }
 
     /// What upstream's `opm render` says, without the reference in front.

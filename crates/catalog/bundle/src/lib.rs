@@ -13,8 +13,9 @@
 //!
 //! An error has two voices: [`BundleError::upstream`] is what `opm` says, [`BundleError::problem`]
 //! names file, line and remedy. What upstream drops without a word is listed by
-//! [`Bundle::passed_over`]; fields that no tool reads are by `unknown_fields` of [`Bundle`],
-//! [`validate::Subject`] and [`Reading`].
+//! [`Bundle::passed_over`] and [`Bundle::repeated_keys`]; fields that no tool reads are by
+//! `unknown_fields` of [`Bundle`], [`validate::Subject`] and [`Reading`], and objects that no cluster
+//! serves by `unknown_apis`.
 //!
 //! [`validate`] judges bundles: it reads a folder as upstream's validation library does, and has its
 //! validators. [`render`] makes of a bundle the plain manifests that install it, as extensions (OLM v1)
@@ -27,6 +28,7 @@ mod bundle;
 mod csv;
 mod declare;
 mod error;
+mod kinds;
 mod manifest;
 mod metadata;
 mod migrate;
@@ -47,6 +49,7 @@ pub use bundle::Bundle;
 pub use csv::{ApiKey, Csv, RelatedImage};
 pub use declare::{DeclaredBundle, DeclaredProperty, Image};
 pub use error::{BundleError, Problem};
+pub use kinds::UnknownApi;
 pub use manifest::Manifest;
 pub use metadata::{Annotations, Property};
 pub use migrate::csv_metadata;

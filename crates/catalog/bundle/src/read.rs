@@ -7,8 +7,9 @@ use crate::{
     manifest::Manifest,
     metadata::{self, Annotations},
     tree::{Entry, Folder, Kind, Tree},
+    validate::decode,
 };
-use mainstay_yaml::{Document, EmptyDocuments, Options};
+use mainstay_yaml::Document;
 use std::path::Path;
 
 /// How much a bundle may hold.
@@ -41,10 +42,13 @@ impl Bundle {
     /// # Errors
     /// As [`Bundle::read`].
     pub fn read_from(tree: &dyn Tree, limits: &Limits) -> Result<Self, BundleError> {
-        let mut reader = Reader { tree, limits, passed_over: Vec::new() };
-        let (manifests, csv) = reader.manifests()?;
-        let mut bundle = reader.metadata(manifests, csv)?;
+        let mut reader = Reader { tree, limits, passed_over: Vec::new(), repeated: Vec::new() };
+        let read = reader.manifests();
+        let read = read.and_then(|(manifests, csv)| reader.metadata(manifests, csv));
+        let mut bundle =
+            read.map_err(|error| error.with_passed_over(reader.passed_over.clone()))?;
         bundle.passed_over = reader.passed_over;
+        bundle.repeated = reader.repeated;
         bundle.derive().map_err(|error| error.within("failed to derive properties: "))?;
         Ok(bundle)
     }
@@ -54,6 +58,7 @@ struct Reader<'t> {
     tree: &'t dyn Tree,
     limits: &'t Limits,
     passed_over: Vec<Problem>,
+    repeated: Vec<Problem>,
 }
 
 impl Reader<'_> {
@@ -124,9 +129,8 @@ impl Reader<'_> {
         if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
             return refuse(format!("the file has more than {limit} bytes"), "split the file");
         }
-        let options = Options { empty: EmptyDocuments::Keep, ..Options::default() };
-        let mut documents = mainstay_yaml::documents(&bytes, &options);
-        let document = match documents.next() {
+        let mut documents = mainstay_yaml::documents(&bytes, &decode::options());
+        let mut document = match documents.next() {
             Some(Ok(document)) => document,
             Some(Err(error)) => {
                 let line = Some(error.line);
@@ -147,6 +151,8 @@ impl Reader<'_> {
                 "there is a second document, and only the first of a file counts".to_owned();
             self.pass_over(&path, Some(second.line), message, "write each object to its own file");
         }
+        let repeated = decode::repeated(&mut document, &bytes);
+        self.repeated.extend(decode::lost_values(&path, &repeated));
         Ok(Some((document, bytes)))
     }
 
@@ -231,8 +237,15 @@ impl Reader<'_> {
             };
             return Err(BundleError::new(message, problem));
         };
-        let passed_over = Vec::new();
-        Ok(Bundle { manifests, csv, annotations, dependencies, properties, passed_over })
+        Ok(Bundle {
+            manifests,
+            csv,
+            annotations,
+            dependencies,
+            properties,
+            passed_over: Vec::new(),
+            repeated: Vec::new(),
+        })
     }
 }
 

@@ -96,7 +96,7 @@ impl Content {
         let decoded = self.document().map_err(Refused::clone)?;
         if decoded.value.is_null() {
             let nothing = Arc::new(Value::Object(Map::new()));
-            return Ok(Decoded { value: nothing, ..*decoded });
+            return Ok(Decoded { value: nothing, repeated: Vec::new(), ..*decoded });
         }
         match decode::unstructured(&decoded.value) {
             None => Ok(decoded.clone()),

@@ -160,11 +160,15 @@ rules! {
     RangeMisread = "range-misread" Error,
     /// Nothing in a bundle folder is passed over.
     PassedOver = "passed-over" Error,
+    /// Manifests of a bundle folder are of kinds and versions that a cluster serves.
+    UnknownApi = "unknown-api" Error,
     // What is allowed, and rarely meant.
     /// Values of properties have no fields that their type does not have.
     UnknownValueField = "unknown-value-field" Warning,
     /// Manifests of a bundle folder have no fields that their types do not have.
     UnknownManifestField = "unknown-manifest-field" Warning,
+    /// Manifests of a bundle folder are of kinds and versions that every cluster serves.
+    DoubtfulApi = "doubtful-api" Warning,
     /// Schemas that begin with `olm.` are those that there are.
     UnknownSchema = "unknown-schema" Warning,
     /// Types of properties are not nearly those that there are.

@@ -1,7 +1,7 @@
 //! Collections in brackets.
 
 use super::{Key, LONGEST_KEY, Read, Scanner, Unusual};
-use crate::{DuplicateKeys, scalar};
+use crate::scalar;
 use memchr::memchr;
 use serde_json::{Map, Value};
 
@@ -41,13 +41,9 @@ impl Scanner<'_, '_> {
                 break;
             }
             let key = self.flow_key(parent)?;
-            if self.options.duplicate_keys == DuplicateKeys::Note && map.contains_key(&key.name) {
-                let shown = if key.is_text { format!("{:?}", key.name) } else { key.name.clone() };
-                self.repeated.push((key.start, shown));
-            }
             self.gap(parent)?;
             let value = self.flow_node(parent)?;
-            map.insert(key.name, value);
+            self.put(&mut map, key, value);
             if self.flow_ends(parent, b'}')? {
                 break;
             }

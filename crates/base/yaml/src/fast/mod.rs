@@ -25,7 +25,7 @@ use crate::{
     section::sections,
 };
 use memchr::{memchr, memchr_iter, memchr3};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, map::Entry};
 
 /// How deep this reader nests, which is how deep it recurses. Deeper texts are for the parser,
 /// which has a stack of its own.
@@ -50,6 +50,8 @@ pub(crate) fn section(text: &str, line: usize, options: &Options) -> Option<Foun
     }
     let mut scanner = Scanner::new(text, options, None);
     let (value, start) = scanner.document().ok()?;
+    // They were noted when their values ended.
+    scanner.repeated.sort_by_key(|(at, _)| *at);
     let breaks = |part: &[u8]| memchr_iter(b'\n', part).count();
     // Each stands behind the one before.
     let (mut from, mut row) = (0, line);
@@ -464,13 +466,9 @@ impl<'t, 'o> Scanner<'t, 'o> {
         let mut map = Map::new();
         let mut key = first;
         loop {
-            if self.options.duplicate_keys == DuplicateKeys::Note && map.contains_key(&key.name) {
-                let shown = if key.is_text { format!("{:?}", key.name) } else { key.name.clone() };
-                self.repeated.push((key.start, shown));
-            }
             self.wish = self.wish_of_key(wish, &key);
             let value = self.value(column)?;
-            map.insert(key.name, value);
+            self.put(&mut map, key, value);
             match self.column {
                 Some(same) if same == column => {}
                 Some(deeper) if deeper > column => return Err(Unusual),
@@ -483,6 +481,24 @@ impl<'t, 'o> Scanner<'t, 'o> {
         }
         self.depth -= 1;
         Ok(Value::Object(map))
+    }
+
+    /// Puts a value into its mapping. Of one key the last value counts.
+    fn put(&mut self, map: &mut Map<String, Value>, key: Key, value: Value) {
+        let Key { name, is_text, start } = key;
+        match map.entry(name) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+            }
+            Entry::Occupied(mut entry) => {
+                if self.options.duplicate_keys == DuplicateKeys::Note {
+                    let name = entry.key();
+                    let shown = if is_text { format!("{name:?}") } else { name.clone() };
+                    self.repeated.push((start, shown));
+                }
+                entry.insert(value);
+            }
+        }
     }
 
     /// The sequence whose dashes stand in `column`.

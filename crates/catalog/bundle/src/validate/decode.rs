@@ -1,9 +1,13 @@
 //! The first document of a file as upstream's tools decode it, and their words where they cannot.
 
+use crate::error::Problem;
 use mainstay_gojson::{Html, Numbers};
-use mainstay_yaml::{EmptyDocuments, Options};
+use mainstay_yaml::{Document, DuplicateKeys, EmptyDocuments, Format, Options, Repeated};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// How many keys of one file that are there twice are named; the others are counted.
+const MOST_REPEATED: usize = 20;
 
 /// A document, and the line (from 1) it begins on.
 #[derive(Clone)]
@@ -12,6 +16,8 @@ pub(crate) struct Decoded {
     pub(crate) line: usize,
     /// The line on which a second document begins, which no tool reads.
     pub(crate) second: Option<usize>,
+    /// Keys that a mapping has twice.
+    pub(crate) repeated: Vec<Repeated>,
 }
 
 /// Why a file holds no object.
@@ -28,10 +34,58 @@ impl Refused {
     }
 }
 
+/// How files of bundles are read: also what is empty is a document, and keys that are there twice are
+/// noted.
+pub(crate) fn options() -> Options {
+    Options {
+        empty: EmptyDocuments::Keep,
+        duplicate_keys: DuplicateKeys::Note,
+        ..Options::default()
+    }
+}
+
+/// Keys that a mapping of a document has twice; `bytes` is the file in which the document is.
+pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<Repeated> {
+    let json = bytes.get(document.bytes.clone());
+    let Some(json) = json.filter(|_| document.format == Format::Json) else {
+        return std::mem::take(&mut document.repeated);
+    };
+    let (mut from, mut line) = (0, document.line);
+    let keys = mainstay_yaml::repeated_keys(json).into_iter().map(|key| {
+        // Each stands behind the one before.
+        line += memchr::memchr_iter(b'\n', &json[from..key.start]).count();
+        from = key.start;
+        Repeated { line, key: String::from_utf8_lossy(&json[key]).into_owned() }
+    });
+    keys.collect()
+}
+
+/// What is said of keys of a file that are there twice.
+pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<Problem> {
+    let problem = |line: usize, message: String| Problem {
+        file: file.to_owned(),
+        line: Some(line),
+        message,
+        remedy: "keep one of them".into(),
+    };
+    let mut problems: Vec<Problem> = repeated
+        .iter()
+        .take(MOST_REPEATED)
+        .map(|repeated| {
+            let Repeated { line, key } = repeated;
+            problem(*line, format!("the key {key} is there twice, the first value is lost"))
+        })
+        .collect();
+    if let Some(next) = repeated.get(MOST_REPEATED) {
+        let more = repeated.len() - MOST_REPEATED;
+        problems.push(problem(next.line, format!("{more} more keys are there twice")));
+    }
+    problems
+}
+
 /// The first document, whatever it is; `null` where it is empty.
 pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
-    let options = Options { empty: EmptyDocuments::Keep, ..Options::default() };
-    let mut documents = mainstay_yaml::documents(bytes, &options);
+    let mut documents = mainstay_yaml::documents(bytes, &options());
     match documents.next() {
         None => Err(Refused::new("EOF", None)),
         Some(Err(error)) => {
@@ -46,10 +100,11 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
             };
             Err(Refused::new(words, Some(error.line)))
         }
-        Some(Ok(first)) => {
+        Some(Ok(mut first)) => {
+            let repeated = repeated(&mut first, bytes);
             let second = documents.next().and_then(Result::ok);
             let second = second.filter(|found| !found.value.is_null()).map(|found| found.line);
-            Ok(Decoded { value: Arc::new(first.value), line: first.line, second })
+            Ok(Decoded { value: Arc::new(first.value), line: first.line, second, repeated })
         }
     }
 }

@@ -4,7 +4,12 @@
 //! folder that holds the ClusterServiceVersion is the folder of manifests, wherever it lies, and what
 //! cannot be read there is an error and not passed over.
 
-use super::{Library, decode::Refused, soft, weight::Weight};
+use super::{
+    Library,
+    decode::{self, Refused},
+    soft,
+    weight::Weight,
+};
 use crate::{
     error::Problem,
     manifest::Manifest,
@@ -14,12 +19,18 @@ use crate::{
     tree::{self, Tree},
     types,
 };
-use mainstay_formats::quote;
+use mainstay_formats::{near, quote};
 use serde_json::Value;
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 
 /// How deep folders of a bundle may lie in each other.
 const DEEPEST: usize = 16;
+
+/// The kind without which there is no bundle.
+const CLUSTER_SERVICE_VERSION: &str = "ClusterServiceVersion";
+
+/// How many letters of that kind may be wrong for it to have been meant.
+const MOST_LETTERS: usize = 3;
 
 /// A custom resource definition of a bundle.
 #[derive(Clone, Debug)]
@@ -77,6 +88,8 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// What upstream drops without a word: further documents of files.
     pub dropped: Vec<Problem>,
+    /// Keys that are there twice, of which upstream drops the first without a word.
+    pub repeated: Vec<Problem>,
 }
 
 /// Reads a folder.
@@ -108,6 +121,13 @@ impl Reading<'_> {
     }
 }
 
+/// An object whose kind is nearly that of a ClusterServiceVersion.
+struct Misspelled {
+    file: String,
+    line: usize,
+    kind: String,
+}
+
 struct Loader<'r, 't> {
     reading: &'r Reading<'t>,
     library: Library,
@@ -120,11 +140,19 @@ struct Loader<'r, 't> {
     /// Files of manifests that hold no object, and why.
     undecoded: Vec<(String, Refused)>,
     dropped: Vec<Problem>,
+    repeated: Vec<Problem>,
+    misspelled: Vec<Misspelled>,
     found: bool,
     subject: Option<Subject>,
     annotations: Arc<Value>,
     size: u64,
     weight: Weight,
+}
+
+/// Why a file cannot be read, in upstream's words, and what to do about it.
+struct Unread {
+    why: String,
+    remedy: &'static str,
 }
 
 /// `folder/name`, or the name alone in the root.
@@ -150,6 +178,8 @@ impl<'r, 't> Loader<'r, 't> {
             problems: Vec::new(),
             undecoded: Vec::new(),
             dropped: Vec::new(),
+            repeated: Vec::new(),
+            misspelled: Vec::new(),
             found: false,
             subject: None,
             annotations: Arc::default(),
@@ -178,19 +208,27 @@ impl<'r, 't> Loader<'r, 't> {
         }
     }
 
-    fn read(&self, path: &str, kind: tree::Kind) -> Result<Rc<Content>, String> {
-        let open = |why: &str| format!("open {}: {why}", self.shown(path));
+    fn read(&self, path: &str, kind: tree::Kind) -> Result<Rc<Content>, Unread> {
+        let unread = |why: &str, remedy| {
+            Err(Unread { why: format!("open {}: {why}", self.shown(path)), remedy })
+        };
         match kind {
             tree::Kind::File => {}
             tree::Kind::Outside => {
-                return Err(open("the symbolic link leaves the bundle, or leads nowhere"));
+                let why = "the symbolic link leaves the bundle, or leads nowhere";
+                return unread(why, "copy the file into the bundle");
             }
-            tree::Kind::Folder | tree::Kind::Other => return Err(open("not a file")),
+            tree::Kind::Folder | tree::Kind::Other => {
+                return unread("not a file", "move it out of the bundle");
+            }
         }
         let limit = self.reading.limits().file_bytes;
-        let content = self.reading.file(path).map_err(|error| open(&reason(&error)))?;
+        let content = match self.reading.file(path) {
+            Ok(content) => content,
+            Err(error) => return unread(&reason(&error), "make the file readable"),
+        };
         if length(&content.bytes) > limit {
-            return Err(open(&format!("the file has more than {limit} bytes")));
+            return unread(&format!("the file has more than {limit} bytes"), "split the file");
         }
         Ok(content)
     }
@@ -231,10 +269,10 @@ impl<'r, 't> Loader<'r, 't> {
     fn visit(&mut self, folder: &str, path: &str, entry: &tree::Entry) {
         let content = match self.read(path, entry.kind) {
             Ok(content) => content,
-            Err(why) => {
+            Err(Unread { why, remedy }) => {
                 if !entry.name.starts_with('.') {
                     self.errors.push(format!("unable to load file {}: {why}", self.shown(path)));
-                    self.problem(path, None, why, "copy the file into the bundle");
+                    self.problem(path, None, why, remedy);
                 }
                 return;
             }
@@ -247,10 +285,13 @@ impl<'r, 't> Loader<'r, 't> {
         if entry.name.starts_with("annotations") {
             self.annotations(path, &content);
         }
+        let is_manifest = [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
+        if is_manifest && let Ok(decoded) = content.document() {
+            self.repeated.extend(decode::lost_values(path, &decoded.repeated));
+        }
         let decoded = match content.object() {
             Ok(decoded) => decoded,
             Err(refused) => {
-                let is_manifest = [".yaml", ".yml", ".json"].iter().any(|it| path.ends_with(it));
                 if is_manifest && !entry.name.starts_with("annotations") {
                     self.undecoded.push((path.to_owned(), refused));
                 }
@@ -258,7 +299,19 @@ impl<'r, 't> Loader<'r, 't> {
             }
         };
         let kind = decoded.value.get("kind").and_then(Value::as_str);
-        if kind != Some("ClusterServiceVersion") {
+        if kind != Some(CLUSTER_SERVICE_VERSION) {
+            let is_near = |kind: &&str| {
+                let lower = CLUSTER_SERVICE_VERSION.to_ascii_lowercase();
+                near::distance(&kind.to_ascii_lowercase(), &lower, MOST_LETTERS).is_some()
+            };
+            if let Some(kind) = kind.filter(is_near) {
+                let kind = kind.to_owned();
+                self.misspelled.push(Misspelled {
+                    file: path.to_owned(),
+                    line: decoded.line,
+                    kind,
+                });
+            }
             return;
         }
         self.found = true;
@@ -339,7 +392,7 @@ impl<'r, 't> Loader<'r, 't> {
             }
             let content = match self.read(&path, entry.kind) {
                 Ok(content) => content,
-                Err(why) => {
+                Err(Unread { why, .. }) => {
                     faults.push(format!("unable to load file {}: {why}", self.shown(&path)));
                     continue;
                 }
@@ -470,6 +523,11 @@ impl<'r, 't> Loader<'r, 't> {
                 let why = if upstream == "EOF" { "the file is empty".to_owned() } else { upstream };
                 self.problem(&path, line, why, "write one object of Kubernetes in it");
             }
+            for Misspelled { file, line, kind } in std::mem::take(&mut self.misspelled) {
+                let message = format!("there is no kind {}", quote(&kind));
+                let remedy = format!("did you mean {CLUSTER_SERVICE_VERSION}?");
+                self.problem(&file, Some(line), message, remedy);
+            }
             self.problem(self.root, None, message, remedy);
         } else if self.subject.is_none() {
             self.errors.push(format!("unable to load bundle from directory {shown}"));
@@ -483,7 +541,13 @@ impl<'r, 't> Loader<'r, 't> {
             (subject.size, subject.weight) = (self.size, self.weight);
         }
         let refusal = (!self.errors.is_empty()).then(|| aggregate(&self.errors));
-        Loaded { subject: self.subject, refusal, problems: self.problems, dropped: self.dropped }
+        Loaded {
+            subject: self.subject,
+            refusal,
+            problems: self.problems,
+            dropped: self.dropped,
+            repeated: self.repeated,
+        }
     }
 }
 

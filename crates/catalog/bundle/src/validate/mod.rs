@@ -48,6 +48,7 @@ pub use format::format;
 pub use load::{Loaded, Subject, load, load_as};
 pub use multiarch::Images;
 pub use registry::{content, media_type};
+pub(crate) use removed::is_removed;
 pub use sdk::{annotations as sdk_annotations, objects as sdk_objects, older_words, printed};
 pub use settings::{Library, Settings};
 

@@ -122,6 +122,11 @@ fn gone(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
     table.iter().any(|(known, kinds)| *known == api_version && kinds.contains(&kind))
 }
 
+/// Whether a kind is one of those that a version of Kubernetes has removed and this validator knows.
+pub(crate) fn is_removed(api_version: &str, kind: &str) -> bool {
+    [GONE_IN_22, GONE_IN_25, GONE_IN_26].iter().any(|table| gone(table, api_version, kind))
+}
+
 /// What a bundle uses that 1.22 has removed.
 pub(crate) fn in_22(subject: &Subject) -> Uses {
     let mut uses = Uses::default();

@@ -394,3 +394,32 @@ fn errors_in_published_bundles_are_plain_misspellings() {
         ["labels: did you mean \"label\"?", "miniKubeVersion: did you mean \"minKubeVersion\"?"];
     assert_eq!(errors.iter().map(String::as_str).collect::<Vec<_>>(), plain);
 }
+
+#[test]
+fn kinds_in_published_bundles_are_served_but_for_versions_of_the_wrong_group_version() {
+    let what = "keys and kinds of bundles";
+    let Some(data) = mainstay_testdata::unpack("bundles-249", what) else { return };
+    let mut all = Vec::new();
+    bundles(data.path(), &mut all);
+    let mut doubtful = BTreeSet::new();
+    for folder in &all {
+        let tree = Folder::new(folder);
+        let limits = Limits::default();
+        let reading = Reading::new(&tree, &limits);
+        let loaded = reading.load("", "", Library::default());
+        assert_eq!(loaded.repeated, [], "{}", folder.display());
+        for api in loaded.subject.iter().flat_map(mainstay_bundle::validate::Subject::unknown_apis)
+        {
+            assert_eq!(api.level, Level::Warning, "{}: {}", folder.display(), api.problem);
+            doubtful.insert(api.problem.message);
+        }
+    }
+    mainstay_testdata::ran(&format!("{what}: {} published bundles", all.len()));
+    let of_version = |version: &str| {
+        format!(
+            "the apiVersion \"operators.coreos.com/{version}\" is not that of a \
+             ClusterServiceVersion: OLM reads it all the same, the API server refuses it"
+        )
+    };
+    assert_eq!(doubtful.into_iter().collect::<Vec<_>>(), ["v1", "v1beta1"].map(of_version));
+}

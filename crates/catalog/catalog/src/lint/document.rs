@@ -1,6 +1,6 @@
 //! What one document after the other shows, while a file is read.
 
-use super::{keys, near::nearest, range};
+use super::{halves::halves, near::nearest, range};
 use crate::{
     fold,
     problem::{BlobName, Problem},
@@ -228,7 +228,7 @@ impl About<'_, '_, '_> {
         {
             // Columns are counted on from the key before, as lines are.
             let (mut from, mut column) = (0, 1);
-            for key in keys::repeated(json) {
+            for key in mainstay_yaml::repeated_keys(json) {
                 let start = bytes.start + key.start;
                 let line = self.looker.lines.of(text, start);
                 if start < from {
@@ -255,7 +255,7 @@ impl About<'_, '_, '_> {
             return;
         }
         let Some(json) = text.get(bytes.clone()) else { return };
-        for half in keys::halves(json) {
+        for half in halves(json) {
             let escape = String::from_utf8_lossy(&json[half..half + 6]).into_owned();
             let line = self.looker.lines.of(text, bytes.start + half);
             let message =

@@ -7,7 +7,7 @@
 
 mod document;
 mod graph;
-mod keys;
+mod halves;
 mod near;
 mod range;
 

@@ -13,6 +13,12 @@ use std::path::Path;
 const RULE: &str = "format";
 /// The annotation that says what the manifests are.
 const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
+/// The folder of the objects.
+const MANIFESTS: &str = "manifests";
+/// The folder of annotations, dependencies and properties.
+const METADATA: &str = "metadata";
+/// What `opm` says where no file has annotations.
+const NO_ANNOTATIONS: &str = "Could not find annotations file";
 /// How many bytes of a file of metadata are looked at.
 const LONGEST: u64 = 1 << 20;
 
@@ -23,37 +29,55 @@ pub(super) fn of_bundle(
     reading: &Reading<'_>,
     loaded: &Loaded,
 ) -> Vec<Finding> {
-    let mut found = of_folder(path, reading, about, loaded.subject.is_some());
+    let mut found = of_folder(path, reading, about, loaded);
     if let Some(subject) = &loaded.subject {
         found.extend(of_objects(path, reading, subject, about));
     }
     found
 }
 
-/// What is wrong with the folders and the metadata of the bundle in a folder; nothing where there are
-/// no metadata yet, which building the bundle writes.
+/// What is wrong with the folders and the metadata of the bundle in a folder. That there are no
+/// metadata yet is a warning; it is nothing to a folder of manifests alone.
 fn of_folder(
     path: &Path,
     reading: &Reading<'_>,
     about: &About<'_>,
-    has_version: bool,
+    loaded: &Loaded,
 ) -> Vec<Finding> {
-    if !path.join("metadata").is_dir() {
+    if !path.join(METADATA).exists() && path.join(MANIFESTS).is_dir() {
+        let message = "there is no folder metadata: nobody takes the bundle without it".to_owned();
+        let manifests = about.shown(MANIFESTS);
+        let remedy =
+            format!("opm alpha bundle generate -d {manifests} -p PACKAGE -c CHANNEL writes it");
+        return vec![about.finding(RULE, Severity::Warning, ("", None), message, remedy)];
+    }
+    if !path.join(METADATA).is_dir() {
         return Vec::new();
     }
     let files = metadata(path);
-    // What cannot be read is said when the bundle is read.
+    let unread = |folder: &str| {
+        loaded.problems.iter().any(|problem| {
+            problem.file.strip_prefix(folder).is_some_and(|below| below.starts_with('/'))
+        })
+    };
+    let (manifests_unread, metadata_unread) = (unread(MANIFESTS), unread(METADATA));
+    // What cannot be read is said when the bundle is read, and what follows from it is not said.
     let faults = reading.format(&about.shown(""));
     let said = faults
         .iter()
-        .filter(|it| !it.starts_with("The directory ") && !it.starts_with("Unable to read"))
-        // It follows from the manifests, of which something cannot be read.
-        .filter(|it| has_version || !it.contains(MEDIA_TYPE));
+        .filter(|fault| {
+            !fault.starts_with("The directory ") && !fault.starts_with("Unable to read")
+        })
+        .filter(|fault| {
+            let is_known = loaded.subject.is_some() && !manifests_unread;
+            is_known || !fault.contains(MEDIA_TYPE)
+        })
+        .filter(|fault| !metadata_unread || *fault != NO_ANNOTATIONS);
     said.map(|fault| {
         let (place, remedy) = if fault.starts_with("Unable to locate ") {
             (None, "a bundle has the folders manifests and metadata")
-        } else if fault == "Could not find annotations file" {
-            (Some(("metadata".to_owned(), None)), "write metadata/annotations.yaml")
+        } else if fault == NO_ANNOTATIONS {
+            (Some((METADATA.to_owned(), None)), "write metadata/annotations.yaml")
         } else if fault.contains(" annotation \"") {
             let key = fault.split('"').nth(1).unwrap_or_default();
             (find(&files, &[key, "annotations:"]), "write it as opm alpha bundle generate does")
@@ -74,7 +98,7 @@ fn of_objects(
     subject: &Subject,
     about: &About<'_>,
 ) -> Vec<Finding> {
-    let folder = if path.join("manifests").is_dir() { "manifests" } else { "" };
+    let folder = if path.join(MANIFESTS).is_dir() { MANIFESTS } else { "" };
     let media = reading.media_type(folder, folder);
     let found = sdk_objects(subject, media.unwrap_or_default(), Library::default());
     let said: Vec<&mainstay_bundle::validate::Finding> = found.iter().collect();
@@ -99,11 +123,11 @@ fn of_objects(
 
 /// The files of metadata by name, with their texts.
 fn metadata(path: &Path) -> Vec<(String, String)> {
-    let entries = fs::read_dir(path.join("metadata")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(path.join(METADATA)).into_iter().flatten().flatten();
     let mut files: Vec<(String, String)> = entries
         .filter(|entry| entry.metadata().is_ok_and(|it| it.is_file() && it.len() <= LONGEST))
         .filter_map(|entry| {
-            let name = format!("metadata/{}", entry.file_name().to_string_lossy());
+            let name = format!("{METADATA}/{}", entry.file_name().to_string_lossy());
             Some((name, fs::read_to_string(entry.path()).ok()?))
         })
         .collect();

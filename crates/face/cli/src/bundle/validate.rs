@@ -60,6 +60,12 @@ const ALWAYS: [Validator; 6] = [
 /// The rule of fields that the types of manifests do not have.
 const UNKNOWN_FIELD: &str = "unknown-field";
 
+/// The rule of kinds and versions that no cluster serves.
+const UNKNOWN_API: &str = "unknown-api";
+
+/// The rule of keys that are there twice.
+const REPEATED_KEY: &str = "repeated-key";
+
 /// The validators that are asked on request.
 const OPTIONAL: [Validator; 4] = [
     Validator::OperatorHubV2,
@@ -151,10 +157,16 @@ fn collect(
     for problem in &loaded.dropped {
         findings.add(about.problem("dropped", Severity::Warning, problem));
     }
+    for problem in &loaded.repeated {
+        findings.add(about.problem(REPEATED_KEY, Severity::Error, problem));
+    }
     let mut unknown = reading.unknown_fields();
     if let Some(subject) = &loaded.subject {
         about.ask(findings, subject, also, settings);
         unknown.extend(subject.unknown_fields());
+        for api in subject.unknown_apis() {
+            findings.add(about.problem(UNKNOWN_API, severity(api.level), &api.problem));
+        }
     }
     for field in unknown {
         findings.add(about.problem(UNKNOWN_FIELD, severity(field.level), &field.problem));

@@ -164,11 +164,26 @@ fn look_at_bundle(folder: &Opened) -> Look {
         |error: &mainstay_bundle::BundleError| of_bundle(Rule::BadBundle, error.problem());
     let bundle = match Bundle::read(&folder.path) {
         Ok(bundle) => bundle,
-        Err(error) => return (vec![(String::new(), refused(&error))], None, true),
+        Err(error) => {
+            // What was passed over before may be why something is missing.
+            let passed_over = error.passed_over().iter();
+            let passed_over = passed_over.map(|problem| of_bundle(Rule::PassedOver, problem));
+            let problems = passed_over.chain([refused(&error)]);
+            return (problems.map(|problem| (String::new(), problem)).collect(), None, true);
+        }
     };
     let passed_over = bundle.passed_over().iter();
     let mut problems: Vec<Problem> =
         passed_over.map(|problem| of_bundle(Rule::PassedOver, problem)).collect();
+    let repeated = bundle.repeated_keys().iter();
+    problems.extend(repeated.map(|problem| of_bundle(Rule::RepeatedKey, problem)));
+    problems.extend(bundle.unknown_apis().iter().map(|unknown| {
+        let rule = match unknown.level {
+            Level::Error => Rule::UnknownApi,
+            Level::Warning => Rule::DoubtfulApi,
+        };
+        of_bundle(rule, &unknown.problem)
+    }));
     let tree = BundleFolder::new(&folder.path);
     let limits = Limits::default();
     let mut unknown = bundle.unknown_fields();

@@ -63,3 +63,20 @@ fn a_bundle_that_cannot_be_read_says_why() {
     1 error
     ");
 }
+
+#[test]
+fn why_a_definition_is_missing_is_told_with_it() {
+    let csv = format!(
+        "{CSV}  customresourcedefinitions:\n    owned:\n    - {{name: kiwis.example.com, version: v1, kind: Kiwi}}\n"
+    );
+    let place =
+        bundle().file("b/manifests/csv.yaml", &csv).file("b/manifests/crd.yaml", "kind: [\n");
+    let answer = place.catalog("validate b");
+    assert_eq!(answer.code, 1);
+    let (first, second) = answer.out.split_once("[passed-over]").expect(&answer.out);
+    assert!(
+        first.starts_with("b/manifests/crd.yaml:2: error: the file cannot be decoded"),
+        "{first}"
+    );
+    assert!(second.contains("kiwis.example.com"), "{second}");
+}

@@ -104,6 +104,146 @@ fn folders_and_metadata_are_judged_with_their_place() {
     assert_eq!(alone.code, 0, "{alone:?}");
 }
 
+/// What was found, as `rule severity file:line message: remedy`.
+fn found(place: &Place) -> Vec<String> {
+    let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
+    let problems = json["problems"].as_array().unwrap().iter();
+    let line = |it: &Value| {
+        let text = |name: &str| it[name].as_str().unwrap_or_default();
+        let (rule, severity, file) = (text("rule"), text("severity"), text("file"));
+        let file = file.strip_prefix("b/").unwrap_or(file);
+        format!("{rule} {severity} {file}:{} {}: {}", it["line"], text("message"), text("remedy"))
+    };
+    problems.map(line).collect()
+}
+
+#[test]
+fn a_bundle_without_metadata_is_one_that_nobody_takes() {
+    let place = Place::new().file("b/manifests/csv.yaml", CSV);
+    assert_eq!(
+        found(&place),
+        ["format warning b:null there is no folder metadata: nobody takes the bundle without it: \
+             opm alpha bundle generate -d b/manifests -p PACKAGE -c CHANNEL writes it"]
+    );
+    assert_eq!(place.bundle("validate b").code, 0);
+}
+
+#[test]
+fn of_keys_that_are_there_twice_the_first_value_is_lost() {
+    let csv = CSV.replace("metadata:\n", "metadata:\n  name: kiwi.v0.9.0\n");
+    let json = "{\n \"apiVersion\": \"v1\",\n \"kind\": \"Service\",\n \"metadata\": {\"name\": \"a\",\n  \"name\": \"b\"}\n}\n";
+    let more = "dependencies: []\n\"dependencies\": []\n";
+    let place = bundle(&csv)
+        .file("b/manifests/service.json", json)
+        .file("b/metadata/dependencies.yaml", more);
+    let twice = |place: &str, key: &str| {
+        format!(
+            "repeated-key error {place} the key {key:?} is there twice, the first value is lost: \
+             keep one of them"
+        )
+    };
+    assert_eq!(
+        found(&place),
+        [
+            twice("manifests/csv.yaml:5", "name"),
+            twice("manifests/service.json:5", "name"),
+            twice("metadata/dependencies.yaml:2", "dependencies"),
+        ]
+    );
+    let answer = place.catalog("validate b");
+    assert_eq!(answer.code, 1);
+    assert_eq!(answer.out.matches("[repeated-key]").count(), 3, "{}", answer.out);
+
+    // A file of them is not gone through line by line by anybody.
+    let many = "kind: Service\napiVersion: v1\n".to_owned() + &"a: 1\n".repeat(5000);
+    let place = bundle(CSV).file("b/manifests/many.yaml", &many);
+    let lines: Vec<String> =
+        found(&place).into_iter().filter(|line| line.starts_with("repeated-key")).collect();
+    assert_eq!(lines.len(), 21);
+    assert!(lines[20].contains("4979 more keys are there twice"), "{}", lines[20]);
+}
+
+#[test]
+fn kinds_and_versions_that_no_cluster_serves_are_found() {
+    for (from, to, wanted) in [
+        (
+            "apiVersion: operators.coreos.com/v1alpha1",
+            "apiVersion: operators.coreos.com/v1",
+            "unknown-api warning manifests/csv.yaml:1 the apiVersion \"operators.coreos.com/v1\" is not \
+             that of a ClusterServiceVersion: OLM reads it all the same, the API server refuses it: \
+             write apiVersion: operators.coreos.com/v1alpha1",
+        ),
+        (
+            "v1, kind: Service",
+            "v2, kind: Service",
+            "unknown-api error manifests/more.yaml:1 there is no kind Service in \"v2\": the API server \
+             refuses the object: write apiVersion: v1",
+        ),
+        (
+            "v1, kind: Service",
+            "v1, kind: Role",
+            "unknown-api error manifests/more.yaml:1 there is no kind Role in \"v1\": the API server \
+             refuses the object: write apiVersion: rbac.authorization.k8s.io/v1",
+        ),
+        (
+            "v1, kind: Service",
+            "rbac.authorisation.k8s.io/v1, kind: Role",
+            "unknown-api error manifests/more.yaml:1 there is no kind Role in \
+             \"rbac.authorisation.k8s.io/v1\": the API server refuses the object: write apiVersion: \
+             rbac.authorization.k8s.io/v1",
+        ),
+        (
+            "v1, kind: Service",
+            "scheduling.k8s.io/v1alpha7, kind: PriorityClass",
+            "unknown-api warning manifests/more.yaml:1 there is no kind PriorityClass in \
+             \"scheduling.k8s.io/v1alpha7\": the API server refuses the object: write apiVersion: \
+             scheduling.k8s.io/v1",
+        ),
+    ] {
+        let more = "{apiVersion: v1, kind: Service, metadata: {name: a}}\n";
+        let place =
+            bundle(&CSV.replace(from, to)).file("b/manifests/more.yaml", more.replace(from, to));
+        assert_eq!(found(&place), [wanted]);
+        let answer = place.catalog("validate b");
+        let rule = if wanted.contains("warning") { "[doubtful-api]" } else { "[unknown-api]" };
+        assert!(answer.out.contains(rule), "{}", answer.out);
+    }
+    // Of what Kubernetes has removed somebody else tells, and of what others define nobody knows.
+    for sound in [
+        "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}\n",
+        "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: a}}\n",
+        "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}\n",
+    ] {
+        let place = bundle(CSV).file("b/manifests/more.yaml", sound);
+        let lines = found(&place);
+        assert!(!lines.iter().any(|line| line.starts_with("unknown-api")), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_misspelled_kind_is_what_is_missing() {
+    let place = bundle(&CSV.replace("ClusterServiceVersion", "ClusterServicVersion"));
+    let lines = found(&place);
+    let wanted = "unreadable error manifests/csv.yaml:1 there is no kind \"ClusterServicVersion\": did you \
+                  mean ClusterServiceVersion?";
+    assert!(lines.contains(&wanted.to_owned()), "{lines:#?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_has_its_own_remedy_and_no_companions() {
+    let place = bundle(CSV).file("b/metadata/annotations.yaml", "annotations: [\n");
+    assert_eq!(
+        found(&place).iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>(),
+        ["unreadable"]
+    );
+    let place = bundle(CSV);
+    std::os::unix::fs::symlink("/nowhere", place.path().join("b/manifests/link.yaml")).unwrap();
+    let lines = found(&place);
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].ends_with(": copy the file into the bundle"), "{lines:#?}");
+}
+
 #[test]
 fn the_hub_is_asked_on_request() {
     let place = bundle(CSV);

@@ -1,0 +1,44 @@
+//! Escapes of a JSON text that stand for half of a character, which its value does not show.
+
+use memchr::memchr;
+
+/// Where escapes stand that are half of a pair whose other half is not there.
+pub(super) fn halves(json: &[u8]) -> Vec<usize> {
+    let code = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(more) = json.get(at..).and_then(|rest| memchr(b'\\', rest)) {
+        at += more;
+        match (code(at), code(at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => at += 12,
+            (Some(0xd800..0xe000), _) => {
+                found.push(at);
+                at += 6;
+            }
+            _ => at += 2,
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::halves;
+
+    #[test]
+    fn halves_of_characters_are_found_and_pairs_are_not() {
+        let table: [(&str, &[usize]); 5] = [
+            (r#"{"a":"\ud83d\ude00 \\ud800 \u0041"}"#, &[]),
+            (r#"{"a":"\ud83d"}"#, &[6]),
+            (r#"{"a":"\ude00\ud83d\ude00"}"#, &[6]),
+            (r#"{"a":"\ud83d\ud83d\ude00\uDC00"}"#, &[6, 24]),
+            (r#"{"a":"\\\ud83dx"}"#, &[8]),
+        ];
+        for (json, expected) in table {
+            assert_eq!(halves(json.as_bytes()), expected, "{json}");
+        }
+    }
+}
