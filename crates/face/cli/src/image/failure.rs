@@ -86,6 +86,20 @@ pub(super) fn fetch(what: &str, error: &FetchError) -> Failure {
     }
 }
 
+/// The tags of a repository cannot be listed.
+pub(super) fn listing(what: &str, error: &FetchError) -> Failure {
+    if let FetchError::Mirror(MirrorError::All { attempts, .. }) = error
+        && let [(_, why @ RegistryError::Status { status, .. })] = attempts.as_slice()
+        && status.as_u16() == 404
+    {
+        let cause = failed(what, &why.to_string()).remedy("see whether its name is right");
+        return cause
+            .remedy("log in (--authfile FILE): registries hide what strangers may not see")
+            .into();
+    }
+    fetch(what, error)
+}
+
 /// The store did not do what was wanted.
 pub(super) fn store(what: &str, error: &StoreError) -> Failure {
     store_remedy(failed(what, &words(error)), error).into()

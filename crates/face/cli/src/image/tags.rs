@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let what = format!("the tags of {} cannot be listed", repository.repository());
     let tags = work::run(io, None, async {
         let security = arguments.reach.security(&repository);
-        let failed = |error| failure::fetch(&what, &FetchError::Mirror(error));
+        let failed = |error| failure::listing(&what, &FetchError::Mirror(error));
         let mut attempts = Vec::new();
         for source in carrier.rules.sources(&repository, security).map_err(failed)? {
             match carrier.client.tags(&source.reference, source.security).await {
