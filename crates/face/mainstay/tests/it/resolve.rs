@@ -2,7 +2,8 @@
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
 use mainstay_api::resources::CATALOG_SOURCE;
-use serde_json::Value;
+use mainstay_object::{Object, known};
+use serde_json::{Value, json as value};
 use std::process::Output;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
@@ -42,6 +43,50 @@ async fn a_registry_says_the_same_as_the_folder_that_it_serves() {
         operator["hops"].as_array().into_iter().flatten().map(|hop| &hop["version"]).collect();
     assert_eq!(hops, ["1.0.0", "1.1.0", "1.2.0"], "{operator:#}");
     assert_eq!(operator["end"]["kind"], "head");
+    assert!(up.stop("TERM").0);
+}
+
+/// A catalog of one package, as a ConfigMap has it.
+fn anvils() -> [(mainstay_object::Resource, Value); 2] {
+    let map = value!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "anvils", "namespace": "olm"},
+        "data": {
+            "packages": "[{packageName: anvil, channels: [{name: stable, currentCSV: anvil.v2}]}]",
+            "clusterServiceVersions": "\
+- {metadata: {name: anvil.v1}, spec: {version: 1.0.0}}
+- {metadata: {name: anvil.v2}, spec: {version: 2.0.0, replaces: anvil.v1}}
+",
+        },
+    });
+    let source = value!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "anvils", "namespace": "olm"},
+        "spec": {"sourceType": "internal", "configMap": "anvils"},
+    });
+    [(known::CONFIG_MAP, map), (CATALOG_SOURCE, source)]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_in_a_config_map_can_be_asked_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory"]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    for (resource, value) in anvils() {
+        let object = Object::from_value(value).expect("an object");
+        cluster.create(&resource, &object).await.expect("created");
+    }
+    until(&cluster, &CATALOG_SOURCE, Some("olm"), |source| {
+        let state = source.str(&["status", "connectionState", "lastObservedState"]);
+        (source.name() == "anvils" && state == Some("READY")).then_some(())
+    })
+    .await;
+    let kubeconfig = up.kubeconfig.display().to_string();
+    let asked = json(&["anvil:stable@1.0.0", "--kubeconfig", &kubeconfig]);
+    let operator = &asked["namespaces"][0]["operators"][0];
+    let hops: Vec<&Value> =
+        operator["hops"].as_array().into_iter().flatten().map(|hop| &hop["version"]).collect();
+    assert_eq!(hops, ["1.0.0", "2.0.0"], "{asked:#}");
     assert!(up.stop("TERM").0);
 }
 

@@ -19,6 +19,13 @@ enum Request {
     Pod(String, Served),
 }
 
+impl Request {
+    /// Whether this process reads the content, and serves it to others.
+    fn is_read_here(&self) -> bool {
+        matches!(self, Self::Image(_) | Self::ConfigMap(_))
+    }
+}
+
 /// What a pod serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Served {
@@ -115,7 +122,7 @@ impl CatalogStore {
         let follower = Follower { request: request.clone(), stop: stop.clone() };
         if let Some(old) = followers.insert(key.clone(), follower) {
             old.stop.cancel();
-            if matches!(old.request, Request::Image(_)) && !matches!(request, Request::Image(_)) {
+            if old.request.is_read_here() && !request.is_read_here() {
                 self.close(&key);
             }
         }
@@ -134,7 +141,10 @@ impl CatalogStore {
                 match &request {
                     Request::Address(address) => store.run_address(&key, address).await,
                     Request::Image(request) => store.run_image(&key, request, before).await,
-                    Request::ConfigMap(name) => store.run_config_map(&key, name, true).await,
+                    Request::ConfigMap(name) => {
+                        store.open_place(&key, before.as_deref()).await;
+                        store.run_config_map(&key, name, true).await;
+                    }
                     Request::Pod(address, Served::Image(image)) => {
                         let polling = store.run_poll(&key, image, last);
                         tokio::join!(polling, store.run_address(&key, address));

@@ -110,10 +110,7 @@ impl CatalogStore {
         before: Option<String>,
     ) {
         let Some(puller) = &self.puller() else { return };
-        if let Some(serve) = self.places() {
-            let served = serve.open(key, before.as_deref()).await;
-            self.serve_at(key, served);
-        }
+        self.open_place(key, before.as_deref()).await;
         let mut backoff = Backoff::new(AGAIN.0, AGAIN.1);
         let mut digest = None;
         loop {

@@ -57,7 +57,7 @@ pub struct ServedAt {
     pub address: Arc<str>,
 }
 
-/// Makes places where others get catalogs by image.
+/// Makes places where others get catalogs by image and by ConfigMap.
 pub trait Serve: Send + Sync {
     /// A place for the content of a catalog, at the address that it had `before` if that can be;
     /// none if there is no place. Asked again for the same catalog, the same place is given.
@@ -140,7 +140,7 @@ struct Inner {
     clock: Clock,
     /// The catalogs that are folders.
     folders: BTreeSet<NamespacedName>,
-    /// Where content of catalogs by image goes for others.
+    /// Where content of catalogs by image and by ConfigMap goes for others.
     served: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
     puller: Option<Puller>,
     serve: Option<Arc<dyn Serve>>,
@@ -208,8 +208,15 @@ impl CatalogStore {
         self.inner.puller.clone()
     }
 
-    pub(super) fn places(&self) -> Option<Arc<dyn Serve>> {
-        self.inner.serve.clone()
+    /// Opens the place where others get a catalog that this process reads, at the address that it had
+    /// `before` if that can be.
+    pub(super) async fn open_place(&self, key: &NamespacedName, before: Option<&str>) {
+        let Some(serve) = &self.inner.serve else { return };
+        let Some(ServedAt { content, address }) = serve.open(key, before).await else { return };
+        self.inner.served.write().insert(key.clone(), content);
+        if let Some(state) = self.inner.states.write().get_mut(key) {
+            state.address = Some(address);
+        }
     }
 
     pub(super) fn cluster(&self) -> Option<Cluster> {
@@ -304,15 +311,6 @@ impl CatalogStore {
         self.inner.states.write().remove(key);
         self.inner.served.write().remove(key);
         self.tell(key);
-    }
-
-    /// Serves a catalog by image at a place from now on.
-    pub(super) fn serve_at(&self, key: &NamespacedName, place: Option<ServedAt>) {
-        let Some(ServedAt { content, address }) = place else { return };
-        self.inner.served.write().insert(key.clone(), content);
-        if let Some(state) = self.inner.states.write().get_mut(key) {
-            state.address = Some(address);
-        }
     }
 
     /// Changes whenever a catalog changes how it stands.
@@ -414,6 +412,10 @@ impl CatalogStore {
             }
             let observed = new.observed.is_some() && new.observed != state.observed;
             let changed = content || observed || of_map || new.failure != state.failure;
+            let is_mended = state.failure.is_some() && new.failure.is_none();
+            if is_mended && state.observed.is_none() && new.observed.is_none() {
+                tracing::info!(catalog = %key, "the problem of a catalog is gone");
+            }
             if content {
                 state.content = new.content;
                 state.snapshots += 1;
