@@ -94,6 +94,12 @@ impl CacheSet {
         Self { cluster, stop, revisions: Vec::new() }
     }
 
+    /// An empty set of the same cluster, whose caches end with those of this one.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self::new(self.cluster.clone(), self.stop.clone())
+    }
+
     /// Starts a cache. Must be called inside a tokio runtime.
     pub fn start<T: PartialEq + Send + Sync + 'static>(
         &mut self,

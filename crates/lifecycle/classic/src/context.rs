@@ -15,11 +15,11 @@ use mainstay_api::{
 };
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
+use mainstay_controller::Signal;
 use mainstay_object::{NamespacedName, known};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// Handed to every controller. Cheap to clone.
 #[derive(Clone)]
@@ -40,9 +40,25 @@ pub(crate) struct Context {
     pub(crate) protected: Arc<BTreeSet<String>>,
     /// What happened since the start.
     pub(crate) tallies: Arc<Tallies>,
+    /// Sent when copies of a ClusterServiceVersion were written.
+    pub(crate) copies_written: Signal,
     /// Why permissions of `ClusterServiceVersions` are missing in target namespaces, as far as an Event
     /// said so.
     pub(crate) missing_permissions: Arc<Mutex<HashMap<NamespacedName, Vec<String>>>>,
+}
+
+/// What the operator that keeps ClusterServiceVersions installed calls itself in requests, and so as
+/// a field manager.
+pub(crate) const OPERATOR: &str = "olm";
+/// The same of the operator that works with catalogs, Subscriptions and InstallPlans.
+pub(crate) const CATALOG_OPERATOR: &str = "catalog";
+
+impl Context {
+    /// The same context with requests in the name of the catalog operator.
+    pub(crate) fn as_catalog_operator(&self) -> Arc<Self> {
+        let cluster = self.cluster.clone().named(CATALOG_OPERATOR);
+        Arc::new(Self { cluster, ..self.clone() })
+    }
 }
 
 /// One cache for each kind that decisions read.
@@ -79,14 +95,11 @@ pub(crate) struct Caches {
     pub(crate) conditions: Cache<OperatorCondition>,
     /// Operators are only known to be there.
     pub(crate) operators: Cache<()>,
-    /// All of these.
-    set: CacheSet,
 }
 
 impl Caches {
-    /// Starts to list and watch.
-    pub(crate) fn start(cluster: &Cluster, runs: bool, stop: &CancellationToken) -> Self {
-        let mut set = CacheSet::new(cluster.clone(), stop.clone());
+    /// Starts to list and watch. `runs` is whether catalogs may run as pods.
+    pub(crate) fn start(set: &mut CacheSet, runs: bool) -> Self {
         let all = Selection::all;
         let managed = |it| all(it).labels(format!("{}={}", names::MANAGED, names::MANAGED_VALUE));
         Self {
@@ -171,13 +184,7 @@ impl Caches {
                 let selection = all(known::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
                 set.start(Cache::builder(selection, |it| Some(facts::Needed::of(it))))
             }),
-            set,
         }
-    }
-
-    /// Returns once every first list is complete.
-    pub(crate) async fn synced(&self) {
-        self.set.synced().await;
     }
 
     /// The groups of a namespace, in order of their names, without those that are being deleted.

@@ -46,6 +46,7 @@ mod component;
 mod context;
 mod copies;
 mod csv;
+mod enqueue;
 mod error;
 mod facts;
 mod gojson;
@@ -57,14 +58,12 @@ mod metrics;
 mod operator_condition;
 mod operator_group;
 mod packed;
-mod patch;
 mod permissions;
 mod proxy;
+mod report;
 mod start;
 mod steps;
 mod subscription;
-mod told;
-mod triggers;
 mod trust;
 
 pub use catalog::{
@@ -75,7 +74,7 @@ pub use csv::serving::certificate::{
 };
 pub use hub::DefaultSources;
 pub use image::{Images, LocalName, Named, ReadPolicy};
+pub use mainstay_controller::decision::TARGET as DECISIONS;
 pub use proxy::ProxySettings;
 pub use start::{Classic, Options, Surroundings, Timeouts};
-pub use told::DECISIONS;
 pub use trust::Trusted;

@@ -10,13 +10,14 @@
 //! It names the ConfigMap, and what the bundle's version gets that is not in the bundle.
 
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::Error;
 use crate::permissions;
 use crate::steps;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
 use mainstay_api::{BundleLookup, Step, names, resources};
 use mainstay_client::Cluster;
+use mainstay_controller::Operation as _;
 use mainstay_image::{compress, tar};
 use mainstay_object::{NamespacedName, Object, known};
 use mainstay_yaml::Options;
@@ -318,8 +319,9 @@ async fn keep(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
     let doing = "keeping a bundle in a ConfigMap";
     let (namespace, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
     let found = cluster.find(&known::CONFIG_MAP, Some(&namespace), &name).await;
-    let Some(found) = found.doing(doing)? else {
-        return cluster.create(&known::CONFIG_MAP, &wanted).await.doing(doing).map(drop);
+    let Some(found) = found.during(doing)? else {
+        cluster.create(&known::CONFIG_MAP, &wanted).await.during(doing)?;
+        return Ok(());
     };
     let parts = |map: &Object| Some(parts(&objects(map).ok()?));
     let (there, here) = (parts(&found), parts(&wanted));
@@ -327,7 +329,8 @@ async fn keep(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
         return Ok(());
     }
     wanted.set(&["metadata", "resourceVersion"], found.resource_version().into());
-    cluster.update(&known::CONFIG_MAP, &wanted).await.doing(doing).map(drop)
+    cluster.update(&known::CONFIG_MAP, &wanted).await.during(doing)?;
+    Ok(())
 }
 
 /// An object without what a plan adds to it.

@@ -6,6 +6,7 @@
 
 use crate::context::Caches;
 use mainstay_client::{Cache, Cluster, Selection};
+use mainstay_controller::Signal;
 use mainstay_object::{NamespacedName, Object, Resource};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -63,18 +64,14 @@ pub(crate) struct Proxies {
     cluster: Cluster,
     stop: CancellationToken,
     live: OnceLock<Cache<ProxySettings>>,
-    changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Sent whenever the settings of the cluster change.
+    pub(crate) changed: Signal,
 }
 
 impl Proxies {
     pub(crate) fn new(given: ProxySettings, cluster: Cluster, stop: CancellationToken) -> Self {
-        let (live, changed) = (OnceLock::new(), OnceLock::new());
+        let (live, changed) = (OnceLock::new(), Signal::default());
         Self { given: Arc::new(given), cluster, stop, live, changed }
-    }
-
-    /// Calls `hear` whenever the cluster's settings are others. Only the first caller is heard.
-    pub(crate) fn subscribe(&self, hear: impl Fn() + Send + Sync + 'static) {
-        let _ = self.changed.set(Box::new(hear));
     }
 
     /// The settings as they are now.
@@ -83,13 +80,9 @@ impl Proxies {
             return Arc::clone(&self.given);
         }
         let cache = self.live.get_or_init(|| {
-            let this = Arc::downgrade(self);
-            Cache::builder(Selection::all(PROXY), |it| Some(ProxySettings::of(it)))
-                .subscribe(move |_| {
-                    if let Some(hear) = this.upgrade().as_ref().and_then(|it| it.changed.get()) {
-                        hear();
-                    }
-                })
+            let changed = self.changed.clone();
+            Cache::builder(Selection::all(PROXY), |proxy| Some(ProxySettings::of(proxy)))
+                .subscribe(move |_| changed.send())
                 .start(&self.cluster, self.stop.clone())
         });
         // The definition may go in this moment; then there is nothing to be seen.

@@ -1,20 +1,19 @@
 //! Puts the controllers together.
 
 use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve};
-use crate::component::{self, parts::Parts};
-use crate::context::{Caches, Context};
+use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
 use crate::hub::{self, DefaultSources};
 use crate::image::bundles::Bundles;
 use crate::image::{Images, Puller};
 use crate::metrics::{self, Measured};
 use crate::proxy::{Proxies, ProxySettings};
-use crate::triggers::{self, Queues};
-use crate::trust::Trusted;
+use crate::trust::{self, Trusted};
 use crate::{
-    copies, csv, install_plan, operator_condition, operator_group, proxy, subscription, trust,
+    component, copies, csv, install_plan, operator_condition, operator_group, subscription,
 };
-use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
+use mainstay_client::{CacheSet, Cluster, ControllerHandle, Recorder};
 use mainstay_clock::Clock;
+use mainstay_controller::{Controllers, Signal, Started};
 use mainstay_exposition::Page;
 use mainstay_object::NamespacedName;
 use std::collections::BTreeSet;
@@ -114,16 +113,10 @@ impl Options {
     }
 }
 
-/// What the operator that keeps versions installed calls itself in requests, and so as a manager of
-/// fields.
-const OPERATOR: &str = "olm";
-/// The same of the one that works with catalogs.
-const CATALOG_OPERATOR: &str = "catalog";
-
 /// The running controllers. Dropping this does not end them; [`Classic::shutdown`] does.
 pub struct Classic {
     context: Arc<Context>,
-    handles: Vec<ControllerHandle<NamespacedName>>,
+    controllers: Started,
     stop: CancellationToken,
 }
 
@@ -165,6 +158,7 @@ impl Classic {
             bundles.by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &by_image.pods);
         }
         let store = CatalogStore::new(&catalogs, cache, clock, by_image);
+        let mut caches = CacheSet::new(cluster.clone(), stop.clone());
         let context = Arc::new(Context {
             cluster: cluster.clone().named(OPERATOR),
             clock,
@@ -172,36 +166,40 @@ impl Classic {
             store: store.clone(),
             bundles,
             global: global_namespace.into(),
-            caches: Arc::new(Caches::start(cluster, runs, &stop)),
+            caches: Arc::new(Caches::start(&mut caches, runs)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,
             protected: Arc::new(protected),
             tallies: Arc::default(),
+            copies_written: Signal::default(),
             missing_permissions: Arc::default(),
         });
-        let controllers = Controllers::new();
-        triggers::connect(&context, &controllers.queues());
-        let parts = Parts::start(cluster, &stop);
-        component::controller::connect(&context, &parts, &controllers.components.queue());
+        // A folder that is served under the name of a default takes its place.
+        let here = catalogs.iter().filter(|catalog| *catalog.namespace == *context.global);
+        let taken: Vec<&str> = here.map(|catalog| &*catalog.name).collect();
+        let defaults = defaults.map(|defaults| defaults.without(&taken));
+        let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
+        catalog::controller::register(&mut controllers);
+        subscription::register(&mut controllers);
+        install_plan::controller::register(&mut controllers);
+        csv::register(&mut controllers);
+        operator_group::controller::register(&mut controllers);
+        operator_group::controller::register_labels(&mut controllers);
+        operator_condition::controller::register(&mut controllers);
+        copies::register_copies(&mut controllers);
+        copies::register_config(&mut controllers);
+        component::controller::register(&mut controllers);
+        trust::register(&mut controllers, surroundings.trusted);
+        hub::controller::register(&mut controllers, defaults);
         for catalog in &catalogs {
             store.follow(catalog, stop.clone());
         }
-        let mut handles = controllers.start(&context, &parts, &stop);
-        handles.extend(surroundings.trusted.map(|it| trust(&context, it, &stop)));
-        // A folder that is served under the name of a default takes its place.
-        let here = catalogs.iter().filter(|it| *it.namespace == *context.global);
-        let taken: Vec<&str> = here.map(|it| &*it.name).collect();
-        let defaults = defaults.map(|it| it.without(&taken));
-        handles.extend(defaults.map(|it| hub::controller::start(&context, it, &stop)));
-        Self { context, handles, stop }
+        Self { context, controllers: controllers.start(), stop }
     }
 
-    /// Returns once everything that there is has been seen and reconciling has begun.
+    /// Returns once every object that there is has been seen and every controller reconciles.
     pub async fn synced(&self) {
-        self.context.caches.synced().await;
-        for handle in &self.handles {
-            handle.synced().await;
-        }
+        self.controllers.synced().await;
     }
 
     /// What writes the counts of the controllers, under the names that the original has for them.
@@ -212,7 +210,7 @@ impl Classic {
             queue: it.queue().clone(),
             counters: Arc::clone(it.counters()),
         };
-        let controllers: Vec<Measured> = self.handles.iter().map(measured).collect();
+        let controllers: Vec<Measured> = self.controllers.handles().iter().map(measured).collect();
         move |page| metrics::write(page, &context, &controllers)
     }
 
@@ -225,129 +223,6 @@ impl Classic {
     /// next start.
     pub async fn shutdown(self) {
         self.stop.cancel();
-        for handle in self.handles {
-            handle.ended().await;
-        }
+        self.controllers.ended().await;
     }
-}
-
-/// The controllers before they start.
-struct Controllers {
-    sources: Controller<NamespacedName>,
-    namespaces: Controller<NamespacedName>,
-    plans: Controller<NamespacedName>,
-    csvs: Controller<NamespacedName>,
-    groups: Controller<NamespacedName>,
-    labels: Controller<NamespacedName>,
-    conditions: Controller<NamespacedName>,
-    copies: Controller<NamespacedName>,
-    config: Controller<NamespacedName>,
-    components: Controller<NamespacedName>,
-}
-
-impl Controllers {
-    fn new() -> Self {
-        Self {
-            sources: Controller::new("catalog_source"),
-            namespaces: Controller::new("subscription"),
-            plans: Controller::new("install_plan"),
-            csvs: Controller::new("csv"),
-            groups: Controller::new("operator_group"),
-            labels: Controller::new("namespace_labels"),
-            conditions: Controller::new("operator_condition"),
-            copies: Controller::new("copies"),
-            config: Controller::new("olm_config"),
-            components: Controller::new("operator"),
-        }
-    }
-
-    fn queues(&self) -> Queues {
-        Queues {
-            sources: self.sources.queue(),
-            namespaces: self.namespaces.queue(),
-            plans: self.plans.queue(),
-            csvs: self.csvs.queue(),
-            groups: self.groups.queue(),
-            labels: self.labels.queue(),
-            conditions: self.conditions.queue(),
-            copies: self.copies.queue(),
-            config: self.config.queue(),
-        }
-    }
-
-    fn start(
-        self,
-        context: &Arc<Context>,
-        parts: &Arc<Parts>,
-        stop: &CancellationToken,
-    ) -> Vec<ControllerHandle<NamespacedName>> {
-        let of = || Arc::clone(context);
-        let catalogs = Arc::new(Context {
-            cluster: context.cluster.clone().named(CATALOG_OPERATOR),
-            ..Context::clone(context)
-        });
-        let of_catalogs = || Arc::clone(&catalogs);
-        let settings = self.config.queue();
-        let (context_of_parts, parts) = (of(), Arc::clone(parts));
-        let components = parts.kinds.iter().fold(self.components, |it, kind| it.reads(&kind.cache));
-        vec![
-            run(self.sources, catalog::controller::Controller::new(of_catalogs()), context, stop),
-            run(
-                self.namespaces,
-                subscription::controller::Controller::new(of_catalogs()),
-                context,
-                stop,
-            ),
-            run(
-                self.plans,
-                install_plan::controller::Controller::new(of_catalogs()),
-                context,
-                stop,
-            ),
-            run(self.csvs, csv::controller::Controller::new(of()), context, stop),
-            run(self.groups, operator_group::controller::Controller(of()), context, stop),
-            run(self.labels, operator_group::controller::Labels(of()), context, stop),
-            run(self.conditions, operator_condition::controller::Controller(of()), context, stop),
-            run(self.copies, copies::controller::Controller::new(of(), settings), context, stop),
-            run(self.config, copies::config::Controller::new(of()), context, stop),
-            run(
-                components,
-                component::controller::Controller { context: context_of_parts, parts },
-                context,
-                stop,
-            ),
-        ]
-    }
-}
-
-/// Fills `ConfigMaps` with certificates.
-fn trust(
-    context: &Arc<Context>,
-    trusted: Trusted,
-    stop: &CancellationToken,
-) -> ControllerHandle<NamespacedName> {
-    let asking = trust::follow(&context.cluster, trusted.clone(), stop.clone());
-    let controller = Controller::new("trusted_certificates").reads(&asking);
-    let queue = controller.queue();
-    asking.subscribe(move |change| queue.add(change.key.clone()));
-    let (queue, all) = (controller.queue(), asking.clone());
-    context.caches.crds.subscribe(move |change| {
-        // Whose business it is may be decided anew.
-        if *change.key.name == *proxy::DEFINITION {
-            all.list(None).into_iter().for_each(|(key, _)| queue.add(key));
-        }
-    });
-    let reconciler = trust::Controller { context: Arc::clone(context), asking, trusted };
-    controller.reads(&context.caches.crds).start(reconciler, stop.clone())
-}
-
-/// Every controller waits for every cache: decisions on half of the world would have to be undone.
-fn run<R: Reconciler<Key = NamespacedName>>(
-    controller: Controller<NamespacedName>,
-    reconciler: R,
-    context: &Context,
-    stop: &CancellationToken,
-) -> ControllerHandle<NamespacedName> {
-    let caches = Arc::clone(&context.caches);
-    controller.after(async move { caches.synced().await }).start(reconciler, stop.clone())
 }

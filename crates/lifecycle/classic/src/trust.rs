@@ -4,14 +4,14 @@
 //! On clusters with a `Proxy` of `config.openshift.io` the network operator does this.
 
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
+use crate::error::Error;
 use crate::proxy;
-use mainstay_client::{Action, Cache, Cluster, Patch, Reconciler, Selection};
-use mainstay_object::{NamespacedName, known};
+use mainstay_client::{Action, Cache, Patch, Reconciler, Selection};
+use mainstay_controller::{Controllers, Operation as _};
+use mainstay_object::{NamespacedName, Object, known};
 use serde_json::json;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use tokio_util::sync::CancellationToken;
 
 /// Asks for certificates.
 const LABEL: &str = "config.openshift.io/inject-trusted-cabundle=true";
@@ -47,21 +47,36 @@ impl fmt::Debug for Trusted {
 }
 
 /// Whether each of the `ConfigMaps` that ask is filled.
-pub(crate) type Asking = Cache<bool>;
+type Asking = Cache<bool>;
 
-/// Starts to follow the `ConfigMaps` that ask.
-pub(crate) fn follow(cluster: &Cluster, trusted: Trusted, stop: CancellationToken) -> Asking {
-    let is_filled = move |it: &mainstay_object::Object| {
-        Some(it.str(&["data", KEY]).is_some_and(|it| it == trusted.text()))
+/// Registers the controller, if there are certificates to put into `ConfigMaps`.
+pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<Trusted>) {
+    let Some(trusted) = trusted else { return };
+    let context = controllers.context();
+    let wanted = trusted.clone();
+    let is_filled = move |config_map: &Object| {
+        Some(config_map.str(&["data", KEY]).is_some_and(|text| text == wanted.text()))
     };
-    Cache::start(cluster, Selection::all(known::CONFIG_MAP).labels(LABEL), is_filled, stop)
+    let mut builder = controllers.add("trusted_certificates");
+    let selection = Selection::all(known::CONFIG_MAP).labels(LABEL);
+    let asking: Asking = builder.cache(Cache::builder(selection, is_filled));
+    let all = asking.clone();
+    builder
+        .watch(&asking, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&context.caches.crds, move |_, queue, change| {
+            // Whether the network operator of the cluster fills them may have changed.
+            if *change.key.name == *proxy::DEFINITION {
+                all.list(None).into_iter().for_each(|(key, _)| queue.add(key));
+            }
+        })
+        .reconcile(Controller { context: Arc::clone(&context), asking, trusted });
 }
 
 /// Fills `ConfigMaps`.
-pub(crate) struct Controller {
-    pub(crate) context: Arc<Context>,
-    pub(crate) asking: Asking,
-    pub(crate) trusted: Trusted,
+struct Controller {
+    context: Arc<Context>,
+    asking: Asking,
+    trusted: Trusted,
 }
 
 impl Reconciler for Controller {
@@ -69,12 +84,12 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_config_map(key).await
     }
 }
 
 impl Controller {
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_config_map(&self, key: &NamespacedName) -> Result<Action, Error> {
         let filled = self.asking.get(key).is_none_or(|it| *it);
         if filled || proxy::is_defined(&self.context.caches) {
             return Ok(Action::Done);
@@ -82,9 +97,9 @@ impl Controller {
         let patch = Patch::Merge(json!({"data": {KEY: self.trusted.text()}}));
         let cluster = &self.context.cluster;
         match cluster.patch(&known::CONFIG_MAP, key.namespace(), &key.name, &patch).await {
-            Err(error) if !error.is_not_found() => {
-                Err(error).doing("putting trusted certificates into a ConfigMap")
-            }
+            Err(error) if !error.is_not_found() => Err(error)
+                .during("putting trusted certificates into a ConfigMap")
+                .map_err(Error::from),
             _ => Ok(Action::Done),
         }
     }

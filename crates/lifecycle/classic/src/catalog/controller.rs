@@ -5,12 +5,13 @@ use super::pods::{self, SeenPod};
 use super::{source, template};
 use crate::context::Context;
 use crate::csv::observe::server_version;
-use crate::error::{Doing, Error, settle};
-use crate::patch;
-use crate::told;
+use crate::error::Error;
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
-use mainstay_object::{NamespacedName, known};
+use mainstay_controller::{
+    Controllers, Keys, Operation as _, ReconcileError as _, decision, either_side, patch,
+};
+use mainstay_object::{NamespacedName, OwnerReference, known};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_catalog_source(key).await
     }
 }
 
@@ -41,7 +42,7 @@ impl Controller {
         Self { context, failures: Mutex::default() }
     }
 
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_catalog_source(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let Some(source) = context.caches.sources.get(key) else {
             context.store.leave(key);
@@ -66,7 +67,7 @@ impl Controller {
                 .cluster
                 .patch(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
                 .await
-                .doing("writing the image of a CatalogSource")?;
+                .during("writing the image of a CatalogSource")?;
             // What comes of it is looked at with the image that it has then.
             return Ok(Action::Done);
         }
@@ -79,7 +80,7 @@ impl Controller {
             && !error.is_conflict()
         {
             status.reason = CatalogSourceReason::RegistryServer;
-            let said = error.said();
+            let said = error.message();
             status.message = format!("couldn't ensure registry server - {error}: {said}");
         }
         let failure = state.as_ref().and_then(|it| it.failure.as_deref());
@@ -105,7 +106,7 @@ impl Controller {
             .cluster
             .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
             .await
-            .doing("writing the status of a CatalogSource")?;
+            .during("writing the status of a CatalogSource")?;
         let state = |it: &CatalogSourceStatus| {
             let state = it.connection_state.as_ref().map(|it| it.last_observed_state.to_string());
             (state.unwrap_or_default(), it.message.clone())
@@ -113,7 +114,7 @@ impl Controller {
         let (before, after) = (state(&source.status), state(status));
         if before != after {
             let why = failure.unwrap_or(&after.1);
-            told::decided("CatalogSource", key, &after.0, why);
+            decision::log("CatalogSource", key, &after.0, why);
         }
         if let Some((kind, reason, message)) = source::event(&source.status, status, failure) {
             context.recorder.publish(&source.to_object()?, kind, reason, message);
@@ -157,7 +158,7 @@ impl Controller {
         {
             let name = &source.spec.config_map;
             let found = cluster.find(&known::CONFIG_MAP, key.namespace(), name).await;
-            let found = found.doing("reading the ConfigMap of a catalog")?;
+            let found = found.during("reading the ConfigMap of a catalog")?;
             if let Some(mut patch) = found.as_ref().and_then(|it| pods::claim(source, it)) {
                 let version = found.as_ref().map(|it| it.resource_version().to_owned());
                 patch["metadata"]["resourceVersion"] = json!(version);
@@ -165,7 +166,7 @@ impl Controller {
                 cluster
                     .patch(&known::CONFIG_MAP, key.namespace(), name, &patch)
                     .await
-                    .doing("writing the owner of a ConfigMap")?;
+                    .during("writing the owner of a ConfigMap")?;
             }
             // The watch brings what it is now.
             return Ok(());
@@ -187,9 +188,9 @@ impl Controller {
             if *resource == known::SERVICE_ACCOUNT {
                 // Some clusters add pull secrets of their own.
                 let found = cluster.find(resource, key.namespace(), object.name()).await;
-                pods::keep_pull_secrets(&mut object, found.doing(what)?.as_ref());
+                pods::keep_pull_secrets(&mut object, found.during(what)?.as_ref());
             }
-            cluster.ensure(resource, &object).await.doing(what)?;
+            cluster.ensure(resource, &object).await.during(what)?;
         }
         let seen: Vec<(NamespacedName, SeenPod)> = cache
             .list(key.namespace())
@@ -203,16 +204,60 @@ impl Controller {
             options.grace_period_seconds = Some(i64::from(!it.dead));
             let deleted =
                 cluster.ensure_deleted(&known::POD, key.namespace(), &pod.name, &options).await;
-            deleted.doing("error deleting old pod")?;
+            deleted.during("error deleting old pod")?;
         }
         if make {
             let made = cluster.create(&known::POD, &wanted.pod).await;
-            let made = made.doing("error creating new pod")?;
+            let made = made.during("error creating new pod")?;
             // Whoever looks next shall see it.
             cache.seen(made.resource_version()).await;
         }
         let service = cluster.ensure(&known::SERVICE, &wanted.service).await;
-        service.doing("error ensuring service")?;
+        service.during("error ensuring service")?;
         Ok(())
+    }
+}
+
+/// Registers the controller.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    // Catalogs that run as pods need these besides.
+    let runs = caches.catalog_pods.is_some();
+    controllers
+        .add("catalog_source")
+        .watch(&caches.sources, |_, queue, change| queue.add(change.key.clone()))
+        .also(|wake| {
+            let add = move |key: &NamespacedName| wake.with(|_, queue| queue.add(key.clone()));
+            context.store.subscribe(add);
+        })
+        .watch_if_there(caches.catalog_pods.as_ref(), |_, queue, change| {
+            for pod in either_side(change) {
+                let namespace = Arc::clone(&change.key.namespace);
+                queue.add(NamespacedName::new(namespace, pod.catalog()));
+            }
+        })
+        .watch_if_there(caches.catalog_services.as_ref(), |_, queue, change| {
+            either_side(change).for_each(|service| owner(queue, change.key, &service.owners));
+        })
+        .watch_if_there(caches.catalog_policies.as_ref(), |_, queue, change| {
+            either_side(change).for_each(|policy| owner(queue, change.key, &policy.owners));
+        })
+        .watch_if_there(runs.then_some(&caches.accounts), |_, queue, change| {
+            either_side(change).for_each(|account| owner(queue, change.key, &account.owners));
+        })
+        .watch_if_there(runs.then_some(&caches.roles), |_, queue, change| {
+            either_side(change).for_each(|role| owner(queue, change.key, &role.owners));
+        })
+        .watch_if_there(runs.then_some(&caches.bindings), |_, queue, change| {
+            either_side(change).for_each(|binding| owner(queue, change.key, &binding.owners));
+        })
+        .reconcile(Controller::new(context.as_catalog_operator()));
+}
+
+/// The CatalogSource that owns an object.
+fn owner(queue: &Keys, key: &NamespacedName, owners: &[OwnerReference]) {
+    if let Some(name) = pods::catalog_of(owners) {
+        queue.add(NamespacedName::new(Arc::clone(&key.namespace), name));
     }
 }

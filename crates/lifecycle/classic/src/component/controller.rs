@@ -3,16 +3,15 @@
 use super::decide::{self, Roots};
 use super::parts::{self, Kind, Part, Parts};
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
-use crate::patch;
-use crate::told;
+use crate::error::Error;
 use mainstay_api::resources;
-use mainstay_client::{Action, Changed, Patch, Queue, Reconciler};
+use mainstay_client::{Action, Changed, Patch, Reconciler};
+use mainstay_controller::{Controllers, Keys, Operation as _, decision, either_side, patch};
 use mainstay_formats::names;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 const OPERATOR: &Resource = &resources::OPERATOR;
@@ -22,9 +21,9 @@ const CSV: &Resource = &resources::CLUSTER_SERVICE_VERSION;
 const TOGETHER: Duration = Duration::from_millis(250);
 
 /// Reconciles operators; a key is the name of one.
-pub(crate) struct Controller {
-    pub(crate) context: Arc<Context>,
-    pub(crate) parts: Arc<Parts>,
+struct Controller {
+    context: Arc<Context>,
+    parts: Arc<Parts>,
 }
 
 impl Reconciler for Controller {
@@ -32,7 +31,7 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(&key.name).await)
+        self.reconcile_operator(&key.name).await
     }
 }
 
@@ -83,7 +82,7 @@ impl Controller {
         let patch = Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
         match self.context.cluster.patch(resource, key.namespace(), &key.name, &patch).await {
             Err(error) if !error.is_not_found() => {
-                Err(error).doing("labelling a part of an operator")
+                Err(error).during("labelling a part of an operator").map_err(Error::from)
             }
             _ => Ok(()),
         }
@@ -94,7 +93,7 @@ impl Controller {
     async fn one_stays(&self, objects: Vec<(&Resource, NamespacedName)>) -> Result<bool, Error> {
         for (resource, key) in objects {
             let found = self.context.cluster.find(resource, key.namespace(), &key.name).await;
-            let found = found.doing("reading a part of an operator")?;
+            let found = found.during("reading a part of an operator")?;
             if found.is_some_and(|it| !it.is_terminating()) {
                 return Ok(true);
             }
@@ -102,7 +101,7 @@ impl Controller {
         Ok(false)
     }
 
-    async fn look(&self, operator: &str) -> Result<Action, Error> {
+    async fn reconcile_operator(&self, operator: &str) -> Result<Action, Error> {
         let Context { cluster, caches, .. } = &*self.context;
         let roots = self.roots(operator);
         let versions = roots.versions.iter().filter_map(|it| caches.csvs.get(it));
@@ -137,7 +136,7 @@ impl Controller {
                 self.label(resource, &key, operator, "".into()).await?;
             }
         }
-        let live = cluster.find(OPERATOR, None, operator).await.doing("reading an Operator")?;
+        let live = cluster.find(OPERATOR, None, operator).await.during("reading an Operator")?;
         let live = match live {
             Some(live) => live,
             // Who deletes the Operator behind all that stays is rid of it.
@@ -154,7 +153,7 @@ impl Controller {
                 match cluster.create(OPERATOR, &object).await {
                     // Somebody was quicker; its arrival brings us back.
                     Err(error) if error.is_already_exists() => return Ok(Action::Done),
-                    other => other.doing("creating an Operator")?,
+                    other => other.during("creating an Operator")?,
                 }
             }
         };
@@ -163,58 +162,63 @@ impl Controller {
             cluster
                 .patch_status(OPERATOR, None, operator, &patch)
                 .await
-                .doing("writing the status of an Operator")?;
+                .during("writing the status of an Operator")?;
             let why = "objects with its label came, changed or went";
-            told::decided("Operator", operator, format!("{parts} parts"), why);
+            decision::log("Operator", operator, format!("{parts} parts"), why);
         }
         Ok(Action::Done)
     }
 }
 
-/// Connects parts and the caches that lead to them with the queue.
-pub(crate) fn connect(context: &Arc<Context>, parts: &Parts, queue: &Queue<NamespacedName>) {
+/// Registers the controller.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    let mut builder = controllers.add("operator");
+    let parts = Arc::new(Parts::start(|cache| builder.cache(cache)));
     for kind in &parts.kinds {
-        let (context, queue) = (Arc::downgrade(context), queue.clone());
         let resource = kind.resource.clone();
-        kind.cache.subscribe(move |change| heard(&context, &queue, &resource, change));
+        builder = builder.watch(&kind.cache, move |context, queue, change| {
+            enqueue_operators(context, queue, &resource, change);
+        });
     }
-    let later = queue.clone();
-    context.caches.subscriptions.subscribe(move |change| {
-        for it in change.before.into_iter().chain(change.after) {
-            add(&later, &decide::operator(it));
-        }
-    });
-    let later = queue.clone();
-    // Who deletes an Operator whose parts are still there gets it again.
-    context.caches.operators.subscribe(move |change| add(&later, &change.key.name));
+    builder
+        .watch(&caches.subscriptions, |_, queue, change| {
+            for subscription in either_side(change) {
+                add(queue, &decide::operator(subscription));
+            }
+        })
+        // An Operator that is deleted while its parts stay is created again.
+        .watch(&caches.operators, |_, queue, change| add(queue, &change.key.name))
+        .reconcile(Controller { context: Arc::clone(&context), parts });
 }
 
-fn add(queue: &Queue<NamespacedName>, operator: &str) {
+fn add(queue: &Keys, operator: &str) {
     queue.add_after(NamespacedName::cluster(operator), TOGETHER);
 }
 
-fn heard(
-    context: &Weak<Context>,
-    queue: &Queue<NamespacedName>,
+/// Adds the operators that a change of a part concerns.
+fn enqueue_operators(
+    context: &Context,
+    queue: &Keys,
     resource: &Resource,
     change: &Changed<'_, Part>,
 ) {
-    let sides = || change.before.into_iter().chain(change.after);
-    sides().flat_map(|it| &it.of).for_each(|it| add(queue, it));
-    let Some(context) = context.upgrade() else { return };
-    let mut versions: Vec<NamespacedName> = sides().filter_map(|it| it.owner.clone()).collect();
+    either_side(change).flat_map(|part| &part.of).for_each(|operator| add(queue, operator));
+    let owners = either_side(change).filter_map(|part| part.owner.clone());
+    let mut csvs: Vec<NamespacedName> = owners.collect();
     if *resource == resources::CLUSTER_SERVICE_VERSION {
-        versions.push(change.key.clone());
+        csvs.push(change.key.clone());
     } else if *resource == known::CUSTOM_RESOURCE_DEFINITION {
-        versions.extend(context.caches.csvs.indexed(&change.key.name).into_iter().map(|it| it.0));
+        csvs.extend(context.caches.csvs.indexed(&change.key.name).into_iter().map(|csv| csv.0));
     }
-    for version in versions {
-        for operator in context.caches.csvs.get(&version).iter().flat_map(|it| &it.components) {
+    for key in csvs {
+        for operator in context.caches.csvs.get(&key).iter().flat_map(|csv| &csv.components) {
             add(queue, operator);
         }
-        for (_, it) in context.caches.subscriptions.list(Some(&version.namespace)) {
-            if *it.status.installed_csv == *version.name {
-                add(queue, &decide::operator(&it));
+        for (_, subscription) in context.caches.subscriptions.list(Some(&key.namespace)) {
+            if *subscription.status.installed_csv == *key.name {
+                add(queue, &decide::operator(&subscription));
             }
         }
     }

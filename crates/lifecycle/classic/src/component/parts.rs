@@ -1,11 +1,10 @@
 //! What is known of objects that are, or may become, parts of operators.
 
 use mainstay_api::{names, resources};
-use mainstay_client::{Cache, Cluster, Selection};
+use mainstay_client::{Cache, CacheBuilder, Selection};
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// An object as the parts of operators are seen.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -105,7 +104,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Starts to list and watch.
-    pub(crate) fn start(cluster: &Cluster, stop: &CancellationToken) -> Arc<Self> {
+    pub(crate) fn start(mut start: impl FnMut(CacheBuilder<Part>) -> Cache<Part>) -> Self {
         let managed = format!("{}={}", names::MANAGED, names::MANAGED_VALUE);
         let all = [
             resources::SUBSCRIPTION,
@@ -134,11 +133,9 @@ impl Parts {
         let places = [Selection::all(known::NAMESPACE)];
         let kinds = all.into_iter().chain(some).chain(places).map(|selection| Kind {
             resource: selection.resource.clone(),
-            cache: Cache::builder(selection, Part::of)
-                .index(Part::found_by)
-                .start(cluster, stop.clone()),
+            cache: start(Cache::builder(selection, Part::of).index(Part::found_by)),
         });
-        Arc::new(Self { kinds: kinds.collect() })
+        Self { kinds: kinds.collect() }
     }
 
     /// The objects of one kind.

@@ -3,11 +3,10 @@
 use super::controller::{DISABLED, PATIENCE, decided, is_disabled, namespaces};
 use super::decide::{self, Targets};
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
-use crate::patch;
-use crate::told;
+use crate::error::Error;
 use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, ListParams, Reconciler};
+use mainstay_controller::{Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, known};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_olm_config(key).await
     }
 }
 
@@ -39,7 +38,7 @@ impl Controller {
         Self { context, since: Mutex::default() }
     }
 
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_olm_config(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let Some(config) =
             context.caches.config.get(key).filter(|_| *key.name == *names::OLM_CONFIG)
@@ -65,11 +64,11 @@ impl Controller {
         if let Some(patch) = patch::of_view(&config, &status)? {
             let written =
                 context.cluster.patch_status(&resources::OLM_CONFIG, None, &key.name, &patch).await;
-            written.doing("writing the status of the OLMConfig")?;
+            written.during("writing the status of the OLMConfig")?;
             let told = status.conditions.iter().find(|it| it.kind == CONDITION);
             if let Some(it) = told {
                 let decision = format!("{CONDITION}={}", it.status.as_str());
-                told::decided("OLMConfig", key, decision, &it.message);
+                decision::log("OLMConfig", key, decision, &it.message);
             }
         }
         Ok(Action::Done)
@@ -92,11 +91,11 @@ impl Controller {
         let cluster = &self.context.cluster;
         let fields = ListParams::fields(format!("reason={DISABLED}"));
         let events = cluster.list(&known::EVENT, None, &fields).await;
-        for event in events.doing("listing events")?.items {
+        for event in events.during("listing events")?.items {
             let options = DeleteOptions::uid(event.uid());
             let at = Some(event.namespace());
             let done = cluster.ensure_deleted(&known::EVENT, at, event.name(), &options).await;
-            done.doing("removing an event")?;
+            done.during("removing an event")?;
         }
         Ok(())
     }

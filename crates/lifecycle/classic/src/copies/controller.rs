@@ -3,14 +3,13 @@
 use super::decide::{self, Decision, Passing, Place, Targets, Task, Whose, World};
 use super::model::{self, Prototype};
 use crate::context::{Caches, Context};
-use crate::error::{Doing, Error, settle};
+use crate::error::Error;
 use crate::facts;
-use crate::told;
 use mainstay_api::{names, resources};
 use mainstay_client::{
-    Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Queue, Reconciler,
-    Written,
+    Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Reconciler, Written,
 };
+use mainstay_controller::{Operation as _, decision};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -33,8 +32,6 @@ pub(crate) struct Controller {
     /// Uids of the versions of which it was told that they have no copies.
     told: Mutex<HashSet<String>>,
     slots: Arc<Semaphore>,
-    /// Who says whether all copies are there.
-    config: Queue<NamespacedName>,
 }
 
 impl Reconciler for Controller {
@@ -42,22 +39,21 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_copied_csvs(key).await
     }
 }
 
 impl Controller {
-    pub(crate) fn new(context: Arc<Context>, config: Queue<NamespacedName>) -> Self {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
         Self {
             context,
             passing: Passing::default(),
             told: Mutex::default(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
-            config,
         }
     }
 
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_copied_csvs(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let original = original(&context.caches, key);
         let left = self.passing.left(key, original.as_deref(), context.clock.elapsed());
@@ -70,7 +66,7 @@ impl Controller {
         tracing::debug!(%key, tasks = decision.tasks.len(), "copies");
         if !decision.tasks.is_empty() {
             self.carry_out(key, original.as_deref(), &decision, left.is_none()).await?;
-            self.config.add(NamespacedName::cluster(names::OLM_CONFIG));
+            context.copies_written.send();
         }
         Ok(left.filter(|_| decision.later).map_or(Action::Done, Action::After))
     }
@@ -87,11 +83,11 @@ impl Controller {
         let mut text = None;
         if let Some(csv) = original.filter(|_| writes) {
             let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
-            let live = live.doing("reading a version")?;
+            let live = live.during("reading a version")?;
             // Another one by now, or gone: the cache will tell.
             let same = |it: &Object| it.uid() == csv.uid && !it.is_terminating();
             let Some(live) = live.filter(same) else { return Ok(()) };
-            text = Some(Text::of(&live).doing("writing a version as JSON")?);
+            text = Some(Text::of(&live).during("writing a version as JSON")?);
         }
         let work = Arc::new(Work {
             cluster: context.cluster.clone(),
@@ -135,7 +131,7 @@ impl Controller {
                 None => "there is no original",
             };
             let done = format!("copies: {written} written, {removed} removed");
-            told::decided(&CSV.kind, key, done, why);
+            decision::log(&CSV.kind, key, done, why);
             copies.until(|| decision.tasks.iter().all(gone)).await;
         }
         outcome
@@ -149,7 +145,7 @@ impl Controller {
             let options = DeleteOptions::uid(uid);
             let done =
                 context.cluster.ensure_deleted(CSV, at.namespace(), &at.name, &options).await;
-            done.doing("removing a copy of a version that is gone")?;
+            done.during("removing a copy of a version that is gone")?;
         }
         Ok(())
     }
@@ -170,7 +166,7 @@ impl Controller {
         let fields = format!("involvedObject.uid={},reason={DISABLED}", csv.uid);
         let found =
             context.cluster.list(&known::EVENT, key.namespace(), &ListParams::fields(fields)).await;
-        if found.doing("looking for an event")?.items.is_empty() {
+        if found.during("looking for an event")?.items.is_empty() {
             let mut about = Object::new(&CSV.gvk(), &key.name);
             about.set(&["metadata", "namespace"], (*key.namespace).into());
             about.set(&["metadata", "uid"], csv.uid.as_str().into());
@@ -335,12 +331,13 @@ impl Work {
             (Task::Remove(uid), _) => {
                 let options = DeleteOptions::uid(uid.as_str());
                 let done = self.cluster.ensure_deleted(CSV, at, &self.name, &options).await;
-                done.doing("removing a copy of a version").map(|()| None)
+                done.during("removing a copy of a version")?;
+                Ok(None)
             }
             (_, None) => Ok(None),
             (Task::Create, Some(text)) => {
                 let made = self.cluster.create_prepared(CSV, at, &text.copy).await;
-                let made = unless_told(made).doing("making a copy of a version")?;
+                let made = unless_told(made).during("making a copy of a version")?;
                 let Some(made) = made else { return Ok(None) };
                 if !self.settled {
                     return Ok(revision(&made));
@@ -355,10 +352,10 @@ impl Work {
                     } else {
                         let test = json!({"op": "test", "path": "/metadata/uid", "value": uid});
                         Prepared::patch(&Patch::Json(repaired(&test, &text.prototype)))
-                            .doing("writing a version as JSON")?
+                            .during("writing a version as JSON")?
                     };
                     let done = self.cluster.patch_prepared(CSV, at, &self.name, None, &patch).await;
-                    let done = unless_told(done).doing("repairing a copy of a version")?;
+                    let done = unless_told(done).during("repairing a copy of a version")?;
                     let Some(done) = done else { return Ok(None) };
                     written = revision(&done);
                 }
@@ -373,7 +370,7 @@ impl Work {
     async fn write_status(&self, text: &Text, place: &str) -> Result<Option<u64>, Error> {
         let (at, part) = (Some(place), Some("status"));
         let done = self.cluster.patch_prepared(CSV, at, &self.name, part, &text.status).await;
-        let done = unless_told(done).doing("writing the status of a copy of a version")?;
+        let done = unless_told(done).during("writing the status of a copy of a version")?;
         Ok(done.as_ref().and_then(revision))
     }
 }
@@ -409,13 +406,13 @@ pub(crate) async fn ensure(
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
     let copy = Prepared::object(&Prototype::of(original).object(original));
-    let copy = copy.doing("writing a version as JSON")?;
+    let copy = copy.during("writing a version as JSON")?;
     let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
-    if let Some(made) = unless_told(made).doing("making a copy of a version")? {
+    if let Some(made) = unless_told(made).during("making a copy of a version")? {
         return Ok(Some(made.uid));
     }
     let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
-    let there = there.doing("reading a copy of a version")?;
+    let there = there.during("reading a copy of a version")?;
     let is_copy = |it: &Object| it.label(names::COPIED_FROM).is_some_and(ours);
     Ok(there.filter(|it| is_copy(it) && !it.is_terminating()).map(|it| it.uid().to_owned()))
 }

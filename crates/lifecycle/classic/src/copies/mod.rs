@@ -26,4 +26,6 @@ pub(crate) mod config;
 pub(crate) mod controller;
 pub(crate) mod decide;
 pub(crate) mod model;
-pub(crate) mod triggers;
+mod watches;
+
+pub(crate) use watches::{register_config, register_copies};

@@ -10,18 +10,17 @@ use super::serving::{asked, check};
 use super::status::Move;
 use super::{deployment, observe, reach, serving};
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
+use crate::error::Error;
 use crate::facts;
 use crate::gojson::{self, Shape};
 use crate::install_plan::decide::account;
 use crate::operator_group::{apis::ApiSet, targets};
-use crate::patch;
-use crate::told;
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallPlanPhase, OperatorGroup, Time, names,
     resources,
 };
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
+use mainstay_controller::{Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object, Reason, known};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -43,9 +42,9 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        match (self.look(key).await, self.context.timeouts.retry) {
+        match (self.reconcile_csv(key).await, self.context.timeouts.retry) {
             (Err(Error::Refused(..)), Some(pause)) => Ok(Action::After(pause)),
-            (looked, _) => settle(looked),
+            (outcome, _) => outcome,
         }
     }
 }
@@ -55,7 +54,7 @@ impl Controller {
         Self { context, held: Held::default() }
     }
 
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_csv(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let known = context.caches.csvs.get(key);
         if known.as_ref().is_none_or(|it| it.is_copy()) {
@@ -69,7 +68,7 @@ impl Controller {
         // The version itself is read anew: its spec is not cached, and a decision on its present
         // status never repeats a step that was taken already.
         let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
-        let Some(live) = live.doing("reading a version")? else { return Ok(Action::Done) };
+        let Some(live) = live.during("reading a version")? else { return Ok(Action::Done) };
         let csv = ClusterServiceVersion::from_object(&live)?;
         if live.is_terminating() {
             return self.finalize(&live, &csv).await;
@@ -189,7 +188,7 @@ impl Controller {
                         &Patch::Merge(body),
                     )
                     .await
-                    .doing("writing the provided APIs of a group")?;
+                    .during("writing the provided APIs of a group")?;
             }
             Decision::Install(step) => {
                 self.install(place, deployments, step).await?;
@@ -214,7 +213,7 @@ impl Controller {
                         &DeleteOptions::uid(live.uid()),
                     )
                     .await
-                    .doing("deleting a replaced version")?;
+                    .during("deleting a replaced version")?;
             }
         }
         Ok(Action::Done)
@@ -225,7 +224,7 @@ impl Controller {
         let Place { live, group: Some(group), .. } = *place else { return Ok(()) };
         let context = &*self.context;
         let cluster = match self.installing(live) {
-            Ok(cluster) => cluster.doing("acting for a service account")?,
+            Ok(cluster) => cluster.during("acting for a service account")?,
             Err(why) => return Err(Error::Refused(live.key(), why)),
         };
         let missing = TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
@@ -272,13 +271,13 @@ impl Controller {
             .cluster
             .patch_status(CSV, Some(live.namespace()), live.name(), &patch)
             .await
-            .doing("writing the status of a version")?;
+            .during("writing the status of a version")?;
         if csv.status.phase == CsvPhase::Succeeded && status.phase == CsvPhase::Replacing {
             context.tallies.upgrades.fetch_add(1, Ordering::Relaxed);
         }
         if told || csv.status.phase != status.phase || csv.status.reason != status.reason {
             let why = format!("{}: {}", status.reason, status.message);
-            told::decided(&CSV.kind, csv.key(), &status.phase, &why);
+            decision::log(&CSV.kind, csv.key(), &status.phase, &why);
         }
         if told {
             let kind = if status.phase == CsvPhase::Failed {
@@ -295,7 +294,7 @@ impl Controller {
     async fn serve(&self, place: &Place<'_>, extent: Extent) -> Result<(), Error> {
         let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
         let cluster = match self.installing(live) {
-            Ok(cluster) => cluster.doing("acting for a service account")?,
+            Ok(cluster) => cluster.during("acting for a service account")?,
             Err(why) => return Err(Error::Refused(live.key(), why)),
         };
         let csv = wish.csv;
@@ -318,7 +317,7 @@ impl Controller {
         let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
         let csv = wish.csv;
         let cluster = match self.installing(live) {
-            Ok(cluster) => cluster.doing("acting for a service account")?,
+            Ok(cluster) => cluster.during("acting for a service account")?,
             Err(why) => {
                 let message = format!("install strategy failed: {why}");
                 return self.refuse(live, csv, CsvReason::ComponentFailedNoRetry, message).await;
@@ -375,7 +374,9 @@ impl Controller {
             }
             Refusal::Api(error) => error,
         };
-        let Some(status) = error.status() else { return Err(error).doing(DOING) };
+        let Some(status) = error.status() else {
+            return Err(error).during(DOING).map_err(Error::from);
+        };
         let reason = match status.reason {
             Reason::Forbidden => CsvReason::ComponentFailedNoRetry,
             Reason::Invalid
@@ -383,7 +384,7 @@ impl Controller {
             | Reason::NotFound
             | Reason::RequestEntityTooLarge => CsvReason::ComponentFailed,
             // Overtaken or overloaded: nothing to tell people yet.
-            _ => return Err(error).doing(DOING),
+            _ => return Err(error).during(DOING).map_err(Error::from),
         };
         // The original says it twice where rights are missing.
         let again = match reason {
@@ -427,7 +428,8 @@ impl Controller {
                 &DeleteOptions::default(),
             )
             .await
-            .doing("deleting a Deployment")
+            .during("deleting a Deployment")?;
+        Ok(())
     }
 
     /// A version that is being deleted goes once nothing of it is left that no owner reference can
@@ -447,7 +449,9 @@ impl Controller {
             .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
             .await
         {
-            Err(error) if !error.is_not_found() => Err(error).doing("releasing a version"),
+            Err(error) if !error.is_not_found() => {
+                Err(error).during("releasing a version").map_err(Error::from)
+            }
             _ => Ok(Action::Done),
         }
     }
@@ -535,6 +539,6 @@ async fn claim(
         .cluster
         .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
         .await
-        .doing("making a version a member of its group")?;
+        .during("making a version a member of its group")?;
     Ok(())
 }

@@ -14,3 +14,6 @@ pub(crate) mod serving;
 #[cfg(test)]
 mod stage;
 pub(crate) mod status;
+mod watches;
+
+pub(crate) use watches::register;

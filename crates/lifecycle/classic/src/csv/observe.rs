@@ -3,11 +3,12 @@
 use super::requirements::{Grants, Observed, foreign};
 use super::serving;
 use crate::context::{Caches, Context};
-use crate::error::{Doing, Error};
+use crate::error::Error;
 use crate::facts::{self, Api, Role, Rule};
 use crate::hash;
 use crate::operator_condition;
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
+use mainstay_controller::Operation as _;
 use mainstay_object::{Gvk, NamespacedName, known};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +102,7 @@ async fn served(
         .map(|it| (&it.group, &it.version, &it.kind));
     for (group, version, kind) in native.chain(services) {
         let gvk = Gvk { group: group.clone(), version: version.clone(), kind: kind.clone() };
-        let found = context.cluster.resource_of(&gvk).await.doing("looking up a required kind")?;
+        let found = context.cluster.resource_of(&gvk).await.during("looking up a required kind")?;
         if found.is_none() {
             continue;
         }
@@ -109,7 +110,7 @@ async fn served(
             .cluster
             .find(&known::API_SERVICE, None, &format!("{version}.{group}"))
             .await
-            .doing("reading an APIService")?;
+            .during("reading an APIService")?;
         let uid = service
             .filter(|it| it.condition("Available") == Some("True"))
             .map(|it| it.uid().to_owned());

@@ -34,11 +34,12 @@ use super::reach::remove;
 use super::requirements::allows;
 use crate::context::{Caches, Context};
 use crate::copies;
-use crate::error::{Doing, Error};
+use crate::error::Error;
 use crate::facts::{Binding, Role, Rule};
 use crate::permissions::{self, NamespacedPermission, csv_owner};
 use mainstay_api::{OperatorGroup, names};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_controller::{Operation as _, RequestError};
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -178,7 +179,7 @@ impl TargetRbac<'_> {
                 Ok(Placed::Right | Placed::Absent) => {}
                 Ok(Placed::Foreign) => missing.push(foreign(resource)),
                 // The account of the OperatorGroup may not give it; the rest is tried all the same.
-                Err(Error::Api { source, .. }) if source.is_forbidden() => {
+                Err(Error::Request(RequestError { source, .. })) if source.is_forbidden() => {
                     missing.push(source.status().map_or_else(String::new, |it| it.message.clone()));
                 }
                 Err(error) => return Err(error),
@@ -304,12 +305,12 @@ impl TargetRbac<'_> {
                 Err(error) if error.is_namespace_terminating() => return Ok(Placed::Absent),
                 // The cache lags.
                 Err(error) if error.is_already_exists() => {}
-                Err(error) => return Err(error).doing(DOING),
+                Err(error) => return Err(error).during(DOING).map_err(Error::from),
             }
         }
         let found = self.context.cluster.find(resource, place.namespace, wanted.name()).await;
         // Gone meanwhile: the cache tells, and brings us back.
-        let Some(live) = found.doing(DOING)? else { return Ok(Placed::Absent) };
+        let Some(live) = found.during(DOING)? else { return Ok(Placed::Absent) };
         let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let owners = live.owner_references();
         if !self.is_marked(place, &labels, owners.iter().map(|it| it.uid.as_str())) {
@@ -328,11 +329,11 @@ impl TargetRbac<'_> {
             let options = DeleteOptions::uid(live.uid());
             let gone =
                 self.cluster.ensure_deleted(resource, place.namespace, wanted.name(), &options);
-            gone.await.doing(DOING)?;
-            self.cluster.create(resource, wanted).await.doing(DOING)?;
+            gone.await.during(DOING)?;
+            self.cluster.create(resource, wanted).await.during(DOING)?;
             return Ok(Placed::Right);
         }
-        self.cluster.update(resource, &new).await.doing(DOING)?;
+        self.cluster.update(resource, &new).await.during(DOING)?;
         Ok(Placed::Right)
     }
 
@@ -470,9 +471,10 @@ impl TargetRbac<'_> {
         // A name may be longer than the value of a label: then there is none with it.
         let all = ListParams::labels(names::OWNER);
         let roles = cluster.list(&known::ROLE, own, &all).await;
-        let roles = roles.doing("listing the Roles of a ClusterServiceVersion")?.items;
+        let roles = roles.during("listing the Roles of a ClusterServiceVersion")?.items;
         let bindings = cluster.list(&known::ROLE_BINDING, own, &all).await;
-        let bindings = bindings.doing("listing the RoleBindings of a ClusterServiceVersion")?.items;
+        let bindings =
+            bindings.during("listing the RoleBindings of a ClusterServiceVersion")?.items;
         let roles = roles.iter().map(|it| (it.name().into(), Arc::new(Role::of(it)))).collect();
         Ok((roles, bindings.iter().map(|it| Arc::new(Binding::of(it))).collect()))
     }

@@ -12,12 +12,13 @@ use super::observe::is_owner;
 use super::rbac;
 use super::serving::{self, asked};
 use crate::context::{Caches, Context};
-use crate::error::{Doing, Error};
+use crate::error::Error;
 use crate::facts::{self, Api, Role, Rule};
 use crate::install_plan::definition;
 use crate::operator_group::roles;
 use mainstay_api::{ClusterServiceVersion, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_controller::Operation as _;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -58,7 +59,7 @@ pub(crate) async fn collect(context: &Context, key: &NamespacedName) -> Result<(
     // The cache of versions may lag behind those of what belongs to them.
     let version = &resources::CLUSTER_SERVICE_VERSION;
     let found = context.cluster.find(version, key.namespace(), &key.name).await;
-    if found.doing("looking for a version")?.is_some() {
+    if found.during("looking for a version")?.is_some() {
         return Ok(());
     }
     for (resource, key) in &orphans {
@@ -106,7 +107,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     let mut kinds = vec![known::PRIORITY_CLASS];
     let console = |kind: &str| Gvk::new("console.openshift.io", "v1", kind);
     for kind in CONSOLE {
-        match cluster.resource_of(&console(kind)).await.doing("looking up kinds of the console")? {
+        match cluster.resource_of(&console(kind)).await.during("looking up kinds of the console")? {
             Some(resource) => kinds.push(resource),
             // Clusters have all of them or none.
             None => break,
@@ -114,7 +115,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     }
     for resource in &kinds {
         let found = cluster.list(resource, None, &ListParams::labels(labels.as_str())).await;
-        for it in found.doing("listing what came with a version")?.items {
+        for it in found.during("listing what came with a version")?.items {
             remove(context, resource, &it.key()).await?;
         }
     }
@@ -130,7 +131,8 @@ pub(super) async fn remove(
         .cluster
         .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
         .await
-        .doing("removing what belongs to a version")
+        .during("removing what belongs to a version")?;
+    Ok(())
 }
 
 /// Sees that there are roles for those who use what a running version provides; writes only what is
@@ -240,8 +242,8 @@ async fn ensure_role(
         .cluster
         .ensure(&known::CLUSTER_ROLE, &role)
         .await
-        .doing("creating a role for a provided API")
-        .map(drop)
+        .during("creating a role for a provided API")?;
+    Ok(())
 }
 
 /// A definition names the versions that it was installed with; those of this namespace that are
@@ -264,12 +266,12 @@ async fn forget_predecessors(
         return Ok(());
     }
     let live = context.cluster.find(&known::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
-    let Some(live) = live.doing("reading a definition")? else { return Ok(()) };
+    let Some(live) = live.during("reading a definition")? else { return Ok(()) };
     let mut stale = Map::new();
     for it in facts::alongside(&live).iter().filter(gone) {
         let resource = &resources::CLUSTER_SERVICE_VERSION;
         let found = context.cluster.find(resource, it.namespace(), &it.name).await;
-        if found.doing("looking for a version")?.is_none() {
+        if found.during("looking for a version")?.is_none() {
             stale.insert(definition::alongside_key(it), Value::Null);
         }
     }
@@ -280,7 +282,9 @@ async fn forget_predecessors(
         "resourceVersion": live.resource_version(), "annotations": stale,
     }}));
     match context.cluster.patch(&known::CUSTOM_RESOURCE_DEFINITION, None, crd, &patch).await {
-        Err(error) if !error.is_not_found() => Err(error).doing("cleaning a definition"),
+        Err(error) if !error.is_not_found() => {
+            Err(error).during("cleaning a definition").map_err(Error::from)
+        }
         _ => Ok(()),
     }
 }

@@ -3,18 +3,14 @@
 use super::DefaultSources;
 use super::decide::{self, Deed};
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
-use crate::patch;
-use crate::told;
+use crate::error::Error;
 use mainstay_api::{CatalogSource, OperatorHub, OperatorHubSpec, View, names, resources};
-use mainstay_client::{
-    Action, Cache, ControllerHandle, DeleteOptions, Patch, Reconciler, Selection,
-};
+use mainstay_client::{Action, Cache, DeleteOptions, Patch, Reconciler, Selection};
+use mainstay_controller::{Controllers, Operation as _, ReconcileError as _, decision, patch};
 use mainstay_object::{NamespacedName, Resource};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 const SOURCE: &Resource = &resources::CATALOG_SOURCE;
 const HUB: &Resource = &resources::OPERATOR_HUB;
@@ -26,36 +22,28 @@ struct Controller {
     hubs: Cache<OperatorHub>,
 }
 
-/// Starts to keep these catalogs. The definition of `OperatorHub` should be established.
-pub(crate) fn start(
-    context: &Arc<Context>,
-    defaults: DefaultSources,
-    stop: &CancellationToken,
-) -> ControllerHandle<NamespacedName> {
+/// Registers the controller, if there are default catalogs to keep. Their `OperatorHub` should be
+/// defined then: until it is, this controller does not reconcile.
+pub(crate) fn register(controllers: &mut Controllers<Context>, defaults: Option<DefaultSources>) {
+    let Some(defaults) = defaults else { return };
+    let context = controllers.context();
     let defaults = defaults.within(&context.global);
-    let hubs = Cache::start(
-        &context.cluster,
-        Selection::all(HUB.clone()).fields(format!("metadata.name={}", names::OPERATOR_HUB)),
-        |it| OperatorHub::from_object(it).ok(),
-        stop.clone(),
-    );
-    let controller = mainstay_client::Controller::new("operator_hub")
-        .reads(&hubs)
-        .reads(&context.caches.sources);
     let key = || NamespacedName::cluster(names::OPERATOR_HUB);
-    let queue = controller.queue();
-    // Where there is no OperatorHub, all defaults are wanted.
-    queue.add(key());
-    hubs.subscribe(move |_| queue.add(key()));
-    let queue = controller.queue();
+    let mut builder = controllers.add("operator_hub");
+    let selection =
+        Selection::all(HUB.clone()).fields(format!("metadata.name={}", names::OPERATOR_HUB));
+    let hubs = builder.cache(Cache::builder(selection, |hub| OperatorHub::from_object(hub).ok()));
     let watched: Vec<NamespacedName> = defaults.iter().map(View::key).collect();
-    context.caches.sources.subscribe(move |change| {
-        if watched.contains(change.key) {
-            queue.add(key());
-        }
-    });
-    let reconciler = Controller { context: Arc::clone(context), defaults, hubs };
-    controller.start(reconciler, stop.clone())
+    builder
+        // Where there is no OperatorHub, all defaults are wanted.
+        .also(|wake| wake.with(|_, queue| queue.add(key())))
+        .watch(&hubs, move |_, queue, _| queue.add(key()))
+        .watch(&context.caches.sources, move |_, queue, change| {
+            if watched.contains(change.key) {
+                queue.add(key());
+            }
+        })
+        .reconcile(Controller { context: Arc::clone(&context), defaults, hubs });
 }
 
 impl Reconciler for Controller {
@@ -63,12 +51,12 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_default_catalogs(key).await
     }
 }
 
 impl Controller {
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_default_catalogs(&self, key: &NamespacedName) -> Result<Action, Error> {
         let hub = self.hubs.get(key);
         let all = OperatorHubSpec::default();
         let spec = hub.as_ref().map_or(&all, |it| &it.spec);
@@ -82,7 +70,7 @@ impl Controller {
             let deed = decide::deed(default, disabled, present.as_deref());
             match self.apply(deed, default, present.as_deref()).await {
                 Err(error) if !error.is_conflict() => {
-                    failed.insert(name.clone(), error.said());
+                    failed.insert(name.clone(), error.message());
                     last = Some(error);
                 }
                 done => done?,
@@ -94,7 +82,7 @@ impl Controller {
             if let Some(patch) = patch::of_view(&hub, &status)? {
                 let cluster = &self.context.cluster;
                 let written = cluster.patch_status(HUB, None, &key.name, &patch).await;
-                written.doing("writing the status of the OperatorHub")?;
+                written.during("writing the status of the OperatorHub")?;
             }
         }
         last.map_or(Ok(Action::Done), Err)
@@ -114,8 +102,8 @@ impl Controller {
                     // Made a moment ago; once it is seen, it is decided again.
                     Err(error) if error.is_already_exists() => Ok(()),
                     made => {
-                        made.doing("making a default catalog")?;
-                        told::decided(&SOURCE.kind, default.key(), "made", "it is a default");
+                        made.during("making a default catalog")?;
+                        decision::log(&SOURCE.kind, default.key(), "made", "it is a default");
                         Ok(())
                     }
                 }
@@ -126,17 +114,17 @@ impl Controller {
                 patch["metadata"]["resourceVersion"] = json!(present.metadata.resource_version);
                 let patch = Patch::Merge(patch);
                 let restored = cluster.patch(SOURCE, Some(namespace), name, &patch).await;
-                restored.doing("restoring a default catalog")?;
+                restored.during("restoring a default catalog")?;
                 let why = "it is a default, and somebody changed it";
-                told::decided(&SOURCE.kind, default.key(), "restored", why);
+                decision::log(&SOURCE.kind, default.key(), "restored", why);
                 Ok(())
             }
             (Deed::Remove, Some(present)) => {
                 let options = DeleteOptions::uid(&present.metadata.uid);
                 let gone = cluster.ensure_deleted(SOURCE, Some(namespace), name, &options).await;
-                gone.doing("removing a default catalog")?;
+                gone.during("removing a default catalog")?;
                 let why = "the OperatorHub disables it";
-                told::decided(&SOURCE.kind, default.key(), "removed", why);
+                decision::log(&SOURCE.kind, default.key(), "removed", why);
                 Ok(())
             }
             (Deed::Leave | Deed::Restore(_) | Deed::Remove, _) => Ok(()),

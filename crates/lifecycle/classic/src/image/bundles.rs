@@ -12,7 +12,7 @@ use crate::packed;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -104,7 +104,7 @@ struct Inner {
     jobs: OnceLock<Jobs>,
     clock: Clock,
     entries: Mutex<BTreeMap<Key, Entry>>,
-    subscriber: Mutex<Option<Subscriber>>,
+    subscribers: RwLock<Vec<Subscriber>>,
     room: Semaphore,
     stop: CancellationToken,
 }
@@ -113,9 +113,9 @@ impl Bundles {
     /// Without a puller no bundle can be had.
     pub(crate) fn new(puller: Option<Puller>, clock: Clock, stop: CancellationToken) -> Self {
         let room = Semaphore::new(AT_ONCE);
-        let (entries, subscriber) = (Mutex::default(), Mutex::default());
+        let (entries, subscribers) = (Mutex::default(), RwLock::default());
         let jobs = OnceLock::new();
-        Self { inner: Arc::new(Inner { puller, jobs, clock, entries, subscriber, room, stop }) }
+        Self { inner: Arc::new(Inner { puller, jobs, clock, entries, subscribers, room, stop }) }
     }
 
     /// Has Jobs unpack from now on.
@@ -141,14 +141,14 @@ impl Bundles {
     }
 
     fn tell(&self, askers: &BTreeSet<NamespacedName>) {
-        if let Some(hear) = self.inner.subscriber.lock().as_ref() {
+        for hear in self.inner.subscribers.read().iter() {
             askers.iter().for_each(hear);
         }
     }
 
     /// Calls `hear` with each namespace that asked for a bundle which is settled now.
     pub(crate) fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
-        *self.inner.subscriber.lock() = Some(Box::new(hear));
+        self.inner.subscribers.write().push(Box::new(hear));
     }
 
     /// The bundles that are ready and asked for by a namespace.

@@ -5,18 +5,19 @@ use super::decide::{self, Next};
 use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
 use crate::catalog::images::asking;
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
+use crate::enqueue;
+use crate::error::Error;
 use crate::facts;
 use crate::image::bundles::{Key, Patience, Standing};
 use crate::packed;
-use crate::patch;
+use crate::report;
 use crate::subscription::unpack;
-use crate::told;
 use mainstay_api::{
     CatalogSource, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference, Time,
     resources,
 };
 use mainstay_client::{Action, EventType, Reconciler};
+use mainstay_controller::{Controllers, Keys, Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -37,7 +38,7 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_install_plan(key).await
     }
 }
 
@@ -46,7 +47,7 @@ impl Controller {
         Self { context, fresh: Fresh::default() }
     }
 
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_install_plan(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         // Most plans are finished; their manifests need not be read to know that.
         let over = context.caches.plans.get(key).is_none_or(|it| {
@@ -59,7 +60,7 @@ impl Controller {
             return Ok(Action::Done);
         }
         let live = context.cluster.find(PLAN, key.namespace(), &key.name).await;
-        let Some(mut live) = live.doing("reading a plan")? else { return Ok(Action::Done) };
+        let Some(mut live) = live.during("reading a plan")? else { return Ok(Action::Done) };
         let account = decide::account(&context.caches.groups_in(&key.namespace));
         loop {
             let plan = InstallPlan::from_object(&live)?;
@@ -99,7 +100,7 @@ impl Controller {
             self.write(live, &decide::superseded(&plan.status, &by, now)).await?;
             return Ok(Action::Done);
         }
-        let runner = Runner::new(context, plan, account).doing("acting for a service account")?;
+        let runner = Runner::new(context, plan, account).during("acting for a service account")?;
         let (steps, outcome) = runner.run(&plan.status.plan).await;
         let now = Time::new(context.clock.now());
         let (status, pause) =
@@ -256,10 +257,88 @@ impl Controller {
             .cluster
             .patch_status(PLAN, Some(live.namespace()), live.name(), &patch)
             .await
-            .doing("writing the status of a plan")?;
-        if let Some((decision, why)) = told::plan(&before, status) {
-            told::decided(&PLAN.kind, live.key(), decision, &why);
+            .during("writing the status of a plan")?;
+        if let Some((decision, why)) = report::install_plan_change(&before, status) {
+            decision::log(&PLAN.kind, live.key(), decision, &why);
         }
         Ok(Some(written))
     }
+}
+
+/// Registers the controller.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    controllers
+        .add("install_plan")
+        .watch(&caches.plans, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&caches.sources, |context, queue, change| unresolved(context, queue, change.key))
+        .also(|wake| {
+            context.store.subscribe(move |key| {
+                wake.with(|context, queue| unresolved(context, queue, key));
+            });
+        })
+        .also(|wake| {
+            // Namespaces ask for the bundles of their Subscriptions, InstallPlans for their own.
+            context.bundles.subscribe(move |asker| {
+                if asker.namespace().is_some() {
+                    wake.with(|_, queue| queue.add(asker.clone()));
+                }
+            });
+        })
+        .watch(&caches.csvs, |context, queue, change| {
+            if enqueue::is_news(change) {
+                let namespace = Some(&*change.key.namespace);
+                add_where(context, queue, namespace, |plan| plan.unresolved);
+            }
+        })
+        .watch(&caches.groups, |context, queue, change| {
+            let over = [InstallPlanPhase::Complete, InstallPlanPhase::Failed];
+            let namespace = Some(&*change.key.namespace);
+            add_where(context, queue, namespace, |plan| !over.contains(&plan.phase));
+        })
+        .watch(&caches.crds, |context, queue, change| {
+            for (key, _) in context.caches.plans.indexed(&change.key.name) {
+                queue.add(key);
+            }
+        })
+        .watch(&caches.roles, |context, queue, change| {
+            add_where(context, queue, Some(&change.key.namespace), was_refused);
+        })
+        .watch(&caches.bindings, |context, queue, change| {
+            add_where(context, queue, Some(&change.key.namespace), was_refused);
+        })
+        .watch(&caches.cluster_roles, |context, queue, _| {
+            add_where(context, queue, None, was_refused);
+        })
+        .watch(&caches.cluster_bindings, |context, queue, _| {
+            add_where(context, queue, None, was_refused);
+        })
+        .reconcile(Controller::new(context.as_catalog_operator()));
+}
+
+/// Adds the InstallPlans of a namespace, or of all, for which a condition holds.
+fn add_where(
+    context: &Context,
+    queue: &Keys,
+    namespace: Option<&str>,
+    holds: impl Fn(&facts::Plan) -> bool,
+) {
+    for (key, plan) in context.caches.plans.list(namespace) {
+        if holds(&plan) {
+            queue.add(key);
+        }
+    }
+}
+
+/// Whether steps were refused for want of permissions.
+fn was_refused(plan: &facts::Plan) -> bool {
+    plan.refused && plan.phase == InstallPlanPhase::Installing
+}
+
+/// InstallPlans that people wrote, that see a catalog, and whose steps have yet to be found.
+fn unresolved(context: &Context, queue: &Keys, catalog: &NamespacedName) {
+    let is_global = *catalog.namespace == *context.global;
+    let namespace = (!is_global).then_some(&*catalog.namespace);
+    add_where(context, queue, namespace, |plan| plan.unresolved);
 }

@@ -2,12 +2,13 @@
 
 use super::decide::{self, Version};
 use crate::context::Context;
-use crate::error::{Doing, Error, settle};
+use crate::enqueue;
+use crate::error::Error;
 use crate::facts;
-use crate::told;
 use mainstay_api::{OperatorCondition, Time, resources};
 use mainstay_client::{Action, Patch, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_controller::{Controllers, Keys, Operation as _, decision, either_side};
+use mainstay_object::{NamespacedName, Object, OwnerReference, known};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -21,12 +22,12 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_operator_condition(key).await
     }
 }
 
 impl Controller {
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_operator_condition(&self, key: &NamespacedName) -> Result<Action, Error> {
         let caches = &self.0.caches;
         let present = caches.conditions.get(key);
         let version = caches.csvs.get(key).filter(|it| !it.is_copy() && !it.deleting);
@@ -63,7 +64,7 @@ impl Controller {
             it.metadata.uid.clone()
         } else {
             let made = cluster.ensure(CONDITION, &decide::condition(&version)).await;
-            made.doing("writing the condition of a version")?.uid().to_owned()
+            made.during("writing the condition of a version")?.uid().to_owned()
         };
         let role = decide::role(&version, &uid);
         let there = caches.roles.get(key);
@@ -71,7 +72,7 @@ impl Controller {
             let wanted = facts::Role::of(&role);
             it.rules != wanted.rules || it.owners.iter().all(|owner| owner.uid != uid)
         }) {
-            cluster.ensure(&known::ROLE, &role).await.doing("writing the role of a condition")?;
+            cluster.ensure(&known::ROLE, &role).await.during("writing the role of a condition")?;
         }
         let binding = decide::binding(&version, &uid);
         let there = caches.bindings.get(key);
@@ -79,7 +80,7 @@ impl Controller {
             cluster
                 .ensure(&known::ROLE_BINDING, &binding)
                 .await
-                .doing("writing the role binding of a condition")?;
+                .during("writing the role binding of a condition")?;
         }
         Ok(())
     }
@@ -101,10 +102,10 @@ impl Controller {
             .cluster
             .patch_status(CONDITION, key.namespace(), &key.name, &patch)
             .await
-            .doing("writing the status of a condition")?;
+            .during("writing the status of a condition")?;
         let all = wanted.iter().map(|it| format!("{}={}", it.kind, it.status.as_str()));
         let all: Vec<String> = all.collect();
-        told::decided(
+        decision::log(
             "OperatorCondition",
             key,
             all.join(" "),
@@ -117,4 +118,36 @@ impl Controller {
 fn is_bound(there: &facts::Binding, wanted: &Object, uid: &str) -> bool {
     let wanted = facts::Binding::of(wanted);
     there.subjects == wanted.subjects && there.owners.iter().any(|owner| owner.uid == uid)
+}
+
+/// Registers the controller.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    controllers
+        .add("operator_condition")
+        .watch(&caches.conditions, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&caches.csvs, |_, queue, change| {
+            if enqueue::is_news(change) {
+                queue.add(change.key.clone());
+            }
+        })
+        .watch(&caches.roles, |_, queue, change| {
+            owner(queue, change.key, either_side(change).flat_map(|role| &role.owners));
+        })
+        .watch(&caches.bindings, |_, queue, change| {
+            owner(queue, change.key, either_side(change).flat_map(|binding| &binding.owners));
+        })
+        .reconcile(Controller(Arc::clone(&context)));
+}
+
+/// The OperatorCondition of the same name, if it owns an object.
+fn owner<'a>(
+    queue: &Keys,
+    key: &NamespacedName,
+    mut owners: impl Iterator<Item = &'a OwnerReference>,
+) {
+    if owners.any(|owner| owner.kind == *CONDITION.kind) {
+        queue.add(key.clone());
+    }
 }

@@ -4,15 +4,15 @@ use super::decide::{self, World};
 use super::{apis, roles};
 use crate::context::Context;
 use crate::csv::controller::select;
-use crate::error::{Doing, Error, settle};
+use crate::enqueue::{self, LabelledOwner};
+use crate::error::Error;
 use crate::facts;
-use crate::patch;
-use crate::told;
 use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
+use mainstay_controller::{Controllers, Keys, Operation as _, decision, either_side, patch};
 use mainstay_object::{NamespacedName, known};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const GROUP: &mainstay_object::Resource = &resources::OPERATOR_GROUP;
@@ -25,12 +25,12 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_operator_group(key).await
     }
 }
 
 impl Controller {
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_operator_group(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.0;
         let Some(group) = context.caches.groups.get(key) else {
             return self.collect(key).await;
@@ -50,14 +50,14 @@ impl Controller {
                 .cluster
                 .patch_status(GROUP, Some(&key.namespace), &key.name, &patch)
                 .await
-                .doing("writing the status of a group")?;
+                .during("writing the status of a group")?;
             let conditions = status.conditions.iter().filter(|it| !it.message.is_empty());
             let why: Vec<&str> = conditions.map(|it| &*it.message).collect();
             let targets = match &*status.namespaces {
                 [all] if all.is_empty() => "all namespaces".to_owned(),
                 some => format!("namespaces {}", some.join(",")),
             };
-            told::decided("OperatorGroup", key, targets, &why.join("; "));
+            decision::log("OperatorGroup", key, targets, &why.join("; "));
             return Ok(Action::Done);
         }
         let versions: Vec<Arc<facts::Csv>> = context
@@ -81,7 +81,7 @@ impl Controller {
                 .cluster
                 .patch(GROUP, Some(&key.namespace), &key.name, &Patch::Merge(body))
                 .await
-                .doing("writing the provided APIs of a group")?;
+                .during("writing the provided APIs of a group")?;
         }
         Ok(Action::Done)
     }
@@ -98,7 +98,7 @@ impl Controller {
             return Ok(Some(known.clone()));
         }
         let account = self.0.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), name).await;
-        Ok(account.doing("reading the account of a group")?.as_ref().map(ObjectReference::to))
+        Ok(account.during("reading the account of a group")?.as_ref().map(ObjectReference::to))
     }
 
     /// The three roles of a group.
@@ -123,7 +123,7 @@ impl Controller {
                 .cluster
                 .ensure(&known::CLUSTER_ROLE, &role)
                 .await
-                .doing("writing a role of a group")?;
+                .during("writing a role of a group")?;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Controller {
                         &DeleteOptions::default(),
                     )
                     .await
-                    .doing("removing a role of a group")?;
+                    .during("removing a role of a group")?;
             }
         }
         Ok(Action::Done)
@@ -193,12 +193,85 @@ impl Reconciler for Labels {
             .collect();
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         match context.cluster.patch(&known::NAMESPACE, None, &key.name, &patch).await {
-            Err(error) if !error.is_not_found() => Err(error).doing("labelling a namespace"),
+            Err(error) if !error.is_not_found() => {
+                Err(error).during("labelling a namespace").map_err(Error::from)
+            }
             _ => {
                 let why = "which groups have it as a target";
-                told::decided("Namespace", &key.name, words.join(" "), why);
+                decision::log("Namespace", &key.name, words.join(" "), why);
                 Ok(Action::Done)
             }
         }
+    }
+}
+
+/// Registers the controller of OperatorGroups.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    controllers
+        .add("operator_group")
+        .watch(&caches.groups, |context, queue, change| {
+            queue.add(change.key.clone());
+            in_namespace(context, queue, &change.key.namespace);
+        })
+        .watch(&caches.csvs, |context, queue, change| {
+            if enqueue::is_news(change) {
+                in_namespace(context, queue, &change.key.namespace);
+            }
+        })
+        .watch(&caches.namespaces, |context, queue, _| {
+            for (key, group) in context.caches.groups.list(None) {
+                if group.spec.selector.is_some() {
+                    queue.add(key);
+                }
+            }
+        })
+        .watch(&caches.accounts, |context, queue, change| {
+            in_namespace(context, queue, &change.key.namespace);
+        })
+        .watch(&caches.roles, |_, queue, change| {
+            either_side(change).for_each(|role| labelled_owner(queue, &role.labels));
+        })
+        .watch(&caches.bindings, |_, queue, change| {
+            either_side(change).for_each(|binding| labelled_owner(queue, &binding.labels));
+        })
+        .watch(&caches.cluster_roles, |_, queue, change| {
+            either_side(change).for_each(|role| labelled_owner(queue, &role.labels));
+        })
+        .watch(&caches.cluster_bindings, |_, queue, change| {
+            either_side(change).for_each(|binding| labelled_owner(queue, &binding.labels));
+        })
+        .reconcile(Controller(Arc::clone(&context)));
+}
+
+/// Registers the controller of the labels by which namespaces say whose targets they are.
+pub(crate) fn register_labels(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    controllers
+        .add("namespace_labels")
+        .watch(&caches.namespaces, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&caches.groups, |_, queue, change| {
+            for target in either_side(change).flat_map(|group| &group.status.namespaces) {
+                if !target.is_empty() {
+                    queue.add(NamespacedName::cluster(target.as_str()));
+                }
+            }
+        })
+        .reconcile(Labels(Arc::clone(&context)));
+}
+
+/// All OperatorGroups of a namespace.
+fn in_namespace(context: &Context, queue: &Keys, namespace: &str) {
+    for (key, _) in context.caches.groups.list(Some(namespace)) {
+        queue.add(key);
+    }
+}
+
+/// The OperatorGroup that labels name as owner.
+fn labelled_owner(queue: &Keys, labels: &BTreeMap<String, String>) {
+    if let Some(LabelledOwner::OperatorGroup(key)) = LabelledOwner::of(labels) {
+        queue.add(key);
     }
 }

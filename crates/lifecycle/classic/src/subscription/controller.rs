@@ -17,15 +17,15 @@ use crate::catalog::State;
 use crate::catalog::source::{content, is_healthy};
 use crate::context::Context;
 use crate::csv::observe::server_version;
-use crate::error::{Doing, Error, settle};
+use crate::error::Error;
 use crate::facts;
-use crate::patch;
-use crate::told;
+use crate::report;
 use mainstay_api::{
     CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
     SubscriptionReason, SubscriptionState, SubscriptionStatus, Time, UpgradeStrategy, resources,
 };
 use mainstay_client::{Action, DeleteOptions, Reconciler};
+use mainstay_controller::{Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -55,7 +55,7 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        self.reconcile_namespace(key).await
     }
 }
 
@@ -69,7 +69,7 @@ impl Controller {
         }
     }
 
-    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn reconcile_namespace(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let namespace = &*key.name;
         let plans = plans(context, namespace);
@@ -233,7 +233,7 @@ impl Controller {
                 known.clone()
             } else {
                 let found = self.context.cluster.find(PLAN, Some(namespace), name).await;
-                let Some(found) = found.doing("reading a plan")? else { continue };
+                let Some(found) = found.during("reading a plan")? else { continue };
                 ObjectReference::to(&found)
             };
             makers.insert(name.to_owned(), reference);
@@ -256,7 +256,7 @@ impl Controller {
         for it in subscriptions.iter().filter(|it| standing::is_brought(&it.status, plans)) {
             let name = &it.status.current_csv;
             let found = self.context.cluster.find(version, Some(namespace), name).await;
-            if found.doing("reading a version")?.is_some() {
+            if found.during("reading a version")?.is_some() {
                 arrived.names.insert(it.metadata.name.clone());
             } else {
                 arrived.some_lost = true;
@@ -269,7 +269,7 @@ impl Controller {
     /// seen to go before it.
     pub(super) async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
         let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
-        Ok(found.doing("reading a namespace")?.filter(|it| !it.is_terminating()))
+        Ok(found.during("reading a namespace")?.filter(|it| !it.is_terminating()))
     }
 
     /// Deletes plans that are too many, or were never finished and are past.
@@ -290,7 +290,7 @@ impl Controller {
                 .cluster
                 .ensure_deleted(PLAN, Some(namespace), name, &DeleteOptions::default())
                 .await
-                .doing("deleting an old plan")?;
+                .during("deleting an old plan")?;
         }
         Ok(())
     }
@@ -316,9 +316,11 @@ impl Controller {
                     &patch,
                 )
                 .await
-                .doing("writing the status of a Subscription")?;
-            if let Some((decision, why)) = told::subscription(&subscription.status, &status) {
-                told::decided("Subscription", subscription.key(), decision, &why);
+                .during("writing the status of a Subscription")?;
+            if let Some((decision, why)) =
+                report::subscription_change(&subscription.status, &status)
+            {
+                decision::log("Subscription", subscription.key(), decision, &why);
             }
             *subscription = Subscription::from_object(&written)?;
             last = Some(written.resource_version().to_owned());
@@ -440,7 +442,7 @@ impl Controller {
         error: &Error,
         pause: Option<Duration>,
     ) -> Action {
-        let message = format!("error ensuring InstallPlan: {}", error.said());
+        let message = format!("error ensuring InstallPlan: {}", error.message());
         let mut without = resolved.without_plan(&message);
         without.refusals = resolved.refusals.saturating_add(1);
         without.until = pause.map(|it| self.context.clock.elapsed().saturating_add(it));
@@ -549,20 +551,4 @@ fn in_flight(
     let stands =
         |it: &&Subscription| csvs.get(&it.status.current_csv).is_some_and(|it| it.is_copy());
     subscriptions.iter().filter(|it| waits(it) || stands(it)).map(name_of).collect()
-}
-
-/// Namespaces whose Subscriptions see a catalog.
-pub(crate) fn watchers(context: &Context, source: &NamespacedName) -> Vec<NamespacedName> {
-    if *source.namespace != *context.global {
-        return vec![NamespacedName::cluster(&*source.namespace)];
-    }
-    let mut all: Vec<NamespacedName> = context
-        .caches
-        .subscriptions
-        .list(None)
-        .into_iter()
-        .map(|(key, _)| NamespacedName::cluster(&*key.namespace))
-        .collect();
-    all.dedup();
-    all
 }

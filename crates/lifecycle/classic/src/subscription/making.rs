@@ -9,12 +9,12 @@ use super::plan::{self, Plans};
 use super::resolution::Resolved;
 use super::succession;
 use crate::component;
-use crate::error::{Doing, Error};
+use crate::error::Error;
 use crate::facts::Plan;
 use crate::packed;
-use crate::told;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_controller::{Operation as _, decision};
 use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Controller {
     ) -> Result<bool, Error> {
         let (cluster, caches) = (&self.context.cluster, &self.context.caches);
         let live = cluster.list(PLAN, Some(namespace), &ListParams::default()).await;
-        let live = live.doing("listing plans")?.items;
+        let live = live.during("listing plans")?.items;
         if live.iter().any(|it| plans.get(it.name()).is_none_or(|seen| **seen != Plan::of(it))) {
             return Ok(true);
         }
@@ -49,14 +49,14 @@ impl Controller {
             let key = NamespacedName::new(namespace, &*step.resource.name);
             if caches.subscriptions.get(&key).is_none() {
                 let found = cluster.find(subscription, Some(namespace), &key.name).await;
-                if found.doing("reading a Subscription")?.is_some() {
+                if found.during("reading a Subscription")?.is_some() {
                     return Ok(true);
                 }
             }
             let key = NamespacedName::new(namespace, &*step.resolving);
             if caches.csvs.get(&key).is_none() && caches.copies.get(&key).is_none() {
                 let found = cluster.find(version, Some(namespace), &key.name).await;
-                if found.doing("reading a version")?.is_some() {
+                if found.during("reading a version")?.is_some() {
                     return Ok(true);
                 }
             }
@@ -93,7 +93,7 @@ impl Controller {
         subscriptions: &mut [Subscription],
     ) -> Result<bool, Error> {
         let live = self.context.cluster.find(PLAN, Some(namespace), name).await;
-        let Some(live) = live.doing("reading a plan")? else { return Ok(false) };
+        let Some(live) = live.during("reading a plan")? else { return Ok(false) };
         let plan = InstallPlan::from_object(&live)?;
         let updates = plan::assignments(&plan, subscriptions);
         self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
@@ -116,7 +116,7 @@ impl Controller {
             let heir = std::slice::from_mut(&mut subscriptions[at]);
             let decision = format!("takes over {} from {from}", status.current_csv);
             self.write_all(heir, vec![status]).await?;
-            told::decided("Subscription", heir[0].key(), decision, "both are of the same package");
+            decision::log("Subscription", heir[0].key(), decision, "both are of the same package");
         }
         let mut gone = Vec::new();
         for (generated, heir) in succession::superseded(subscriptions) {
@@ -126,9 +126,9 @@ impl Controller {
                 .cluster
                 .ensure_deleted(&resources::SUBSCRIPTION, Some(namespace), name, &options)
                 .await
-                .doing("deleting a generated Subscription")?;
+                .during("deleting a generated Subscription")?;
             let why = format!("{} of the same package has taken its place", heir.metadata.name);
-            told::decided("Subscription", generated.key(), "deleted".to_owned(), &why);
+            decision::log("Subscription", generated.key(), "deleted".to_owned(), &why);
             gone.push(generated.metadata.uid.clone());
         }
         subscriptions.retain(|it| !gone.contains(&it.metadata.uid));
@@ -171,7 +171,7 @@ impl Controller {
         let live = match plan::empty(subscriptions, plans, &csvs, manual) {
             Some(name) => {
                 let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
-                live.doing("reading a plan")?
+                live.during("reading a plan")?
             }
             None => self.create(namespace, subscriptions, plans, resolved).await?,
         };
@@ -191,7 +191,7 @@ impl Controller {
                 let only = DeleteOptions::exactly(&live);
                 let gone =
                     self.context.cluster.ensure_deleted(PLAN, Some(namespace), live.name(), &only);
-                gone.await.doing("deleting a plan that cannot have its steps")?;
+                gone.await.during("deleting a plan that cannot have its steps")?;
                 return Err(error);
             }
             filled => filled?,
@@ -227,10 +227,10 @@ impl Controller {
                     return Err(Error::PlanRefused { name, source });
                 }
                 made => {
-                    let made = made.doing("creating a plan")?;
+                    let made = made.during("creating a plan")?;
                     let names: Vec<&str> = csvs.iter().map(|it| &**it).collect();
                     let why = "Subscriptions of the namespace were resolved";
-                    told::decided(
+                    decision::log(
                         &PLAN.kind,
                         made.key(),
                         format!("made for {}", names.join(" ")),
@@ -240,10 +240,10 @@ impl Controller {
                 }
             };
             let found = cluster.find(PLAN, Some(namespace), &name).await;
-            match found.doing("reading a plan")? {
+            match found.during("reading a plan")? {
                 Some(found) if plan::is_same(&found, &object) => return Ok(found),
                 Some(_) => attempt += 1,
-                None => return Err(made).doing("creating a plan"),
+                None => return Err(made).during("creating a plan").map_err(Error::from),
             }
         }
     }
@@ -257,7 +257,7 @@ impl Controller {
             .cluster
             .patch_status(PLAN, Some(plan.namespace()), plan.name(), &Patch::Merge(body))
             .await
-            .doing("writing the steps of a plan")?;
+            .during("writing the steps of a plan")?;
         self.context.caches.plans.seen(written.resource_version()).await;
         Ok(written)
     }

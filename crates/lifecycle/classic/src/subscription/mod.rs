@@ -13,3 +13,6 @@ pub(crate) mod standing;
 mod succession;
 mod tell;
 pub(crate) mod unpack;
+mod watches;
+
+pub(crate) use watches::register;

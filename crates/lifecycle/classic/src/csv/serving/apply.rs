@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names, resources};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_controller::RequestError;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +40,10 @@ impl Refusal {
     /// The error of a look at a version.
     pub(crate) fn into_error(self, csv: &ClusterServiceVersion) -> Error {
         match self {
-            Self::Api(source) => Error::Api { what: "installing what a version serves", source },
+            Self::Api(source) => Error::Request(RequestError {
+                operation: "installing what a version serves",
+                source,
+            }),
             Self::Text(why) => {
                 let metadata = &csv.metadata;
                 let key = NamespacedName::new(&*metadata.namespace, &*metadata.name);

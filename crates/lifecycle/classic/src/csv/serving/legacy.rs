@@ -4,9 +4,10 @@
 use super::{asked, objects};
 use crate::context::Context;
 use crate::csv::observe::is_owner;
-use crate::error::{Doing as _, Error};
+use crate::error::Error;
 use mainstay_api::ClusterServiceVersion;
 use mainstay_client::DeleteOptions;
+use mainstay_controller::Operation as _;
 use mainstay_object::{NamespacedName, Resource, known};
 
 /// Removes them for the APIs of a version, as far as labels give them to it.
@@ -15,7 +16,7 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
     for api in asked::apis(csv) {
         for (resource, key) in of(&metadata.namespace, &api.name) {
             let found = context.cluster.find(&resource, key.namespace(), &key.name).await;
-            let found = found.doing("looking for what another installer left")?;
+            let found = found.during("looking for what another installer left")?;
             let ours = |it: &mainstay_object::Object| {
                 let labels = it.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
                 is_owner(&labels.collect(), &metadata.namespace, &metadata.name)
@@ -24,7 +25,7 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
             let options = DeleteOptions::uid(found.uid());
             let done =
                 context.cluster.ensure_deleted(&resource, key.namespace(), &key.name, &options);
-            done.await.doing("removing what another installer left")?;
+            done.await.during("removing what another installer left")?;
         }
     }
     Ok(())

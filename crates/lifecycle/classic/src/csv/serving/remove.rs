@@ -3,10 +3,11 @@
 use super::{asked, objects, seen};
 use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
-use crate::error::{Doing as _, Error};
+use crate::error::Error;
 use crate::facts;
 use mainstay_api::{ClusterServiceVersion, WebhookDescription, WebhookKind, resources};
 use mainstay_client::DeleteOptions;
+use mainstay_controller::Operation as _;
 use mainstay_object::{NamespacedName, Resource, known};
 use serde_json::json;
 
@@ -49,7 +50,7 @@ pub(crate) async fn clean_up(
             .cluster
             .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
             .await
-            .doing("removing what a version served")?;
+            .during("removing what a version served")?;
     }
     let mut converted = false;
     for description in asked::converters(csv) {
@@ -81,11 +82,11 @@ async fn unconvert(
         return Ok(false);
     }
     let doing = "ending the conversion of a definition";
-    let live = context.cluster.find(CRD, None, crd).await.doing(doing)?;
+    let live = context.cluster.find(CRD, None, crd).await.during(doing)?;
     let Some(live) = live.filter(|it| ours(&facts::Crd::of(it))) else { return Ok(true) };
     let mut new = live.clone();
     new.set(&["spec", "conversion"], json!({"strategy": "None"}));
-    context.cluster.update(CRD, &new).await.doing(doing)?;
+    context.cluster.update(CRD, &new).await.during(doing)?;
     Ok(true)
 }
 
@@ -104,7 +105,7 @@ async fn goes_on(
             continue;
         }
         let found = context.cluster.find(resource, key.namespace(), &key.name).await;
-        let Some(found) = found.doing("reading a version")? else { continue };
+        let Some(found) = found.during("reading a version")? else { continue };
         let other = ClusterServiceVersion::from_object(&found)?;
         let same = |it: &WebhookDescription| {
             it.kind == WebhookKind::Conversion

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// The merge patch (RFC 7396) that turns `old` into exactly `new`; none if they are equal.
-pub(crate) fn between(old: &Value, new: &Value) -> Option<Value> {
+pub fn between(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
             let mut patch = Map::new();
@@ -34,7 +34,7 @@ pub(crate) fn between(old: &Value, new: &Value) -> Option<Value> {
 
 /// The patch of the status of an object as it was read, which must still be so; none if the status
 /// is that already.
-pub(crate) fn status<T: Serialize>(live: &Object, new: &T) -> serde_json::Result<Option<Patch>> {
+pub fn status<T: Serialize>(live: &Object, new: &T) -> serde_json::Result<Option<Patch>> {
     let new = serde_json::to_value(new)?;
     let empty = Value::Object(Map::new());
     let old = live.get(&["status"]).unwrap_or(&empty);
@@ -47,10 +47,7 @@ pub(crate) fn status<T: Serialize>(live: &Object, new: &T) -> serde_json::Result
 }
 
 /// As [`status`], for a typed view that was read through a cache.
-pub(crate) fn of_view<S, T: Serialize>(
-    view: &View<S, T>,
-    new: &T,
-) -> serde_json::Result<Option<Patch>> {
+pub fn of_view<S, T: Serialize>(view: &View<S, T>, new: &T) -> serde_json::Result<Option<Patch>> {
     let (old, new) = (serde_json::to_value(&view.status)?, serde_json::to_value(new)?);
     Ok(between(&old, &new).map(|status| {
         Patch::Merge(json!({

@@ -1,21 +1,9 @@
-//! The log of decisions: one line for each, when what it asks for is written.
-//!
-//! A line says of which kind the object is, which one, what was decided and why. Nothing is said of a
-//! look that finds everything in order, so a settled cluster is silent.
+//! What Subscriptions and InstallPlans have come to, as words for the decision log.
 
 use mainstay_api::{InstallPlanStatus, SubscriptionStatus};
-use std::fmt::Display;
-
-/// The target of these lines, for filters.
-pub const DECISIONS: &str = "mainstay::decision";
-
-/// Says what was decided about an object.
-pub(crate) fn decided(kind: &str, object: impl Display, decision: impl Display, why: &str) {
-    tracing::info!(target: "mainstay::decision", kind, %object, %decision, why);
-}
 
 /// What a Subscription has come to, and why, if it is something else than before.
-pub(crate) fn subscription(
+pub(crate) fn subscription_change(
     old: &SubscriptionStatus,
     new: &SubscriptionStatus,
 ) -> Option<(String, String)> {
@@ -42,8 +30,11 @@ pub(crate) fn subscription(
     (before != after).then_some(after)
 }
 
-/// What a plan has come to, and why, if it is something else than before.
-pub(crate) fn plan(old: &InstallPlanStatus, new: &InstallPlanStatus) -> Option<(String, String)> {
+/// What an InstallPlan has come to, and why, if it is something else than before.
+pub(crate) fn install_plan_change(
+    old: &InstallPlanStatus,
+    new: &InstallPlanStatus,
+) -> Option<(String, String)> {
     let told = |it: &InstallPlanStatus| {
         let message = it.conditions.iter().map(|it| &*it.message).find(|it| !it.is_empty());
         let message = message.or(Some(&*it.message)).filter(|it| !it.is_empty());

@@ -1,0 +1,103 @@
+//! What the controllers of copied ClusterServiceVersions and of the `OLMConfig` watch.
+
+use super::decide::{self, Targets};
+use super::{config, controller, model::Copied};
+use crate::context::Context;
+use crate::facts;
+use mainstay_api::names;
+use mainstay_controller::{Controllers, either_side};
+use mainstay_object::NamespacedName;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long copies wait for more of the same: namespaces mostly come in crowds.
+const SOON: Duration = Duration::from_millis(30);
+
+/// Registers the controller of copied ClusterServiceVersions; its keys are those of the originals.
+pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    controllers
+        .add("copies")
+        .watch(&caches.csvs, |context, queue, change| {
+            for csv in either_side(change) {
+                // A copy that lost its label.
+                if let Some(from) = csv.membership[1].as_deref().filter(|_| csv.is_copy()) {
+                    queue.add(NamespacedName::new(from, Arc::clone(&change.key.name)));
+                }
+            }
+            queue.add(change.key.clone());
+            let is_own = |csv: Option<&Arc<facts::Csv>>| csv.is_some_and(|csv| !csv.is_copy());
+            let is_lost = change.after.is_some_and(|csv| csv.is_copy());
+            if is_lost || is_own(change.before) != is_own(change.after) {
+                // It is in the way of copies of another one, or no longer is, or was such a copy.
+                let add = |key| queue.add(key);
+                originals(context, add, |key, _| key.name == change.key.name);
+            }
+        })
+        .watch(&caches.copies, |context, queue, change| {
+            for copy in either_side(change) {
+                queue.add(NamespacedName::new(Arc::clone(&copy.from), Arc::clone(&copy.name)));
+            }
+            let from = |copy: Option<&Arc<Copied>>| copy.map(|copy| Arc::clone(&copy.from));
+            if change.before.is_some() && from(change.before) != from(change.after) {
+                // Another one may have been waiting for the place.
+                let add = |key| queue.add(key);
+                originals(context, add, |key, _| key.name == change.key.name);
+            }
+        })
+        .watch(&caches.namespaces, |context, queue, change| {
+            let stays = |namespace: Option<&Arc<facts::Namespace>>| {
+                namespace.is_some_and(|namespace| !namespace.deleting)
+            };
+            if stays(change.before) != stays(change.after) {
+                let add = |key| queue.add_after(key, SOON);
+                let name = &change.key.name;
+                originals(context, add, |_, csv| decide::targets(csv).contain(name));
+            }
+        })
+        .watch(&caches.groups, |context, queue, change| {
+            let add = |key| queue.add(key);
+            originals(context, add, |key, _| key.namespace == change.key.namespace);
+        })
+        .watch(&caches.config, |context, queue, change| {
+            let spec_changed =
+                change.before.map(|config| &config.spec) != change.after.map(|config| &config.spec);
+            if *change.key.name == *names::OLM_CONFIG && spec_changed {
+                let add = |key| queue.add(key);
+                originals(context, add, |_, csv| decide::targets(csv) == Targets::All);
+            }
+        })
+        .reconcile(controller::Controller::new(Arc::clone(&context)));
+}
+
+/// Registers the controller of the only `OLMConfig`.
+pub(crate) fn register_config(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let key = || NamespacedName::cluster(names::OLM_CONFIG);
+    controllers
+        .add("olm_config")
+        .watch(&context.caches.config, move |_, queue, change| {
+            if *change.key == key() {
+                queue.add(key());
+            }
+        })
+        // Its condition says whether all copies are there.
+        .also(|wake| {
+            context.copies_written.subscribe(move || wake.with(|_, queue| queue.add(key())));
+        })
+        .reconcile(config::Controller::new(Arc::clone(&context)));
+}
+
+/// Adds the originals for which a condition holds.
+fn originals(
+    context: &Context,
+    add: impl Fn(NamespacedName),
+    fits: impl Fn(&NamespacedName, &facts::Csv) -> bool,
+) {
+    for (key, csv) in context.caches.csvs.list(None) {
+        if !csv.is_copy() && fits(&key, &csv) {
+            add(key);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Parts of watches that several controllers share: what a change is about, and whose it is.
+
+use crate::facts::Csv;
+use mainstay_api::names;
+use mainstay_client::Changed;
+use mainstay_controller::either_side;
+use mainstay_object::NamespacedName;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a ClusterServiceVersion waits after a change around it for further changes, which often
+/// come together.
+pub(crate) const SOON: Duration = Duration::from_millis(30);
+
+/// The namespace of an object, as a key.
+pub(crate) fn namespace(key: &NamespacedName) -> NamespacedName {
+    NamespacedName::cluster(Arc::clone(&key.namespace))
+}
+
+/// Whether a ClusterServiceVersion that is no copy came, went, or changed in more than its copies
+/// show.
+pub(crate) fn is_news(change: &Changed<'_, Csv>) -> bool {
+    if either_side(change).all(|csv| csv.is_copy()) {
+        return false;
+    }
+    let both = change.before.zip(change.after);
+    both.is_none_or(|(before, after)| after.is_news_after(before))
+}
+
+/// The owner that `olm.owner` labels name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LabelledOwner {
+    /// A ClusterServiceVersion: the original, also where the labels are those of a copy.
+    Csv(NamespacedName),
+    /// An OperatorGroup.
+    OperatorGroup(NamespacedName),
+}
+
+impl LabelledOwner {
+    /// The owner that labels name, if they name one.
+    pub(crate) fn of(labels: &BTreeMap<String, String>) -> Option<Self> {
+        let label = |key: &str| labels.get(key).map(String::as_str);
+        let (name, namespace) = (label(names::OWNER)?, label(names::OWNER_NAMESPACE)?);
+        let key = NamespacedName::new(label(names::COPIED_FROM).unwrap_or(namespace), name);
+        Some(match label(names::OWNER_KIND) {
+            Some("OperatorGroup") => Self::OperatorGroup(key),
+            _ => Self::Csv(key),
+        })
+    }
+}

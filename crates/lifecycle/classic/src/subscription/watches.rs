@@ -1,0 +1,63 @@
+//! What the controller of Subscriptions watches. Its keys are names of namespaces: the Subscriptions of
+//! a namespace are reconciled together.
+
+use super::controller::Controller;
+use crate::context::Context;
+use crate::copies::model::Copied;
+use crate::enqueue;
+use mainstay_controller::{Controllers, Keys};
+use mainstay_object::NamespacedName;
+use std::sync::Arc;
+
+/// Registers the controller.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    let is_there = |copy: Option<&Arc<Copied>>| copy.is_some_and(|copy| !copy.deleting);
+    controllers
+        .add("subscription")
+        .watch(&caches.subscriptions, |_, queue, change| queue.add(enqueue::namespace(change.key)))
+        .watch(&caches.plans, |_, queue, change| queue.add(enqueue::namespace(change.key)))
+        .watch(&caches.groups, |_, queue, change| queue.add(enqueue::namespace(change.key)))
+        .watch(&caches.csvs, |_, queue, change| {
+            if enqueue::is_news(change) {
+                queue.add(enqueue::namespace(change.key));
+            }
+        })
+        // A copy stands in the place of a ClusterServiceVersion that a Subscription of its namespace
+        // asks for, until it goes.
+        .watch(&caches.copies, move |context, queue, change| {
+            let came_or_went = is_there(change.before) != is_there(change.after);
+            let subscriptions = &context.caches.subscriptions;
+            if came_or_went && !subscriptions.list(Some(&change.key.namespace)).is_empty() {
+                queue.add(enqueue::namespace(change.key));
+            }
+        })
+        .watch(&caches.sources, |context, queue, change| seeing(context, queue, change.key))
+        .also(|wake| {
+            let changed = move |catalog: &NamespacedName| {
+                wake.with(|context, queue| seeing(context, queue, catalog));
+            };
+            context.store.subscribe(changed);
+        })
+        .also(|wake| {
+            // Namespaces ask for the bundles of their Subscriptions, InstallPlans for their own.
+            context.bundles.subscribe(move |asker| {
+                if asker.namespace().is_none() {
+                    wake.with(|_, queue| queue.add(asker.clone()));
+                }
+            });
+        })
+        .reconcile(Controller::new(context.as_catalog_operator()));
+}
+
+/// Namespaces whose Subscriptions see a catalog.
+fn seeing(context: &Context, queue: &Keys, catalog: &NamespacedName) {
+    if *catalog.namespace != *context.global {
+        return queue.add(enqueue::namespace(catalog));
+    }
+    // A key that waits already is there once only.
+    for (subscription, _) in context.caches.subscriptions.list(None) {
+        queue.add(enqueue::namespace(&subscription));
+    }
+}

@@ -1,0 +1,25 @@
+//! Controllers: what every subsystem needs to watch, decide and write.
+//!
+//! A subsystem (OLM classic, and those to come) is a set of controllers over one set of caches. Each
+//! controller declares beside its own code which caches it watches and which change enqueues which
+//! key ([`Controllers`]). No controller reconciles before every cache of the set has synced, so a
+//! decision never rests on half of the cluster.
+//!
+//! ```text
+//! CacheSet ─► Cache<Subscription>, Cache<Csv> … ── change ─► enqueue ─► queue of a controller
+//!    └────────── synced ──────────────────────────────────────────────► Reconciler::reconcile
+//! ```
+//!
+//! Beside that: errors that say which request failed ([`RequestError`]), the rule for conflicts
+//! ([`requeue_on_conflict`]), merge patches of a status ([`patch`]) and the log of decisions
+//! ([`decision`]).
+//!
+//! What this crate does not do: talk to a cluster (`mainstay-client`), or know any API group.
+
+pub mod decision;
+mod error;
+pub mod patch;
+mod register;
+
+pub use error::{Operation, ReconcileError, RequestError, api_message, requeue_on_conflict};
+pub use register::{ControllerBuilder, Controllers, Keys, Signal, Started, Wake, either_side};

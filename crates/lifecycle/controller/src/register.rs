@@ -1,0 +1,235 @@
+//! Registration of controllers: each declares its watches, and all wait for all shared caches.
+
+use crate::error::{ReconcileError, requeue_on_conflict};
+use mainstay_client::{
+    Action, Cache, CacheBuilder, CacheSet, Changed, Controller, ControllerHandle, Queue, Reconciler,
+};
+use mainstay_object::NamespacedName;
+use parking_lot::RwLock;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use tokio_util::sync::CancellationToken;
+
+/// The queue of a controller.
+pub type Keys = Queue<NamespacedName>;
+
+/// Starts a controller once all are registered.
+type Start = Box<dyn FnOnce(&Arc<CacheSet>, CancellationToken) -> ControllerHandle<NamespacedName>>;
+
+/// The controllers of a subsystem before they start, over a context `C` that they share.
+///
+/// A controller is registered by a function beside its code:
+///
+/// ```ignore
+/// pub(crate) fn register(controllers: &mut Controllers<Context>) {
+///     let context = controllers.context();
+///     controllers
+///         .add("namespace_labels")
+///         .watch(&context.caches.namespaces, |_, queue, change| queue.add(change.key.clone()))
+///         .reconcile(NamespaceLabels { context: Arc::clone(&context) });
+/// }
+/// ```
+pub struct Controllers<C> {
+    context: Arc<C>,
+    caches: CacheSet,
+    starts: Vec<Start>,
+    stop: CancellationToken,
+}
+
+impl<C: Send + Sync + 'static> Controllers<C> {
+    /// No controllers yet. They wait for every cache of the set, and end when `stop` is cancelled.
+    pub fn new(context: Arc<C>, caches: CacheSet, stop: CancellationToken) -> Self {
+        Self { context, caches, starts: Vec::new(), stop }
+    }
+
+    /// What the controllers share.
+    pub fn context(&self) -> Arc<C> {
+        Arc::clone(&self.context)
+    }
+
+    /// Begins to register a controller. The name is that of its metrics.
+    pub fn add(&mut self, name: &'static str) -> ControllerBuilder<'_, C> {
+        let own_caches = self.caches.sibling();
+        ControllerBuilder { controller: Controller::new(name), own_caches, controllers: self }
+    }
+
+    /// Starts every controller. Must be called inside a tokio runtime.
+    pub fn start(self) -> Started {
+        let caches = Arc::new(self.caches);
+        let start = |start: Start| start(&caches, self.stop.clone());
+        let handles = self.starts.into_iter().map(start).collect();
+        Started { caches, handles }
+    }
+}
+
+/// Controllers that run. Dropping this does not end them; their token does.
+pub struct Started {
+    caches: Arc<CacheSet>,
+    handles: Vec<ControllerHandle<NamespacedName>>,
+}
+
+impl Started {
+    /// Returns once every cache has synced and every controller reconciles.
+    pub async fn synced(&self) {
+        self.caches.synced().await;
+        for handle in &self.handles {
+            handle.synced().await;
+        }
+    }
+
+    /// The controllers, in the order of their registration.
+    pub fn handles(&self) -> &[ControllerHandle<NamespacedName>] {
+        &self.handles
+    }
+
+    /// Returns when every controller has ended, which they do once their token is cancelled.
+    pub async fn ended(self) {
+        for handle in self.handles {
+            handle.ended().await;
+        }
+    }
+}
+
+/// A controller that declares what it watches.
+pub struct ControllerBuilder<'c, C> {
+    controllers: &'c mut Controllers<C>,
+    controller: Controller<NamespacedName>,
+    own_caches: CacheSet,
+}
+
+impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
+    /// Starts a cache that only this controller reads, and that only this controller waits for. Must
+    /// be called inside a tokio runtime.
+    pub fn cache<T: PartialEq + Send + Sync + 'static>(
+        &mut self,
+        cache: CacheBuilder<T>,
+    ) -> Cache<T> {
+        self.own_caches.start(cache)
+    }
+
+    /// Calls `enqueue` for each change of a cache, to add the keys that it concerns.
+    ///
+    /// A key too many costs a reconciliation that finds nothing to do; a key too few costs an
+    /// operator that is stuck until somebody touches it. In doubt `enqueue` adds the key.
+    #[must_use]
+    pub fn watch<T: PartialEq + Send + Sync + 'static>(
+        self,
+        cache: &Cache<T>,
+        enqueue: impl Fn(&C, &Keys, &Changed<'_, T>) + Send + Sync + 'static,
+    ) -> Self {
+        let wake = self.wake();
+        cache.subscribe(move |change| wake.with(|context, queue| enqueue(context, queue, change)));
+        self
+    }
+
+    /// As [`Self::watch`], for a cache that is there only in some configurations.
+    #[must_use]
+    pub fn watch_if_there<T: PartialEq + Send + Sync + 'static>(
+        self,
+        cache: Option<&Cache<T>>,
+        enqueue: impl Fn(&C, &Keys, &Changed<'_, T>) + Send + Sync + 'static,
+    ) -> Self {
+        match cache {
+            Some(cache) => self.watch(cache, enqueue),
+            None => self,
+        }
+    }
+
+    /// A way to wake the controller for sources that are no caches.
+    pub fn wake(&self) -> Wake<C> {
+        Wake { context: Arc::downgrade(&self.controllers.context), queue: self.controller.queue() }
+    }
+
+    /// Hands [`Self::wake`] to a source that is no cache.
+    #[must_use]
+    pub fn also(self, subscribe: impl FnOnce(Wake<C>)) -> Self {
+        subscribe(self.wake());
+        self
+    }
+
+    /// Adds the controller with its reconciler. Conflicts and terminating namespaces requeue a key
+    /// ([`requeue_on_conflict`]).
+    pub fn reconcile<R>(self, reconciler: R)
+    where
+        R: Reconciler<Key = NamespacedName>,
+        R::Error: ReconcileError,
+    {
+        let Self { controllers, controller, own_caches } = self;
+        controllers.starts.push(Box::new(move |caches, stop| {
+            let caches = Arc::clone(caches);
+            controller
+                .after(async move { caches.synced().await })
+                .after(async move { own_caches.synced().await })
+                .start(RequeueOnConflict(reconciler), stop)
+        }));
+    }
+}
+
+/// Wakes one controller. Caches hold their subscribers and the context holds the caches, so the way
+/// back to the context is weak.
+pub struct Wake<C> {
+    context: Weak<C>,
+    queue: Keys,
+}
+
+impl<C> Clone for Wake<C> {
+    fn clone(&self) -> Self {
+        Self { context: Weak::clone(&self.context), queue: self.queue.clone() }
+    }
+}
+
+impl<C> Wake<C> {
+    /// Calls `enqueue` unless the subsystem is being taken down.
+    pub fn with(&self, enqueue: impl FnOnce(&C, &Keys)) {
+        if let Some(context) = self.context.upgrade() {
+            enqueue(&context, &self.queue);
+        }
+    }
+}
+
+type Subscriber = Box<dyn Fn() + Send + Sync>;
+
+/// Tells controllers of something that no object shows. Clones are the same signal.
+#[derive(Clone, Default)]
+pub struct Signal {
+    subscribers: Arc<RwLock<Vec<Subscriber>>>,
+}
+
+impl Signal {
+    /// Calls `hear` each time the signal is sent.
+    pub fn subscribe(&self, hear: impl Fn() + Send + Sync + 'static) {
+        self.subscribers.write().push(Box::new(hear));
+    }
+
+    /// Calls every subscriber.
+    pub fn send(&self) {
+        self.subscribers.read().iter().for_each(|hear| hear());
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signal").finish_non_exhaustive()
+    }
+}
+
+/// The states of an object before and after a change, as far as there are any.
+pub fn either_side<'a, T>(change: &Changed<'a, T>) -> impl Iterator<Item = &'a Arc<T>> {
+    change.before.into_iter().chain(change.after)
+}
+
+/// A reconciler whose conflicts are no failures.
+struct RequeueOnConflict<R>(R);
+
+impl<R> Reconciler for RequeueOnConflict<R>
+where
+    R: Reconciler,
+    R::Error: ReconcileError,
+{
+    type Key = R::Key;
+    type Error = R::Error;
+
+    async fn reconcile(&self, key: &R::Key) -> Result<Action, R::Error> {
+        requeue_on_conflict(self.0.reconcile(key).await)
+    }
+}

@@ -1,0 +1,137 @@
+//! Controllers against a cluster in the test's process.
+
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
+
+use mainstay_client::{Action, Cache, CacheSet, Cluster, Reconciler, Selection};
+use mainstay_controller::{Controllers, Operation as _, ReconcileError, RequestError, Signal};
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_testkit::TestCluster;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What the controllers of these tests share.
+struct Context {
+    config_maps: Cache<String>,
+    signal: Signal,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Error(#[from] RequestError);
+
+impl ReconcileError for Error {
+    fn request(&self) -> Option<&mainstay_client::Error> {
+        Some(&self.0.source)
+    }
+}
+
+/// Reports each key, and writes an outdated object the first time: a conflict.
+struct Reporter {
+    cluster: Cluster,
+    keys: mpsc::UnboundedSender<NamespacedName>,
+    conflicts: bool,
+}
+
+impl Reconciler for Reporter {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        self.keys.send(key.clone()).unwrap();
+        if self.conflicts && key.namespace().is_some() {
+            let mut outdated = config_map(&key.name);
+            outdated.set(&["metadata", "resourceVersion"], json!("1"));
+            self.cluster.update(&known::CONFIG_MAP, &outdated).await.during("writing")?;
+        }
+        Ok(Action::Done)
+    }
+}
+
+fn config_map(name: &str) -> Object {
+    Object::from_value(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+    }))
+    .unwrap()
+}
+
+fn context(set: &mut CacheSet) -> Arc<Context> {
+    let selection =
+        Selection::all(known::CONFIG_MAP).namespace("default").fields("metadata.name=a");
+    let config_maps =
+        set.start(Cache::builder(selection, |map| Some(map.resource_version().to_owned())));
+    Arc::new(Context { config_maps, signal: Signal::default() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_and_signals_enqueue_keys_and_a_conflict_requeues_without_a_failure() {
+    let test = TestCluster::bare().await;
+    let stop = CancellationToken::new();
+    let mut set = CacheSet::new(test.cluster().clone(), stop.clone());
+    let context = context(&mut set);
+    let (sender, mut keys) = mpsc::unbounded_channel();
+    let mut controllers = Controllers::new(Arc::clone(&context), set, stop.clone());
+    controllers
+        .add("reporter")
+        .watch(&context.config_maps, |_, queue, change| queue.add(change.key.clone()))
+        .also(|wake| {
+            let key = NamespacedName::cluster("signalled");
+            context.signal.subscribe(move || wake.with(|_, queue| queue.add(key.clone())));
+        })
+        .reconcile(Reporter { cluster: test.cluster().clone(), keys: sender, conflicts: true });
+    let started = controllers.start();
+    test.cluster().create(&known::CONFIG_MAP, &config_map("a")).await.unwrap();
+    let a = NamespacedName::new("default", "a");
+    assert_eq!(keys.recv().await.as_ref(), Some(&a));
+    assert_eq!(keys.recv().await.as_ref(), Some(&a), "requeued after the conflict");
+    context.signal.send();
+    while keys.recv().await.unwrap() != NamespacedName::cluster("signalled") {}
+    assert_eq!(started.handles()[0].counters().failed(), 0);
+    stop.cancel();
+    started.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_controller_reconciles_before_every_shared_cache_has_synced() {
+    let test = TestCluster::bare().await;
+    let stop = CancellationToken::new();
+    let mut set = CacheSet::new(test.cluster().clone(), stop.clone());
+    let context = context(&mut set);
+    // Nobody serves this kind yet, so this cache cannot sync.
+    let anvil = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
+    set.start(Cache::builder(Selection::all(anvil), |_| Some(())));
+    let (sender, mut keys) = mpsc::unbounded_channel();
+    let mut controllers = Controllers::new(Arc::clone(&context), set, stop.clone());
+    controllers
+        .add("reporter")
+        .watch(&context.config_maps, |_, queue, change| queue.add(change.key.clone()))
+        .reconcile(Reporter { cluster: test.cluster().clone(), keys: sender, conflicts: false });
+    let started = controllers.start();
+    test.cluster().create(&known::CONFIG_MAP, &config_map("a")).await.unwrap();
+    let queue = started.handles()[0].queue().clone();
+    context.config_maps.until(|| queue.len() == 1).await;
+    assert!(keys.try_recv().is_err(), "the key waits");
+    test.apply_yaml(
+        "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: anvils.forge.example.com}
+spec:
+  group: forge.example.com
+  scope: Namespaced
+  names: {kind: Anvil, plural: anvils}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+",
+    )
+    .await;
+    assert_eq!(keys.recv().await, Some(NamespacedName::new("default", "a")));
+    started.synced().await;
+    stop.cancel();
+    started.ended().await;
+}
