@@ -105,17 +105,26 @@ impl Controller {
         let now = Time::new(context.clock.now());
         let (status, pause) =
             decide::after(&plan.status, &steps, &outcome, context.timeouts.plan, now);
+        // The API warns of a step once, when it is carried out; the write may meet a conflict, and the
+        // step is not carried out again then.
+        self.publish(live, &runner);
         self.write(live, &status).await?;
-        let pause = pause.map(|it| context.timeouts.retry.unwrap_or(it));
+        let pause = pause.map(|pause| context.timeouts.retry.unwrap_or(pause));
         if let (InstallPlanPhase::Failed, Err(error)) = (&status.phase, outcome)
             && let Some(report) = error.report
         {
             runner.add_event(CRD_VALIDATION, report);
-        }
-        for PlanEvent { reason, field, message } in runner.take_events() {
-            context.recorder.publish_part(live, &field, EventType::Warning, reason, message);
+            self.publish(live, &runner);
         }
         Ok(pause.map_or(Action::Done, Action::After))
+    }
+
+    /// Publishes what a runner has to say of the steps of an InstallPlan.
+    fn publish(&self, live: &Object, runner: &Runner<'_>) {
+        for PlanEvent { reason, field, message } in runner.take_events() {
+            let recorder = &self.context.recorder;
+            recorder.publish_part(live, &field, EventType::Warning, reason, message);
+        }
     }
 
     /// The versions that have replaced all those of a plan, which are gone since: it was carried out,

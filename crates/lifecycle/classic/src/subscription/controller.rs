@@ -176,7 +176,7 @@ impl Controller {
         if !hold && resolved.needed.is_empty() {
             let csvs = plan::versions(&resolved.steps);
             let unwanted = plan::unwanted(&subscriptions, &plans, &csvs, resolved.manual);
-            self.delete_plans(namespace, &unwanted).await?;
+            self.delete_unfilled(namespace, &unwanted).await?;
         }
         if !hold && !resolved.steps.is_empty() {
             if self.is_behind(namespace, &plans, &resolved).await? {
@@ -279,18 +279,28 @@ impl Controller {
         subscriptions: &[Subscription],
         plans: &Plans,
     ) -> Result<(), Error> {
-        let mut old = plan::surplus(plans);
-        old.extend(plan::abandoned(subscriptions, plans));
-        self.delete_plans(namespace, &old).await
-    }
-
-    async fn delete_plans(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
-        for name in names {
+        for name in plan::surplus(plans) {
             self.context
                 .cluster
                 .ensure_deleted(PLAN, Some(namespace), name, &DeleteOptions::default())
                 .await
                 .during("deleting an old plan")?;
+        }
+        self.delete_unfilled(namespace, &plan::abandoned(subscriptions, plans)).await
+    }
+
+    /// Deletes InstallPlans that have no steps. The API is asked: one may have got its steps, and the
+    /// cache may not know it yet.
+    async fn delete_unfilled(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        for name in names {
+            let live = cluster.find(PLAN, Some(namespace), name).await.during("reading a plan")?;
+            let Some(live) = live.filter(|plan| !plan::has_steps(plan)) else { continue };
+            let only = DeleteOptions::exactly(&live);
+            cluster
+                .ensure_deleted(PLAN, Some(namespace), name, &only)
+                .await
+                .during("deleting a plan without steps")?;
         }
         Ok(())
     }
