@@ -18,13 +18,14 @@ use crate::supervise::Started;
 use crate::{hub, images, layout, network};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{
-    CatalogPods, Classic, DefaultSources, FolderCatalog, Images, Surroundings, Timeouts,
+    CatalogPods, Classic, DefaultSources, FolderCatalog, Surroundings, Timeouts,
 };
 use mainstay_cli::config::{PodImages, Run};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
 use mainstay_client::{Cluster, Election, ListParams, Term};
 use mainstay_clock::Clock;
+use mainstay_images::Images;
 use mainstay_object::{NamespacedName, known};
 use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -144,7 +144,7 @@ pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, String> {
             }
             let object = Object::from_value(document.value);
             let object = object.map_err(|error| format!("{file}: {error}"))?;
-            steps::complete(&object).map_err(|why| format!("{file}: {why}"))?;
+            mainstay_images::check_identity(&object).map_err(|why| format!("{file}: {why}"))?;
             found.push(object);
         }
     }

@@ -4,7 +4,6 @@ use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, Fold
 use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
 use crate::hub::{self, DefaultSources};
 use crate::image::bundles::Bundles;
-use crate::image::{Images, Puller};
 use crate::metrics::{self, Measured};
 use crate::proxy::{Proxies, ProxySettings};
 use crate::trust::{self, Trusted};
@@ -15,6 +14,7 @@ use mainstay_client::{CacheSet, Cluster, ControllerHandle, Recorder};
 use mainstay_clock::Clock;
 use mainstay_controller::{Controllers, Signal, Started};
 use mainstay_exposition::Page;
+use mainstay_images::{Images, Puller};
 use mainstay_object::NamespacedName;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -44,30 +44,6 @@ pub(crate) enum Stop {
     Image(Key),
 }
 
-/// Whether an object of an unpacked bundle says what it is.
-///
-/// # Errors
-/// The field that it lacks.
-pub(crate) fn complete(object: &Object) -> Result<(), String> {
-    let name = match object.name() {
-        "" => object.str(&["metadata", "generateName"]).unwrap_or_default(),
-        name => name,
-    };
-    let has = [
-        ("apiVersion", object.str(&["apiVersion"]).unwrap_or_default()),
-        ("kind", object.kind()),
-        ("metadata.name", name),
-    ];
-    match has.iter().find(|(_, value)| value.is_empty()) {
-        None => Ok(()),
-        Some((field, _)) => Err(format!(
-            "the field {field} is missing (kind {}, name {})",
-            mainstay_formats::quote(object.kind()),
-            mainstay_formats::quote(name)
-        )),
-    }
-}
-
 /// The steps that install a bundle into a namespace.
 pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, Stop> {
     let Wanted { bundle, catalog, replaces, unpacked } = *wanted;

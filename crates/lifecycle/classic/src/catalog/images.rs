@@ -12,11 +12,11 @@
 
 use super::pods;
 use super::store::{self, CatalogStore, State};
-use crate::image::{Asking, Found, Puller};
 use jiff::Timestamp;
 use mainstay_api::{CatalogSource, Time, names};
 use mainstay_client::{Backoff, Cluster, DeleteOptions, ListParams, Patch};
 use mainstay_formats::duration;
+use mainstay_images::{PulledImage, Puller, Requester};
 use mainstay_object::{NamespacedName, known};
 use serde_json::json;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     image: String,
-    asking: Asking,
+    asking: Requester,
     /// The folder of the catalog, if the image's own word does not count.
     folder: Option<String>,
     poll: Option<Duration>,
@@ -92,8 +92,8 @@ pub(super) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<Stri
 }
 
 /// On whose behalf the images of a catalog are got.
-pub(crate) fn asking(source: &CatalogSource) -> Asking {
-    Asking {
+pub(crate) fn asking(source: &CatalogSource) -> Requester {
+    Requester {
         namespace: source.metadata.namespace.clone(),
         name: source.metadata.name.clone(),
         uid: source.metadata.uid.clone(),
@@ -156,7 +156,7 @@ impl CatalogStore {
         loop {
             tokio::time::sleep(wait).await;
             wait = poll;
-            let found = match puller.find(&request.image, &request.asking).await {
+            let found = match puller.pull(&request.image, &request.asking).await {
                 Ok(found) => found,
                 Err(why) => {
                     tracing::warn!(catalog = %key, why, "a catalog image cannot be looked at again");
@@ -183,7 +183,7 @@ impl CatalogStore {
         request: &Request,
         before: Option<String>,
     ) -> Option<String> {
-        let found = puller.find(&request.image, &request.asking).await;
+        let found = puller.pull(&request.image, &request.asking).await;
         let polled = request.poll.map(|_| self.now());
         let digest = found.as_ref().ok().map(|it| it.digest.clone());
         if digest.is_some() && digest == before {
@@ -248,7 +248,7 @@ impl CatalogStore {
 async fn exchange(
     cluster: &Cluster,
     key: &NamespacedName,
-    found: &Found,
+    found: &PulledImage,
     known: Option<&String>,
 ) -> mainstay_client::Result<()> {
     let (pod, namespace) = (&known::POD, key.namespace());

@@ -10,10 +10,9 @@
 //! ```
 
 use super::config_map::{items, text};
-use crate::image::content::within;
-use crate::image::index::Place;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mainstay_catalog::Files;
+use mainstay_images::{CatalogPlace, within};
 use mainstay_object::{NamespacedName, Object};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -26,7 +25,7 @@ pub(super) enum Program {
     /// A ConfigMap with lists of packages, versions and definitions.
     Lists(NamespacedName),
     /// An image: in this place, or where the image says.
-    Image(String, Option<Place>),
+    Image(String, Option<CatalogPlace>),
 }
 
 /// A ConfigMap that is mounted.
@@ -67,10 +66,11 @@ impl Program {
         if let Some(of) = config_map(&words, pod.namespace()) {
             return Ok(Self::Lists(of));
         }
-        let place = Place::served(&words, text(container, "workingDir")).ok_or_else(|| {
-            format!("it runs `{}`, which is no catalog server that is known", words.join(" "))
-        })?;
-        let Place::Folder(folder) = &place else {
+        let place =
+            CatalogPlace::served(&words, text(container, "workingDir")).ok_or_else(|| {
+                format!("it runs `{}`, which is no catalog server that is known", words.join(" "))
+            })?;
+        let CatalogPlace::Folder(folder) = &place else {
             return Ok(Self::Image(image.to_owned(), Some(place)));
         };
         let mut mounts = Vec::new();
@@ -84,7 +84,7 @@ impl Program {
             let volume = volume.ok_or_else(|| format!("it has no volume {name}"))?;
             if !volume["emptyDir"].is_null() {
                 if let Some((image, from)) = copied(pod, folder) {
-                    return Ok(Self::Image(image, Some(Place::Folder(from))));
+                    return Ok(Self::Image(image, Some(CatalogPlace::Folder(from))));
                 }
                 continue;
             }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn the_program_that_listens_says_where_its_catalog_is() {
         let of_image = |place| Ok(Program::Image("i:1".to_owned(), place));
-        let folder = |path: &str| of_image(Some(Place::Folder(path.to_owned())));
+        let folder = |path: &str| of_image(Some(CatalogPlace::Folder(path.to_owned())));
         let lists = |namespace, name| Ok(Program::Lists(NamespacedName::new(namespace, name)));
         for (container, wanted) in [
             (json!({}), of_image(None)),
@@ -240,7 +240,7 @@ mod tests {
             ),
             (
                 json!({"command": ["registry-server", "-d", "a.db"], "workingDir": "/d"}),
-                of_image(Some(Place::Database("d/a.db".to_owned()))),
+                of_image(Some(CatalogPlace::Database("d/a.db".to_owned()))),
             ),
             (
                 json!({"command": ["configmap-server", "-c", "m", "-n", "there"]}),
@@ -301,7 +301,8 @@ mod tests {
                 {"image": "c:1", "args": ["--catalog.from=/configs", "--catalog.to=/extracted/catalog"]},
             ],
         });
-        let wanted = Program::Image("c:1".to_owned(), Some(Place::Folder("configs".to_owned())));
+        let wanted =
+            Program::Image("c:1".to_owned(), Some(CatalogPlace::Folder("configs".to_owned())));
         assert_eq!(program(container, &more), Ok(wanted));
     }
 }

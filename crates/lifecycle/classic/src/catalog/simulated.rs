@@ -11,9 +11,9 @@
 use super::address::LISTING;
 use super::program::{self, Program};
 use super::store::CatalogStore;
-use crate::image::{Asking, blocking};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
+use mainstay_images::{Requester, blocking};
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -300,7 +300,7 @@ impl CatalogStore {
             Program::Image(image, place) => {
                 let puller = self.puller().ok_or("images are not read here")?;
                 let secrets = pod.array(&["spec", "imagePullSecrets"]);
-                let asking = Asking {
+                let asking = Requester {
                     namespace: namespace.to_owned(),
                     name: account.to_owned(),
                     uid: String::new(),
@@ -310,7 +310,7 @@ impl CatalogStore {
                         .map(str::to_owned)
                         .collect(),
                 };
-                let found = puller.find(&image, &asking).await?;
+                let found = puller.pull(&image, &asking).await?;
                 blocking(move || {
                     let read = match &place {
                         Some(place) => puller.catalog_at(&found, place),

@@ -12,7 +12,6 @@
 use super::CatalogPods;
 use super::config_map::Read as ReadMap;
 use super::follow::Followers;
-use crate::image::Puller;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use mainstay_api::LastObservedState;
@@ -21,6 +20,7 @@ use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_files::Durability;
 use mainstay_image::registry::Proxies;
+use mainstay_images::Puller;
 use mainstay_object::NamespacedName;
 use mainstay_registry::{Index, Served, reload};
 use mainstay_resolver::Snapshot;

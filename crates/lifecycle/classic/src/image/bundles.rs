@@ -6,11 +6,11 @@
 //! less and less often, when somebody still asks.
 
 use super::job::{Jobs, Unmade};
-use super::{Asking, Puller};
 use crate::catalog::CatalogPods;
 use crate::packed;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
+use mainstay_images::{Puller, Requester};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,7 +177,7 @@ impl Bundles {
         &self,
         namespace: &NamespacedName,
         key: &Key,
-        asking: &Asking,
+        asking: &Requester,
         patience: Patience,
     ) -> Standing {
         let now = self.inner.clock.elapsed();
@@ -213,7 +213,7 @@ impl Bundles {
         }
     }
 
-    async fn unpack(&self, key: Key, asking: Asking, patience: Patience) {
+    async fn unpack(&self, key: Key, asking: Requester, patience: Patience) {
         let outcome = match self.inner.jobs.get() {
             Some(jobs) => self.by_job(jobs, &key.image, &asking, patience).await,
             None => self.here(&key.image, &asking, patience).await,
@@ -240,7 +240,7 @@ impl Bundles {
     async fn here(
         &self,
         image: &str,
-        asking: &Asking,
+        asking: &Requester,
         patience: Patience,
     ) -> Result<Vec<Object>, Failure> {
         // Nobody waits for those before it longer than for itself.
@@ -264,7 +264,7 @@ impl Bundles {
         &self,
         jobs: &Jobs,
         image: &str,
-        asking: &Asking,
+        asking: &Requester,
         patience: Patience,
     ) -> Result<Vec<Object>, Failure> {
         match jobs.unpack(image, asking, patience).await {
@@ -279,11 +279,11 @@ impl Bundles {
         }
     }
 
-    async fn objects(&self, image: &str, asking: &Asking) -> Result<Vec<Object>, String> {
+    async fn objects(&self, image: &str, asking: &Requester) -> Result<Vec<Object>, String> {
         let Some(puller) = self.inner.puller.clone() else {
             return Err(format!("bundles by image are not unpacked here: {image}"));
         };
-        let found = puller.find(image, asking).await?;
+        let found = puller.pull(image, asking).await?;
         let image = image.to_owned();
         let read = move || puller.bundle(&found).map_err(|why| format!("{image}: {why}"));
         tokio::task::spawn_blocking(read)

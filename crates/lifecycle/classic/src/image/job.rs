@@ -9,7 +9,6 @@
 //! may ask for another one sooner. Where Jobs end without having run anything, as on simulated nodes,
 //! this process does what they would have done.
 
-use super::Asking;
 use super::bundles::{Failure, Patience};
 use crate::catalog::CatalogPods;
 use crate::packed;
@@ -17,6 +16,7 @@ use jiff::Timestamp;
 use mainstay_api::names;
 use mainstay_client::{Cache, Cluster, DeleteOptions, Selection};
 use mainstay_clock::Clock;
+use mainstay_images::Requester;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Jobs {
     pub(super) async fn unpack(
         &self,
         image: &str,
-        asking: &Asking,
+        asking: &Requester,
         patience: Patience,
     ) -> Result<Vec<Object>, Unmade> {
         let bundle = packed::name_of(image);
@@ -203,7 +203,7 @@ impl Jobs {
         &self,
         image: &str,
         bundle: &str,
-        asking: &Asking,
+        asking: &Requester,
         patience: Patience,
         again: bool,
     ) -> Result<(NamespacedName, Arc<Seen>), Unmade> {
@@ -236,7 +236,7 @@ impl Jobs {
         image: &str,
         bundle: &str,
         map: &Object,
-        asking: &Asking,
+        asking: &Requester,
         patience: Patience,
         again: bool,
     ) -> Object {
@@ -334,7 +334,7 @@ impl Jobs {
     pub(super) async fn keep(
         &self,
         image: &str,
-        asking: &Asking,
+        asking: &Requester,
         objects: &[Object],
     ) -> Result<(), String> {
         let bundle = packed::name_of(image);
@@ -351,7 +351,7 @@ fn object(value: Value) -> Object {
 }
 
 /// The ConfigMap that a bundle is unpacked into. It goes with its catalog.
-fn config_map(bundle: &str, asking: &Asking) -> Object {
+fn config_map(bundle: &str, asking: &Requester) -> Object {
     let mut metadata = json!({
         "name": bundle, "namespace": asking.namespace,
         "labels": {names::MANAGED: names::MANAGED_VALUE},

@@ -8,13 +8,13 @@ use super::conditions::{remove, resolved, set};
 use super::resolution::{Needed, Resolved};
 use crate::catalog::images::asking;
 use crate::context::Context;
-use crate::image::Asking;
 use crate::image::bundles::{Key, Patience, Standing, TOGETHER};
 use mainstay_api::{
     OperatorGroup, SubscriptionConditionType as Condition, SubscriptionReason, SubscriptionStatus,
     Time, names,
 };
 use mainstay_formats::duration;
+use mainstay_images::Requester;
 use mainstay_object::NamespacedName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub(super) fn ask(
     }
     for needed in &resolved.needed {
         let asking = context.caches.sources.get(&needed.key.catalog).map_or_else(
-            || Asking {
+            || Requester {
                 namespace: needed.key.catalog.namespace.to_string(),
                 name: needed.key.catalog.name.to_string(),
                 uid: String::new(),

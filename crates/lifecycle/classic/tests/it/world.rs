@@ -5,8 +5,8 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_classic::{
-    CatalogPods, Classic, DefaultSources, FolderCatalog, Images, LocalName, Options, ProxySettings,
-    ReadPolicy, Surroundings, Timeouts, Trusted,
+    CatalogPods, Classic, DefaultSources, FolderCatalog, Options, ProxySettings, Surroundings,
+    Timeouts, Trusted,
 };
 use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
@@ -15,6 +15,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::registry::Proxies;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
+use mainstay_images::{Images, LocalName, ReadPolicy};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};

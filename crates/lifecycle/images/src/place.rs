@@ -16,19 +16,19 @@ const USUAL: &str = "bundles.db";
 
 /// The content of a catalog image, by its path in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum CatalogPlace {
     /// A folder of files.
     Folder(String),
     /// A database.
     Database(String),
 }
 
-impl Place {
+impl CatalogPlace {
     /// Where the catalog is; `folder` is where, if somebody knows better than the image.
     ///
     /// # Errors
     /// Why it is no catalog.
-    pub(super) fn of(run: &Run, folder: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, String> {
         if let Some(folder) = folder {
             return Ok(Self::Folder(within(folder)));
         }
@@ -49,7 +49,7 @@ impl Place {
 
     /// What a program serves that is started with these words in a folder, if it is one that serves
     /// catalogs.
-    pub(crate) fn served(words: &[&str], working_dir: &str) -> Option<Self> {
+    pub fn served(words: &[&str], working_dir: &str) -> Option<Self> {
         let (program, words) = words.split_first()?;
         let program = Path::new(program).file_name()?.to_str()?;
         let inside = |path: &str| {
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn labels_say_where_the_catalog_is_and_before_them_the_program() {
-        let folder = |path: &str| Ok(Place::Folder(path.to_owned()));
-        let database = |path: &str| Ok(Place::Database(path.to_owned()));
+        let folder = |path: &str| Ok(CatalogPlace::Folder(path.to_owned()));
+        let database = |path: &str| Ok(CatalogPlace::Database(path.to_owned()));
         let (configs, index) = ((CONFIGS, "/configs"), (DATABASE, "/database/index.db"));
         for (labels, command, from, wanted) in [
             (&[configs][..], "", "", folder("configs")),
@@ -115,11 +115,11 @@ mod tests {
             (&[], "/bin/registry-server", "/registry", database("registry/bundles.db")),
             (&[], "/bin/opm serve /configs --cache-dir=/tmp/cache", "", folder("configs")),
         ] {
-            assert_eq!(Place::of(&run(labels, command, from), None), wanted, "{command}");
+            assert_eq!(CatalogPlace::of(&run(labels, command, from), None), wanted, "{command}");
         }
-        assert_eq!(Place::of(&run(&[index], "", ""), Some("/catalog")), folder("catalog"));
+        assert_eq!(CatalogPlace::of(&run(&[index], "", ""), Some("/catalog")), folder("catalog"));
         for command in ["", "/bin/sh -c opm", "opm", "opm render /configs", "opm serve --help"] {
-            let refused = Place::of(&run(&[], command, ""), None).unwrap_err();
+            let refused = CatalogPlace::of(&run(&[], command, ""), None).unwrap_err();
             assert!(refused.contains(CONFIGS) && refused.contains(DATABASE), "{refused}");
         }
     }

@@ -1,6 +1,6 @@
-//! From a reference to an image that is here.
+//! Pulling: from a reference to an image in a store of this machine.
 
-use super::{Asking, Puller, blocking, line};
+use super::{Puller, Requester, blocking, line};
 use base64::Engine as _;
 use mainstay_client::ListParams;
 use mainstay_image::credentials::Keyring;
@@ -26,15 +26,15 @@ const MIRRORS: [(&str, &str, &str); 3] = [
 
 /// An image for this machine, all of it in a store.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub(super) store: Store,
-    pub(super) manifest: Manifest,
-    pub(super) config: Config,
+pub struct PulledImage {
+    pub(crate) store: Store,
+    pub(crate) manifest: Manifest,
+    pub(crate) config: Config,
     /// What the image is known by: as long as this stays, so does the content.
-    pub(crate) digest: String,
+    pub digest: String,
     /// All digests that a node may report for it: those of its indexes and what they list, of its
     /// manifest, and of its configuration.
-    pub(crate) digests: BTreeSet<String>,
+    pub digests: BTreeSet<String>,
 }
 
 impl Puller {
@@ -42,7 +42,7 @@ impl Puller {
     ///
     /// # Errors
     /// Why it cannot be had, in one line that names the image.
-    pub(crate) async fn find(&self, image: &str, asking: &Asking) -> Result<Found, String> {
+    pub async fn pull(&self, image: &str, requester: &Requester) -> Result<PulledImage, String> {
         let reference = Reference::parse(image)
             .map_err(|error| format!("the image {image:?} cannot be had: {error}"))?;
         let local = (self.images.named)(&reference);
@@ -56,15 +56,21 @@ impl Puller {
                 "the cluster has no image {image}: push it to the registry of the cluster, or start with --image {image}=DIR"
             ));
         }
-        self.pull(&reference, asking).await.map_err(|why| format!("cannot pull {why}"))
+        self.pull_from_registry(&reference, requester)
+            .await
+            .map_err(|why| format!("cannot pull {why}"))
     }
 
-    async fn pull(&self, reference: &Reference, asking: &Asking) -> Result<Found, String> {
+    async fn pull_from_registry(
+        &self,
+        reference: &Reference,
+        requester: &Requester,
+    ) -> Result<PulledImage, String> {
         let read = Arc::clone(&self.images.policy);
         // First: what is not to be taken is nobody's to be asked for.
         let policy = blocking(move || read()).await;
         let policy = policy.map_err(|why| format!("{reference}: {why}"))?;
-        let (keyring, missing) = self.keyring(asking).await?;
+        let (keyring, missing) = self.keyring(requester).await?;
         let rules = self.mirrors().await?;
         let mut settings = self.images.registries.clone();
         settings.keyring = Arc::new(keyring);
@@ -87,7 +93,7 @@ impl Puller {
             let text = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
             let missing: Vec<String> = missing
                 .iter()
-                .map(|name| format!("; there is no pull secret {}/{name}", asking.namespace))
+                .map(|name| format!("; there is no pull secret {}/{name}", requester.namespace))
                 .collect();
             format!("{text}{}", missing.concat())
         })?;
@@ -107,13 +113,13 @@ impl Puller {
     /// What the pull secrets of a catalog say, and those that are not there, which is no reason not
     /// to try: secrets of the catalog first, then those of its service account, then those of the
     /// namespace's.
-    async fn keyring(&self, asking: &Asking) -> Result<(Keyring, Vec<String>), String> {
-        let namespace = &*asking.namespace;
+    async fn keyring(&self, requester: &Requester) -> Result<(Keyring, Vec<String>), String> {
+        let namespace = &*requester.namespace;
         let failed = |what: &str, name: &str, error: &dyn std::error::Error| {
             format!("the {what} {namespace}/{name} cannot be read: {}", line(error))
         };
-        let mut names = asking.secrets.clone();
-        for account in [asking.name.as_str(), "default"] {
+        let mut names = requester.secrets.clone();
+        for account in [requester.name.as_str(), "default"] {
             let found = self.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), account).await;
             let found = found.map_err(|error| failed("service account", account, &error))?;
             let secrets = found.as_ref().map(|it| it.array(&["imagePullSecrets"]));
@@ -186,7 +192,7 @@ fn security(reference: &Reference) -> Security {
 }
 
 /// An image that a store has under a name, if it has it.
-fn known(store: &Store, reference: &Reference) -> Result<Option<Found>, String> {
+fn known(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, String> {
     let told = |error: &dyn std::error::Error| format!("{reference}: {}", line(error));
     let mut found = store.resolve(reference).map_err(|error| told(&error))?;
     if found.is_none()
@@ -204,7 +210,7 @@ fn known(store: &Store, reference: &Reference) -> Result<Option<Found>, String> 
 }
 
 /// Opens an image, or of an index the one for this machine.
-fn open(store: &Store, descriptor: &Descriptor) -> Result<Found, String> {
+fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, String> {
     let told = |error: &dyn std::error::Error| line(error);
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
@@ -215,7 +221,7 @@ fn open(store: &Store, descriptor: &Descriptor) -> Result<Found, String> {
                 let config = store.config(&manifest).map_err(|error| told(&error))?;
                 digests.insert(descriptor.digest.to_string());
                 digests.insert(manifest.config.digest.to_string());
-                return Ok(Found { store: store.clone(), manifest, config, digest, digests });
+                return Ok(PulledImage { store: store.clone(), manifest, config, digest, digests });
             }
             Document::Index(index) => {
                 let platform = Platform::host();

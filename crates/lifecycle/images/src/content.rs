@@ -1,9 +1,6 @@
 //! What is in an image: a catalog, or the objects of a bundle.
 
-use super::find::Found;
-use super::index::Place;
-use super::{Puller, line};
-use crate::steps;
+use super::{CatalogPlace, PulledImage, Puller, line};
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_image::unpack;
@@ -16,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const MANIFESTS: (&str, &str) = ("operators.operatorframework.io.bundle.manifests.v1", "manifests");
 const METADATA: (&str, &str) = ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
 
-/// A folder that goes when it was read.
-struct Aside(PathBuf);
+/// An unpacked image. The folder goes with this.
+struct Unpacked(PathBuf);
 
-impl Drop for Aside {
+impl Drop for Unpacked {
     fn drop(&mut self) {
         // What stays goes with the work folder at the next start.
         let _ = std::fs::remove_dir_all(&self.0);
@@ -32,28 +29,32 @@ impl Puller {
     ///
     /// # Errors
     /// What is wrong with it, in one line.
-    pub(crate) fn catalog(
+    pub fn catalog(
         &self,
-        found: &Found,
+        image: &PulledImage,
         folder: Option<&str>,
     ) -> Result<Arc<Catalog>, String> {
-        self.catalog_at(found, &Place::of(&found.config.config, folder)?)
+        self.catalog_at(image, &CatalogPlace::of(&image.config.config, folder)?)
     }
 
     /// The catalog in a place of an image. Blocks on files and burns CPU.
     ///
     /// # Errors
     /// What is wrong with it, in one line.
-    pub(crate) fn catalog_at(&self, found: &Found, place: &Place) -> Result<Arc<Catalog>, String> {
+    pub fn catalog_at(
+        &self,
+        image: &PulledImage,
+        place: &CatalogPlace,
+    ) -> Result<Arc<Catalog>, String> {
         match place {
-            Place::Folder(folder) => self.files(found, folder),
-            Place::Database(file) => self.database(found, file),
+            CatalogPlace::Folder(folder) => self.files(image, folder),
+            CatalogPlace::Database(file) => self.database(image, file),
         }
     }
 
-    fn files(&self, found: &Found, folder: &str) -> Result<Arc<Catalog>, String> {
-        let aside = self.unpack(found, vec![folder.to_owned()])?;
-        let place = aside.0.join(folder);
+    fn files(&self, image: &PulledImage, folder: &str) -> Result<Arc<Catalog>, String> {
+        let unpacked = self.unpack(image, vec![folder.to_owned()])?;
+        let place = unpacked.0.join(folder);
         if !place.is_dir() {
             return Err(format!("the image is no catalog: it has no folder /{folder}"));
         }
@@ -65,16 +66,16 @@ impl Puller {
         })
     }
 
-    fn database(&self, found: &Found, file: &str) -> Result<Arc<Catalog>, String> {
+    fn database(&self, image: &PulledImage, file: &str) -> Result<Arc<Catalog>, String> {
         // A log beside it that was not worked in says that the database is not all.
         let only = ["", "-wal", "-journal"].map(|end| format!("{file}{end}"));
-        let aside = self.unpack(found, only.into())?;
-        let place = aside.0.join(file);
+        let unpacked = self.unpack(image, only.into())?;
+        let place = unpacked.0.join(file);
         if !place.is_file() {
             return Err(format!("the image is no catalog: it has no database /{file}"));
         }
         mainstay_database::load(&place).map_err(|error| {
-            let folder = format!("{}/", aside.0.display());
+            let folder = format!("{}/", unpacked.0.display());
             flat(&line(&error).replace(&folder, "/"))
         })
     }
@@ -83,15 +84,15 @@ impl Puller {
     ///
     /// # Errors
     /// What is wrong with it, in one line.
-    pub(crate) fn bundle(&self, found: &Found) -> Result<Vec<Object>, String> {
-        let labels = &found.config.config.labels;
+    pub fn bundle(&self, image: &PulledImage) -> Result<Vec<Object>, String> {
+        let labels = &image.config.config.labels;
         let place = |(label, usual): (&str, &str)| {
             labels.get(label).map_or_else(|| usual.to_owned(), |folder| within(folder))
         };
         let (manifests, metadata) = (place(MANIFESTS), place(METADATA));
-        let aside = self.unpack(found, vec![manifests.clone(), metadata.clone()])?;
+        let unpacked = self.unpack(image, vec![manifests.clone(), metadata.clone()])?;
         for (folder, usual) in [(&manifests, MANIFESTS.1), (&metadata, METADATA.1)] {
-            let (from, to) = (aside.0.join(folder), aside.0.join(usual));
+            let (from, to) = (unpacked.0.join(folder), unpacked.0.join(usual));
             if !from.is_dir() {
                 return Err(format!("the image is no bundle: it has no folder /{folder}"));
             }
@@ -99,7 +100,7 @@ impl Puller {
                 std::fs::rename(&from, &to).map_err(|error| line(&error))?;
             }
         }
-        let bundle = Bundle::read(&aside.0).map_err(|error| {
+        let bundle = Bundle::read(&unpacked.0).map_err(|error| {
             let problem = error.problem();
             let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
             format!("/{}{line}: {}", problem.file, problem.message)
@@ -108,21 +109,45 @@ impl Puller {
             let told = |why: String| format!("/{}: {why}", manifest.file());
             let object = Object::from_value(manifest.value().clone());
             let object = object.map_err(|error| told(line(&error)))?;
-            steps::complete(&object).map_err(told)?;
+            check_identity(&object).map_err(told)?;
             Ok(object)
         };
         bundle.manifests().iter().map(object).collect()
     }
 
-    fn unpack(&self, found: &Found, only: Vec<String>) -> Result<Aside, String> {
+    fn unpack(&self, image: &PulledImage, only: Vec<String>) -> Result<Unpacked, String> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let target = self.images.work.join(format!("unpacked-{number}"));
         let options = unpack::Options { only, ..unpack::Options::default() };
-        let aside = Aside(target);
-        unpack::image(&found.store, &found.manifest, &found.config, &aside.0, options)
+        let unpacked = Unpacked(target);
+        unpack::image(&image.store, &image.manifest, &image.config, &unpacked.0, options)
             .map_err(|error| line(&error))?;
-        Ok(aside)
+        Ok(unpacked)
+    }
+}
+
+/// Checks that an object of a bundle has `apiVersion`, `kind` and a name.
+///
+/// # Errors
+/// The field that it lacks.
+pub fn check_identity(object: &Object) -> Result<(), String> {
+    let name = match object.name() {
+        "" => object.str(&["metadata", "generateName"]).unwrap_or_default(),
+        name => name,
+    };
+    let has = [
+        ("apiVersion", object.str(&["apiVersion"]).unwrap_or_default()),
+        ("kind", object.kind()),
+        ("metadata.name", name),
+    ];
+    match has.iter().find(|(_, value)| value.is_empty()) {
+        None => Ok(()),
+        Some((field, _)) => Err(format!(
+            "the field {field} is missing (kind {}, name {})",
+            mainstay_formats::quote(object.kind()),
+            mainstay_formats::quote(name)
+        )),
     }
 }
 
@@ -142,7 +167,7 @@ fn flat(text: &str) -> String {
 }
 
 /// A folder of an image by its path in it, which cannot lead out.
-pub(crate) fn within(folder: &str) -> String {
+pub fn within(folder: &str) -> String {
     let parts = Path::new(folder).components().filter_map(|part| match part {
         std::path::Component::Normal(part) => part.to_str(),
         _ => None,
