@@ -107,7 +107,8 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
         self.own_caches.start(cache)
     }
 
-    /// Calls `enqueue` for each change of a cache, to add the keys that it concerns.
+    /// Calls `enqueue` for each change of a cache, to add the keys that it concerns. The controller
+    /// waits for the cache, whoever started it.
     ///
     /// A key too many costs a reconciliation that finds nothing to do; a key too few costs an
     /// operator that is stuck until somebody touches it. In doubt `enqueue` adds the key.
@@ -119,7 +120,7 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     ) -> Self {
         let wake = self.wake();
         cache.subscribe(move |change| wake.with(|context, queue| enqueue(context, queue, change)));
-        self
+        Self { controller: self.controller.reads(cache), ..self }
     }
 
     /// As [`Self::watch`], for a cache that is there only in some configurations.
