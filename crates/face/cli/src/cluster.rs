@@ -77,6 +77,20 @@ pub trait Remote {
         labels: Option<&str>,
     ) -> Result<Vec<Object>, Unread>;
 
+    /// The object of a name; none if it is not there. Without a better way the namespace is listed.
+    ///
+    /// # Errors
+    /// If that is not to be had, and why.
+    fn named(
+        &mut self,
+        kind: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>, Unread> {
+        let all = self.of_kind(kind, Some(namespace), None)?;
+        Ok(all.into_iter().find(|object| object.name() == name))
+    }
+
     /// The namespace that counts where none is named.
     fn namespace(&self) -> String;
 

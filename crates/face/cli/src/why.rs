@@ -12,10 +12,10 @@ use crate::outlet::Outlet;
 use crate::resolve::{self, Io};
 use clap::Args;
 use mainstay_api::names;
-use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION};
+use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::{Cause, Place};
 use mainstay_explain::{Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, World, explain};
-use mainstay_object::Object;
+use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::cause_json;
 use mainstay_yaml::{Options, documents};
 use serde_json::{Value, json};
@@ -94,6 +94,8 @@ fn answer(
         let mut remote = connect()?;
         namespace = arguments.namespace.clone().unwrap_or_else(|| remote.namespace());
         let listing = listed(&mut *remote, &namespace)?;
+        let target = Target { kind, namespace: namespace.clone(), name: name.clone() };
+        let copies = copies(&mut *remote, &target, &listing.objects);
         let sees_catalogs = !listing.hidden.iter().any(|it| it.kind == CATALOG_SOURCE.kind);
         world.objects = listing.objects;
         world.hidden = listing.hidden;
@@ -104,6 +106,7 @@ fn answer(
             world.resolved = found.is_some();
             world.unresolved = found.unwrap_or_default();
         }
+        world.objects.extend(copies);
     } else {
         namespace = arguments.namespace.clone().unwrap_or_else(|| "default".to_owned());
         for file in &arguments.states {
@@ -112,6 +115,31 @@ fn answer(
     }
     let target = Target { kind, namespace, name };
     explain(&world, &target).map_err(Failure::usage)
+}
+
+/// Copies of ClusterServiceVersions of other namespaces that have a name which counts for the target:
+/// they are in the way of an original of that name. What cannot be read is left out.
+fn copies(remote: &mut dyn Remote, target: &Target, objects: &[Object]) -> Vec<Object> {
+    let find = |kind: &Resource, name: &str| {
+        let is_it = |object: &&Object| {
+            object.kind() == &*kind.kind
+                && object.namespace() == target.namespace
+                && object.name() == name
+        };
+        objects.iter().find(is_it)
+    };
+    let mut names: BTreeSet<&str> = match target.kind {
+        Kind::ClusterServiceVersion => BTreeSet::from([&*target.name]),
+        Kind::Subscription => {
+            let subscription = find(&SUBSCRIPTION, &target.name);
+            let fields = ["currentCSV", "installedCSV"].into_iter();
+            fields.filter_map(|field| subscription?.str(&["status", field])).collect()
+        }
+        _ => BTreeSet::new(),
+    };
+    names.retain(|name| !name.is_empty() && find(&CLUSTER_SERVICE_VERSION, name).is_none());
+    let read = |name| remote.named(&CLUSTER_SERVICE_VERSION, &target.namespace, name).ok()?;
+    names.into_iter().filter_map(read).collect()
 }
 
 /// What is looked at in a cluster, as far as the account may see it.

@@ -195,6 +195,26 @@ impl Remote for Live {
         })
     }
 
+    fn named(
+        &mut self,
+        kind: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>, Unread> {
+        let found = self.cluster.find(kind, Some(namespace), name);
+        let limited = async { tokio::time::timeout(self.patience, found).await };
+        let why = match self.runtime.block_on(limited) {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(error)) => Listed::Refused(error),
+            Err(_) => Listed::Late,
+        };
+        let cause = self.unread(kind, Some(namespace), &why);
+        Err(match why {
+            Listed::Refused(error) if error.is_forbidden() => Unread::Forbidden(cause),
+            _ => Unread::Failed(cause),
+        })
+    }
+
     fn namespace(&self) -> String {
         self.namespace.clone()
     }

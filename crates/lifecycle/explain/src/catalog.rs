@@ -13,6 +13,8 @@ pub(crate) fn look(source: &Object) -> Finding {
     let causes = causes(source);
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()
+    } else if is_ready(source) && is_content(source) {
+        "serves what it had: its newest content cannot be read".to_owned()
     } else {
         "cannot be asked".to_owned()
     };
@@ -36,6 +38,9 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
             "SpecInvalidError" => cause.remedy(format!(
                 "correct its spec: kubectl -n {namespace} edit catalogsource {name}"
             )),
+            "ConfigMapError" if message.ends_with("not found") => cause.remedy(format!(
+                "create it, or name another one in spec.configMap: kubectl -n {namespace} edit catalogsource {name}"
+            )),
             "ConfigMapError" => {
                 let map = source.str(&["spec", "configMap"]).unwrap_or_default();
                 cause.remedy(format!(
@@ -46,10 +51,9 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
         });
     }
     // Where the content is what is wrong, nobody need look at the connection.
-    let is_content = ["ConfigMapError", "RegistryServerError"].contains(&reason);
     match connection {
         Some("READY") => {}
-        Some(_) if is_content && !message.is_empty() => {}
+        Some(_) if is_content(source) => {}
         Some(state) => {
             let address = source.str(&["status", "connectionState", "address"]).unwrap_or_default();
             // The time of the last change of the state, whatever its name says.
@@ -77,10 +81,46 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
     causes
 }
 
+/// Whether the content is what is wrong with a catalog.
+fn is_content(source: &Object) -> bool {
+    let reason = source.str(&["status", "reason"]).unwrap_or_default();
+    let message = source.str(&["status", "message"]).unwrap_or_default();
+    ["ConfigMapError", "RegistryServerError"].contains(&reason) && !message.is_empty()
+}
+
+fn is_ready(source: &Object) -> bool {
+    source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+}
+
 fn notes(source: &Object) -> Vec<String> {
     let message = source.str(&["status", "message"]).unwrap_or_default();
-    let ready = source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
-    if ready && !message.is_empty() { vec![message.to_owned()] } else { Vec::new() }
+    // With a reason it is a cause.
+    let has_reason = !source.str(&["status", "reason"]).unwrap_or_default().is_empty();
+    let is_note = is_ready(source) && !has_reason && !message.is_empty();
+    if is_note { vec![message.to_owned()] } else { Vec::new() }
+}
+
+/// Whether the catalog that a Subscription names serves what it had before its content could not be
+/// read any more: the Subscription counts it as healthy then.
+fn serves_last_content(source: &Object, subscription: &Object) -> bool {
+    let (namespace, name) = (source.namespace(), source.name());
+    let healthy = health(subscription).any(|known| known == (namespace, name, true));
+    healthy && is_content(source)
+}
+
+/// That the newest content of the catalog that a Subscription names cannot be read, where what it served
+/// before still counts.
+pub(crate) fn stale(world: &World, subscription: &Object) -> Option<String> {
+    let name = subscription.str(&["spec", "source"]).unwrap_or_default();
+    let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
+    let source = world.find("CatalogSource", namespace, name)?;
+    let message = source.str(&["status", "message"]).unwrap_or_default();
+    serves_last_content(source, subscription).then(|| {
+        format!(
+            "the newest content of catalog {namespace}/{name} cannot be read, and what it served before \
+             counts: {message}"
+        )
+    })
 }
 
 /// Why the catalog that a Subscription names cannot be asked.
@@ -90,6 +130,9 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
     let own = subscription.namespace();
     let edit = format!("kubectl -n {own} edit subscription {}", subscription.name());
     if let Some(source) = world.find("CatalogSource", namespace, name) {
+        if serves_last_content(source, subscription) {
+            return None;
+        }
         let causes = causes(source);
         return (!causes.is_empty()).then(|| {
             Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
@@ -151,7 +194,9 @@ fn others<'w>(world: &'w World, subscription: &'w Object) -> Vec<(&'w str, &'w s
     seen.into_iter()
         .filter_map(|((namespace, name), healthy)| {
             let source = world.find("CatalogSource", namespace, name);
-            let away = source.is_some_and(is_away);
+            let away = source.is_some_and(|source| {
+                is_away(source) && !serves_last_content(source, subscription)
+            });
             (away || !healthy).then(|| (namespace, name, source.map(causes).unwrap_or_default()))
         })
         .collect()

@@ -173,8 +173,15 @@ impl World {
             .find(|it| it.kind() == kind && it.namespace() == namespace && it.name() == name)
     }
 
+    /// A ClusterServiceVersion that is no copy of one in another namespace.
     fn version(&self, namespace: &str, name: &str) -> Option<&Object> {
         self.find("ClusterServiceVersion", namespace, name)
+            .filter(|csv| csv.label(names::COPIED_FROM).is_none())
+    }
+
+    /// The namespace of the original whose copy has a name.
+    fn copied_from(&self, namespace: &str, name: &str) -> Option<&str> {
+        self.find("ClusterServiceVersion", namespace, name)?.label(names::COPIED_FROM)
     }
 
     /// Whether objects of a kind in a namespace could not be listed: that none is known says nothing.
@@ -223,11 +230,13 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     let object = world
         .find(target.kind.name(), &target.namespace, &target.name)
         .ok_or_else(|| missing(world, target))?;
-    let Finding { standing, causes, notes } = match target.kind {
-        Kind::Subscription => subscription::look(world, object),
-        Kind::InstallPlan => plan::look(world, object),
-        Kind::ClusterServiceVersion => version::look(world, object),
-        Kind::CatalogSource => catalog::look(object),
+    let copied_from = world.copied_from(&target.namespace, &target.name);
+    let Finding { standing, causes, notes } = match (target.kind, copied_from) {
+        (Kind::ClusterServiceVersion, Some(from)) => copied(target, from),
+        (Kind::Subscription, _) => subscription::look(world, object),
+        (Kind::InstallPlan, _) => plan::look(world, object),
+        (Kind::ClusterServiceVersion, None) => version::look(world, object),
+        (Kind::CatalogSource, _) => catalog::look(object),
     };
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));
@@ -235,6 +244,19 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     notes.extend(world.hidden.iter().map(ToString::to_string));
     let hidden = world.hidden.clone();
     Ok(Answer { target: target.clone(), standing, why, notes, hidden })
+}
+
+/// What there is to say of a copy.
+fn copied(target: &Target, from: &str) -> Finding {
+    let Target { namespace, name, .. } = target;
+    Finding {
+        standing: format!(
+            "is a copy: it shows that the operator of ClusterServiceVersion {from}/{name} watches \
+             namespace {namespace}"
+        ),
+        causes: Vec::new(),
+        notes: vec![format!("ask about the original: mainstay why csv/{name} -n {from}")],
+    }
 }
 
 /// Says that there is no such object, and where there is one or what there is instead.

@@ -13,11 +13,13 @@ pub(crate) fn look(world: &World, subscription: &Object) -> Finding {
     let standing =
         if causes.is_empty() { well(subscription) } else { "is not where it should be".to_owned() };
     // A catalog that is in the way was named already.
+    let stale = catalog::stale(world, subscription);
     let mut notes = if causes.iter().any(waits_for_catalogs) {
         Vec::new()
     } else {
         catalog::notes_of_others(world, subscription)
     };
+    notes.extend(stale);
     notes.extend(
         DEPRECATIONS
             .iter()
@@ -162,6 +164,11 @@ fn versions(world: &World, subscription: &Object, grouped: bool) -> Vec<Cause> {
         (status(subscription, "currentCSV"), status(subscription, "installedCSV"));
     let mut causes = Vec::new();
     let Some(found) = world.version(namespace, current).filter(|_| !current.is_empty()) else {
+        let taken = |name: &&str| !name.is_empty() && world.copied_from(namespace, name).is_some();
+        if let Some(name) = [current, installed].into_iter().find(taken) {
+            causes.extend(taken_by_copy(world, subscription, name));
+            return causes;
+        }
         let hidden = world.hides("ClusterServiceVersion", namespace);
         if !installed.is_empty() && !hidden && world.version(namespace, installed).is_none() {
             causes.push(
@@ -195,6 +202,26 @@ fn versions(world: &World, subscription: &Object, grouped: bool) -> Vec<Cause> {
         causes.push(Cause::new(what).because_all(stands));
     }
     causes
+}
+
+/// That the name of a version is taken by the copy of one that watches the namespace already.
+fn taken_by_copy(world: &World, subscription: &Object, name: &str) -> Option<Cause> {
+    let namespace = subscription.namespace();
+    let from = world.copied_from(namespace, name)?;
+    let package = subscription.str(&["spec", "name"]).unwrap_or_default();
+    Some(
+        Cause::new(format!("the name {name} is taken by the copy of ClusterServiceVersion {from}/{name}"))
+            .because(Cause::new(format!(
+                "that operator is installed in namespace {from} and watches namespace {namespace} already"
+            )))
+            .remedy(format!(
+                "use that operator, and remove this Subscription: {}",
+                command::delete("subscription", namespace, subscription.name())
+            ))
+            .remedy(format!(
+                "or remove that operator first: mainstay uninstall {package} -n {from} --dry-run"
+            )),
+    )
 }
 
 /// What there is to say if nothing is in the way, and nothing is there.

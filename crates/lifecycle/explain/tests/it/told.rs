@@ -493,3 +493,69 @@ fn what_could_not_be_listed_is_said_and_is_not_taken_for_absent() {
     assert!(!text.contains("there is no"), "{text}");
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn a_copy_that_has_the_name_of_the_wanted_version_is_named() {
+    let copy = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: anvil.v1, namespace: team, labels: {olm.copiedFrom: operators}}
+status: {phase: Succeeded, reason: Copied}
+";
+    let wants = subscription(
+        "{state: AtLatestKnown, currentCSV: anvil.v1, installedCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z'}",
+    );
+    let world = World { objects: objects(&[GROUP, CATALOG, &wants, copy]), ..World::default() };
+    let ask = |kind, name: &str| {
+        let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
+        explain(&world, &target).unwrap()
+    };
+    let why = ask(Kind::Subscription, "anvil").why.unwrap().render();
+    for words in [
+        "the name anvil.v1 is taken by the copy of ClusterServiceVersion operators/anvil.v1",
+        "watches namespace team already",
+        "kubectl -n team delete subscription anvil",
+        "mainstay uninstall anvil -n operators --dry-run",
+    ] {
+        assert!(why.contains(words), "{words}: {why}");
+    }
+    let copied = ask(Kind::ClusterServiceVersion, "anvil.v1");
+    assert!(copied.is_healthy() && copied.standing.starts_with("is a copy"), "{copied:?}");
+    assert_eq!(copied.notes, ["ask about the original: mainstay why csv/anvil.v1 -n operators"]);
+}
+
+#[test]
+fn a_catalog_that_serves_its_last_content_is_in_nobodys_way() {
+    let broken = |state: &str| {
+        CATALOG.replace(
+            "lastObservedState: READY, address: 'cat.olm.svc:50051'}",
+            &format!("lastObservedState: {state}}}, reason: RegistryServerError, message: 'a.yaml:3:1: no'"),
+        )
+    };
+    let runs = |healthy: bool| {
+        subscription(&format!(
+            "{{state: AtLatestKnown, currentCSV: anvil.v1, installedCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z', \
+             catalogHealth: [{{healthy: {healthy}, catalogSourceRef: {{name: cat, namespace: olm}}}}]}}"
+        ))
+    };
+    let well = version("{phase: Succeeded, reason: InstallSucceeded}");
+    for state in ["READY", "TRANSIENT_FAILURE"] {
+        let look = |healthy| {
+            let texts = [GROUP, &broken(state), &runs(healthy), &well];
+            let world = World { objects: objects(&texts), ..World::default() };
+            let target = Target {
+                kind: Kind::Subscription,
+                namespace: "team".to_owned(),
+                name: "anvil".to_owned(),
+            };
+            explain(&world, &target).unwrap()
+        };
+        let answer = look(true);
+        assert!(answer.is_healthy(), "{answer:?}");
+        let note = "the newest content of catalog olm/cat cannot be read, and what it served before counts: a.yaml:3:1: no";
+        assert_eq!(answer.notes, [note]);
+        // Without any content it is in the way.
+        let why = look(false).why.unwrap().render();
+        assert!(why.contains("catalog olm/cat cannot be asked"), "{why}");
+    }
+}
