@@ -12,6 +12,7 @@ use crate::why::WhyArguments;
 use clap::builder::{RangedU64ValueParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use mainstay_formats::near;
 use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -93,7 +94,17 @@ fn harmless(mut error: clap::Error) -> clap::Error {
         return error;
     };
     let typed = typed.to_lowercase();
-    let known = ELSEWHERE.iter().find(|(words, _)| words.contains(&&*typed)).map(|(_, tip)| *tip);
+    // `instal` is meant as `install` is; `uninstal` is our own command, which asks before it removes.
+    let is_meant = |words: &&[&str]| {
+        let known = words.iter().copied().chain(std::iter::once("uninstall"));
+        near::nearest(&typed, known, 1).is_some_and(|word| words.contains(&word))
+    };
+    let known = ELSEWHERE.iter().find(|(words, _)| is_meant(words)).map(|(_, tip)| *tip);
+    let known = known.or_else(|| {
+        let is_uninstall = near::distance(&typed, "uninstall", 1).is_some();
+        is_uninstall
+            .then_some("`mainstay uninstall NAME --dry-run` says what would go with an operator")
+    });
     let is_safe = |name: &String| !matches!(name.as_str(), "uninstall" | "up" | "run");
     let safe = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) if known.is_none() => {
@@ -467,7 +478,16 @@ mod tests {
             assert!(text.contains(tip), "{text}");
             assert!(!text.contains("similar"), "{text}");
         }
-        for word in ["unistall", "upp", "rnu"] {
+        for (word, tip) in [
+            ("instal", "operators are installed by Subscriptions"),
+            ("upgarde", "operators are upgraded by their Subscriptions"),
+            ("uninstal", "mainstay uninstall NAME --dry-run"),
+            ("unistall", "mainstay uninstall NAME --dry-run"),
+        ] {
+            assert!(said(word).contains(tip), "{}", said(word));
+            assert!(!said(word).contains("similar"), "{}", said(word));
+        }
+        for word in ["upp", "rnu"] {
             assert!(!said(word).contains("similar"), "{}", said(word));
         }
         assert!(said("resolv").contains("'resolve'"), "{}", said("resolv"));

@@ -332,7 +332,7 @@ fn container_status(
             (json!({"terminated": ended(0, "Completed")}), is_init, false)
         }
         Behaviour::Crash(crash) if restarts => {
-            let (count, ended) = stages::restarts(old, crash, now);
+            let (count, ended) = stages::restarts(old, crash, &id, now);
             restarted = count;
             let message = format!(
                 "back-off {} restarting failed container={name} pod={}_{}({})",
@@ -432,6 +432,14 @@ mod tests {
             // The pod is as ready as it was.
             assert_eq!(status["conditions"], before["conditions"]);
         }
+    }
+
+    #[test]
+    fn a_container_that_crashed_is_known_by_its_id() {
+        let status = status(&pod(Some("crash"), "Always"), &PLACE, NOW).unwrap();
+        let last = &status["containerStatuses"][0]["lastState"]["terminated"];
+        assert_eq!(last["exitCode"], 1);
+        assert!(last["containerID"].as_str().is_some_and(|id| id.starts_with("simulated://")));
     }
 
     #[test]

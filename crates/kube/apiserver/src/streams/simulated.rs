@@ -57,7 +57,12 @@ impl NativePod for Simulated {
         let states = if previous {
             ["/lastState/terminated/startedAt"].as_slice()
         } else {
-            &["/state/running/startedAt", "/state/terminated/startedAt"]
+            &[
+                "/state/running/startedAt",
+                "/state/terminated/startedAt",
+                // One that waits to be restarted.
+                "/lastState/terminated/startedAt",
+            ]
         };
         let begun = states.iter().find_map(|state| status?.pointer(state)?.as_str()?.parse().ok());
         // A container that never ran is not asked for its log.

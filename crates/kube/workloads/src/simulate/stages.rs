@@ -158,8 +158,9 @@ fn finished_at(container: &Value) -> Option<&str> {
     container.get("lastState")?.get("terminated")?.get("finishedAt")?.as_str()
 }
 
-/// How often a container that fails has restarted by now, and how it ended last.
-pub(super) fn restarts(old: Option<&Value>, crash: Crash, now: &str) -> (i64, Value) {
+/// How often a container that fails has restarted by now, and how it ended last. That has an `id`:
+/// without one, `kubectl logs` finds no log of it.
+pub(super) fn restarts(old: Option<&Value>, crash: Crash, id: &str, now: &str) -> (i64, Value) {
     let count = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
     let last = old.and_then(|old| old.get("lastState")?.get("terminated"));
     if let Some(last) = last.filter(|last| last["exitCode"] == crash.code)
@@ -170,6 +171,7 @@ pub(super) fn restarts(old: Option<&Value>, crash: Crash, now: &str) -> (i64, Va
     }
     let ended = json!({
         "exitCode": crash.code, "reason": crash.reason, "startedAt": now, "finishedAt": now,
+        "containerID": id,
     });
     (count + 1, ended)
 }
@@ -229,6 +231,9 @@ pub(crate) fn killed(pod: &Object, now: &str) -> Value {
         container["state"] = json!({"terminated": {
             "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": now,
         }});
+        if let Some(id) = container.get("containerID").cloned() {
+            container["state"]["terminated"]["containerID"] = id;
+        }
         container["ready"] = false.into();
         container["started"] = false.into();
     }

@@ -177,6 +177,17 @@ async fn a_simulated_pod_has_written_what_its_annotation_says() {
     // A container that does not run has no log, whatever is said.
     let (code, message) = api.get(&format!("{PODS}/p/log?container=d")).await.refused();
     assert_eq!((code, message.as_str()), (400, "container \"d\" in pod \"p\" is not available"));
+    // One that crashed has written it, too, while it waits to be started again.
+    let ended =
+        json!({"exitCode": 1, "startedAt": "2026-01-02T03:04:06Z", "containerID": "sim://1"});
+    let waits = json!({
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": ended},
+    });
+    state(&api, "p", waits).await;
+    for which in ["", "&previous=true"] {
+        let timed = api.get(&format!("{log}&timestamps=true{which}")).await.bytes;
+        assert_eq!(timed, "2026-01-02T03:04:06Z one\n2026-01-02T03:04:06Z two\n", "{which}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
