@@ -35,7 +35,10 @@ kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,po
 pub struct WhyArguments {
     /// What to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource.
     #[arg(value_name = "KIND/NAME", value_parser = target)]
-    target: (Kind, String),
+    target: (Kind, Option<String>),
+    /// The name, for those who write it apart as `kubectl` takes it.
+    #[arg(value_name = "NAME", hide = true)]
+    name: Option<String>,
     /// Its namespace [default: that of the kubeconfig's context].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -49,14 +52,21 @@ pub struct WhyArguments {
     output: Format,
 }
 
-/// Reads `KIND/NAME`.
-fn target(text: &str) -> Result<(Kind, String), String> {
-    let (kind, name) = text
-        .split_once('/')
-        .filter(|(_, name)| !name.is_empty() && !name.contains('/'))
-        .ok_or("write it as KIND/NAME, such as subscription/my-operator")?;
-    let kind = kind.parse().map_err(|why: Cause| why.to_string())?;
-    Ok((kind, name.to_owned()))
+/// How a target is written.
+const FORM: &str = "write it as KIND/NAME, such as subscription/my-operator";
+
+/// Reads `KIND/NAME`, or `KIND` where the name comes next.
+fn target(text: &str) -> Result<(Kind, Option<String>), String> {
+    let (kind, name) = match text.split_once('/') {
+        Some((_, name)) if name.is_empty() || name.contains('/') => return Err(FORM.to_owned()),
+        Some((kind, name)) => (kind, Some(name.to_owned())),
+        None => (text, None),
+    };
+    match kind.parse() {
+        Ok(kind) => Ok((kind, name)),
+        Err(_) if name.is_none() => Err(FORM.to_owned()),
+        Err(why) => Err(Cause::to_string(&why)),
+    }
 }
 
 /// Runs the command.
@@ -87,7 +97,14 @@ fn answer(
     io: &mut Io<'_>,
     connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
 ) -> Result<Answer, Failure> {
-    let (kind, name) = arguments.target.clone();
+    let (kind, written) = arguments.target.clone();
+    let name = match (written, arguments.name.clone()) {
+        (Some(name), None) | (None, Some(name)) => name,
+        (None, None) => return Err(Failure::usage(Cause::new("a name is missing").remedy(FORM))),
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage(Cause::new("there are two names").remedy(FORM)));
+        }
+    };
     let mut world = World::default();
     let namespace;
     if arguments.states.is_empty() {

@@ -63,7 +63,11 @@ async fn catalogs_settled(embedded: &Embedded, report: &Report) {
         let source = until(embedded.cluster(), &CATALOG_SOURCE, namespace, name, |source| {
             let state = source.str(&["status", "connectionState", "lastObservedState"])?;
             let known = source.name() == name && matches!(state, "READY" | "TRANSIENT_FAILURE");
-            known.then(|| source.clone())
+            // What another process said of it counts no more.
+            let address = source.str(&["status", "connectionState", "address"]);
+            let own = embedded.catalog_address(name).map(|address| address.to_string());
+            let is_ours = own.is_none_or(|own| address == Some(&own));
+            (known && is_ours).then(|| source.clone())
         })
         .await;
         // Slower than patience: its status will tell.

@@ -68,7 +68,7 @@ pub(crate) fn operands(
                 let why = "the operator does not watch its namespace";
                 removal.stays.push(item(object, why, None));
             } else {
-                operand(definition, object, wish, removal);
+                operand(definition, object, target, wish, removal);
             }
         }
     }
@@ -80,10 +80,34 @@ pub(crate) fn operands(
         .remedy("leave --definitions away, or uninstall the others first"))
 }
 
-fn operand(definition: &Object, object: &Object, wish: &Wish, removal: &mut Removal) {
+fn operand(
+    definition: &Object,
+    object: &Object,
+    target: &Target,
+    wish: &Wish,
+    removal: &mut Removal,
+) {
     let finalizers: Vec<&str> = object.finalizers().collect();
     if wish.operands || wish.definitions {
-        removal.goes.push(item(object, "before the operator, which may have to do with it", None));
+        let is_there = !target.versions.is_empty();
+        let why = if is_there { "before the operator, which may have to do with it" } else { "" };
+        removal.goes.push(item(object, why, None));
+        if !is_there && !finalizers.is_empty() {
+            let why = format!(
+                "it has the finalizer {}, and the operator that would remove it is gone",
+                finalizers.join(", ")
+            );
+            let remedy = format!(
+                "install the operator again first, or take the finalizer off: kubectl patch {} {}{} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+                definition.name(),
+                object.name(),
+                match object.namespace() {
+                    "" => String::new(),
+                    namespace => format!(" -n {namespace}"),
+                }
+            );
+            removal.hangs.push(item(object, why, Some(remedy)));
+        }
         if let Some(resource) = resource(definition) {
             removal.steps.push(step(&resource, object));
         }

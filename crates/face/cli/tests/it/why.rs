@@ -231,3 +231,20 @@ fn a_cluster_that_does_not_answer_ends_with_one() {
         assert_eq!(exit as u8, 1, "{words:?}: {}", String::from_utf8(err).unwrap());
     }
 }
+
+#[test]
+fn kind_and_name_may_be_written_apart_as_kubectl_takes_them() {
+    let place = Place::new().file("s.yaml", STATE);
+    let [together, apart] =
+        ["sub/tea -n east --state s.yaml", "subscription tea -n east --state s.yaml"]
+            .map(|arguments| why(&place, arguments, None));
+    assert_eq!((apart.code, &apart.out), (together.code, &together.out));
+    for (arguments, said) in [
+        ("sub -n east --state s.yaml", "a name is missing"),
+        ("sub/tea milk", "there are two names"),
+    ] {
+        let answer = why(&place, arguments, None);
+        assert_eq!(answer.code, 2, "{}", answer.err);
+        assert!(answer.err.contains(said) && answer.err.contains("KIND/NAME"), "{}", answer.err);
+    }
+}

@@ -330,6 +330,16 @@ fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_w
     assert_eq!(removal.steps[0].namespace.as_deref(), Some("garden"));
     assert!(removal.hangs.is_empty());
 
+    // Without the operator nobody takes the finalizer off.
+    let left = Target { versions: Vec::new(), ..found("tea") };
+    let orphaned = mainstay_removal::removal(&world(TEAPOT), &parts(), &left, &operands).unwrap();
+    assert_eq!(names(&orphaned.hangs), ["Teapot garden/green"]);
+    let remedy = orphaned.hangs[0].remedy.as_deref().unwrap();
+    assert!(
+        remedy.contains("kubectl patch teapots.brew.example.com green -n garden --type merge"),
+        "{remedy}"
+    );
+
     let all = Wish { definitions: true, ..wish("tea") };
     let mut parts = parts();
     let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "kettle");
