@@ -65,7 +65,7 @@ mod tests {
             (r#"["a","a"]"#, &[]),
         ] {
             let starts: Vec<usize> =
-                repeated_keys(json.as_bytes()).iter().map(|it| it.start).collect();
+                repeated_keys(json.as_bytes()).iter().map(|key| key.start).collect();
             assert_eq!(starts, expected, "{json}");
         }
     }

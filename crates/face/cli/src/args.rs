@@ -79,7 +79,8 @@ const ELSEWHERE: [(&[&str], &str); 3] = [
          `kubectl` approves an InstallPlan that waits",
     ),
     (
-        &["remove", "delete"],
+        // The last is a command of ours, for those who mistype it.
+        &["remove", "delete", "uninstall"],
         "`mainstay uninstall NAME --dry-run` says what would go with an operator",
     ),
 ];
@@ -94,17 +95,10 @@ fn harmless(mut error: clap::Error) -> clap::Error {
         return error;
     };
     let typed = typed.to_lowercase();
-    // `instal` is meant as `install` is; `uninstal` is our own command, which asks before it removes.
-    let is_meant = |words: &&[&str]| {
-        let known = words.iter().copied().chain(std::iter::once("uninstall"));
-        near::nearest(&typed, known, 1).is_some_and(|word| words.contains(&word))
-    };
-    let known = ELSEWHERE.iter().find(|(words, _)| is_meant(words)).map(|(_, tip)| *tip);
-    let known = known.or_else(|| {
-        let is_uninstall = near::distance(&typed, "uninstall", 1).is_some();
-        is_uninstall
-            .then_some("`mainstay uninstall NAME --dry-run` says what would go with an operator")
-    });
+    let words = ELSEWHERE.iter().flat_map(|(words, _)| words.iter().copied());
+    let meant = near::nearest(&typed, words, 1);
+    let known = meant.and_then(|word| ELSEWHERE.iter().find(|(words, _)| words.contains(&word)));
+    let known = known.map(|(_, tip)| *tip);
     let is_safe = |name: &String| !matches!(name.as_str(), "uninstall" | "up" | "run");
     let safe = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) if known.is_none() => {

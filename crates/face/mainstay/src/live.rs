@@ -66,6 +66,21 @@ impl Live {
         Ok(Self { runtime, cluster, url, patience, namespace })
     }
 
+    /// The object of a name, if the cluster answers in time; none if it is not there.
+    fn find_in_time(
+        &self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, Listed> {
+        let found = self.cluster.find(kind, namespace, name);
+        let limited = async { tokio::time::timeout(self.patience, found).await };
+        match self.runtime.block_on(limited) {
+            Ok(found) => found.map_err(Listed::Refused),
+            Err(_) => Err(Listed::Late),
+        }
+    }
+
     /// Reads every object of a kind. `None` if the cluster does not know the kind.
     fn list(
         &self,
@@ -201,17 +216,12 @@ impl Remote for Live {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Object>, Unread> {
-        let found = self.cluster.find(kind, Some(namespace), name);
-        let limited = async { tokio::time::timeout(self.patience, found).await };
-        let why = match self.runtime.block_on(limited) {
-            Ok(Ok(found)) => return Ok(found),
-            Ok(Err(error)) => Listed::Refused(error),
-            Err(_) => Listed::Late,
-        };
-        let cause = self.unread(kind, Some(namespace), &why);
-        Err(match why {
-            Listed::Refused(error) if error.is_forbidden() => Unread::Forbidden(cause),
-            _ => Unread::Failed(cause),
+        self.find_in_time(kind, Some(namespace), name).map_err(|why| {
+            let cause = self.unread(kind, Some(namespace), &why);
+            match why {
+                Listed::Refused(error) if error.is_forbidden() => Unread::Forbidden(cause),
+                _ => Unread::Failed(cause),
+            }
         })
     }
 
@@ -256,14 +266,8 @@ impl uninstall::Remote for Live {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Object>, Cause> {
-        let found = self.cluster.find(kind, namespace, name);
-        let limited = async { tokio::time::timeout(self.patience, found).await };
-        match self.runtime.block_on(limited) {
-            Ok(found) => {
-                found.map_err(|error| self.unread(kind, namespace, &Listed::Refused(error)))
-            }
-            Err(_) => Err(self.unread(kind, namespace, &Listed::Late)),
-        }
+        let found = self.find_in_time(kind, namespace, name);
+        found.map_err(|why| self.unread(kind, namespace, &why))
     }
 
     fn delete(&mut self, step: &Step) -> Result<(), Cause> {

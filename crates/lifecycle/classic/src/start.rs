@@ -12,7 +12,7 @@ use crate::{
 };
 use mainstay_client::{CacheSet, Cluster, ControllerHandle, Recorder};
 use mainstay_clock::Clock;
-use mainstay_controller::{Controllers, Signal, Started};
+use mainstay_controller::{Controllers, RunningControllers, Signal};
 use mainstay_exposition::Page;
 use mainstay_images::{Images, Puller};
 use mainstay_object::NamespacedName;
@@ -116,7 +116,7 @@ impl Options {
 /// The running controllers. Dropping this does not end them; [`Classic::shutdown`] does.
 pub struct Classic {
     context: Arc<Context>,
-    controllers: Started,
+    controllers: RunningControllers,
     stop: CancellationToken,
 }
 

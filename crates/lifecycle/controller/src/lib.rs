@@ -22,4 +22,6 @@ pub mod patch;
 mod register;
 
 pub use error::{Operation, ReconcileError, RequestError, api_message, requeue_on_conflict};
-pub use register::{ControllerBuilder, Controllers, Keys, Signal, Started, Wake, either_side};
+pub use register::{
+    ControllerBuilder, Controllers, Enqueuer, KeyQueue, RunningControllers, Signal, either_side,
+};

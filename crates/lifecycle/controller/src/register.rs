@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use tokio_util::sync::CancellationToken;
 
 /// The queue of a controller.
-pub type Keys = Queue<NamespacedName>;
+pub type KeyQueue = Queue<NamespacedName>;
 
 /// Starts a controller once all are registered.
 type Start = Box<dyn FnOnce(&Arc<CacheSet>, CancellationToken) -> ControllerHandle<NamespacedName>>;
@@ -54,21 +54,21 @@ impl<C: Send + Sync + 'static> Controllers<C> {
     }
 
     /// Starts every controller. Must be called inside a tokio runtime.
-    pub fn start(self) -> Started {
+    pub fn start(self) -> RunningControllers {
         let caches = Arc::new(self.caches);
         let start = |start: Start| start(&caches, self.stop.clone());
         let handles = self.starts.into_iter().map(start).collect();
-        Started { caches, handles }
+        RunningControllers { caches, handles }
     }
 }
 
 /// Controllers that run. Dropping this does not end them; their token does.
-pub struct Started {
+pub struct RunningControllers {
     caches: Arc<CacheSet>,
     handles: Vec<ControllerHandle<NamespacedName>>,
 }
 
-impl Started {
+impl RunningControllers {
     /// Returns once every cache has synced and every controller reconciles.
     pub async fn synced(&self) {
         self.caches.synced().await;
@@ -116,10 +116,12 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     pub fn watch<T: PartialEq + Send + Sync + 'static>(
         self,
         cache: &Cache<T>,
-        enqueue: impl Fn(&C, &Keys, &Changed<'_, T>) + Send + Sync + 'static,
+        enqueue: impl Fn(&C, &KeyQueue, &Changed<'_, T>) + Send + Sync + 'static,
     ) -> Self {
-        let wake = self.wake();
-        cache.subscribe(move |change| wake.with(|context, queue| enqueue(context, queue, change)));
+        let enqueuer = self.enqueuer();
+        cache.subscribe(move |change| {
+            enqueuer.with(|context, queue| enqueue(context, queue, change));
+        });
         Self { controller: self.controller.reads(cache), ..self }
     }
 
@@ -128,7 +130,7 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     pub fn watch_if_there<T: PartialEq + Send + Sync + 'static>(
         self,
         cache: Option<&Cache<T>>,
-        enqueue: impl Fn(&C, &Keys, &Changed<'_, T>) + Send + Sync + 'static,
+        enqueue: impl Fn(&C, &KeyQueue, &Changed<'_, T>) + Send + Sync + 'static,
     ) -> Self {
         match cache {
             Some(cache) => self.watch(cache, enqueue),
@@ -136,15 +138,18 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
         }
     }
 
-    /// A way to wake the controller for sources that are no caches.
-    pub fn wake(&self) -> Wake<C> {
-        Wake { context: Arc::downgrade(&self.controllers.context), queue: self.controller.queue() }
+    /// What adds keys to the queue of the controller, for sources that are no caches.
+    pub fn enqueuer(&self) -> Enqueuer<C> {
+        Enqueuer {
+            context: Arc::downgrade(&self.controllers.context),
+            queue: self.controller.queue(),
+        }
     }
 
-    /// Hands [`Self::wake`] to a source that is no cache.
+    /// Hands [`Self::enqueuer`] to a source that is no cache.
     #[must_use]
-    pub fn also(self, subscribe: impl FnOnce(Wake<C>)) -> Self {
-        subscribe(self.wake());
+    pub fn watch_source(self, subscribe: impl FnOnce(Enqueuer<C>)) -> Self {
+        subscribe(self.enqueuer());
         self
     }
 
@@ -166,22 +171,22 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     }
 }
 
-/// Wakes one controller. Caches hold their subscribers and the context holds the caches, so the way
-/// back to the context is weak.
-pub struct Wake<C> {
+/// Adds keys to the queue of one controller. Caches hold their subscribers and the context holds the
+/// caches, so the way back to the context is weak.
+pub struct Enqueuer<C> {
     context: Weak<C>,
-    queue: Keys,
+    queue: KeyQueue,
 }
 
-impl<C> Clone for Wake<C> {
+impl<C> Clone for Enqueuer<C> {
     fn clone(&self) -> Self {
         Self { context: Weak::clone(&self.context), queue: self.queue.clone() }
     }
 }
 
-impl<C> Wake<C> {
+impl<C> Enqueuer<C> {
     /// Calls `enqueue` unless the subsystem is being taken down.
-    pub fn with(&self, enqueue: impl FnOnce(&C, &Keys)) {
+    pub fn with(&self, enqueue: impl FnOnce(&C, &KeyQueue)) {
         if let Some(context) = self.context.upgrade() {
             enqueue(&context, &self.queue);
         }

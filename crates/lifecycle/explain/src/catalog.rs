@@ -13,7 +13,7 @@ pub(crate) fn look(source: &Object) -> Finding {
     let causes = causes(source);
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()
-    } else if is_ready(source) && is_content(source) {
+    } else if is_ready(source) && has_content_problem(source) {
         "serves what it had: its newest content cannot be read".to_owned()
     } else {
         "cannot be asked".to_owned()
@@ -53,7 +53,7 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
     // Where the content is what is wrong, nobody need look at the connection.
     match connection {
         Some("READY") => {}
-        Some(_) if is_content(source) => {}
+        Some(_) if has_content_problem(source) => {}
         Some(state) => {
             let address = source.str(&["status", "connectionState", "address"]).unwrap_or_default();
             // The time of the last change of the state, whatever its name says.
@@ -82,7 +82,7 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
 }
 
 /// Whether the content is what is wrong with a catalog.
-fn is_content(source: &Object) -> bool {
+fn has_content_problem(source: &Object) -> bool {
     let reason = source.str(&["status", "reason"]).unwrap_or_default();
     let message = source.str(&["status", "message"]).unwrap_or_default();
     ["ConfigMapError", "RegistryServerError"].contains(&reason) && !message.is_empty()
@@ -105,12 +105,12 @@ fn notes(source: &Object) -> Vec<String> {
 fn serves_last_content(source: &Object, subscription: &Object) -> bool {
     let (namespace, name) = (source.namespace(), source.name());
     let healthy = health(subscription).any(|known| known == (namespace, name, true));
-    healthy && is_content(source)
+    healthy && has_content_problem(source)
 }
 
 /// That the newest content of the catalog that a Subscription names cannot be read, where what it served
 /// before still counts.
-pub(crate) fn stale(world: &World, subscription: &Object) -> Option<String> {
+pub(crate) fn stale_content(world: &World, subscription: &Object) -> Option<String> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
     let source = world.find("CatalogSource", namespace, name)?;
@@ -195,16 +195,11 @@ fn others<'w>(world: &'w World, subscription: &'w Object) -> Vec<(&'w str, &'w s
         .filter_map(|((namespace, name), healthy)| {
             let source = world.find("CatalogSource", namespace, name);
             let away = source.is_some_and(|source| {
-                is_away(source) && !serves_last_content(source, subscription)
+                !is_ready(source) && !serves_last_content(source, subscription)
             });
             (away || !healthy).then(|| (namespace, name, source.map(causes).unwrap_or_default()))
         })
         .collect()
-}
-
-/// Whether nobody has an answer of a catalog.
-fn is_away(source: &Object) -> bool {
-    source.str(&["status", "connectionState", "lastObservedState"]) != Some("READY")
 }
 
 /// Why other catalogs that a Subscription sees cannot be asked: what they offer counts for every

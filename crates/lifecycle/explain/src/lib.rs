@@ -230,13 +230,14 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     let object = world
         .find(target.kind.name(), &target.namespace, &target.name)
         .ok_or_else(|| missing(world, target))?;
-    let copied_from = world.copied_from(&target.namespace, &target.name);
-    let Finding { standing, causes, notes } = match (target.kind, copied_from) {
-        (Kind::ClusterServiceVersion, Some(from)) => copied(target, from),
-        (Kind::Subscription, _) => subscription::look(world, object),
-        (Kind::InstallPlan, _) => plan::look(world, object),
-        (Kind::ClusterServiceVersion, None) => version::look(world, object),
-        (Kind::CatalogSource, _) => catalog::look(object),
+    let Finding { standing, causes, notes } = match target.kind {
+        Kind::Subscription => subscription::look(world, object),
+        Kind::InstallPlan => plan::look(world, object),
+        Kind::ClusterServiceVersion => match object.label(names::COPIED_FROM) {
+            Some(from) => explain_copy(target, from),
+            None => version::look(world, object),
+        },
+        Kind::CatalogSource => catalog::look(object),
     };
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));
@@ -246,8 +247,8 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     Ok(Answer { target: target.clone(), standing, why, notes, hidden })
 }
 
-/// What there is to say of a copy.
-fn copied(target: &Target, from: &str) -> Finding {
+/// Explains a copied ClusterServiceVersion: `from` is the namespace of its original.
+fn explain_copy(target: &Target, from: &str) -> Finding {
     let Target { namespace, name, .. } = target;
     Finding {
         standing: format!(

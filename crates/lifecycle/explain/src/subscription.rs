@@ -13,13 +13,12 @@ pub(crate) fn look(world: &World, subscription: &Object) -> Finding {
     let standing =
         if causes.is_empty() { well(subscription) } else { "is not where it should be".to_owned() };
     // A catalog that is in the way was named already.
-    let stale = catalog::stale(world, subscription);
     let mut notes = if causes.iter().any(waits_for_catalogs) {
         Vec::new()
     } else {
         catalog::notes_of_others(world, subscription)
     };
-    notes.extend(stale);
+    notes.extend(catalog::stale_content(world, subscription));
     notes.extend(
         DEPRECATIONS
             .iter()

@@ -9,7 +9,7 @@ use crate::error::Error;
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{
-    Controllers, Keys, Operation as _, ReconcileError as _, decision, either_side, patch,
+    Controllers, KeyQueue, Operation as _, ReconcileError as _, decision, either_side, patch,
 };
 use mainstay_object::{NamespacedName, OwnerReference, known};
 use parking_lot::Mutex;
@@ -227,8 +227,8 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     controllers
         .add("catalog_source")
         .watch(&caches.sources, |_, queue, change| queue.add(change.key.clone()))
-        .also(|wake| {
-            let add = move |key: &NamespacedName| wake.with(|_, queue| queue.add(key.clone()));
+        .watch_source(|enqueuer| {
+            let add = move |key: &NamespacedName| enqueuer.with(|_, queue| queue.add(key.clone()));
             context.store.subscribe(add);
         })
         .watch_if_there(caches.catalog_pods.as_ref(), |_, queue, change| {
@@ -238,25 +238,28 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         .watch_if_there(caches.catalog_services.as_ref(), |_, queue, change| {
-            either_side(change).for_each(|service| owner(queue, change.key, &service.owners));
+            either_side(change)
+                .for_each(|service| enqueue_owner(queue, change.key, &service.owners));
         })
         .watch_if_there(caches.catalog_policies.as_ref(), |_, queue, change| {
-            either_side(change).for_each(|policy| owner(queue, change.key, &policy.owners));
+            either_side(change).for_each(|policy| enqueue_owner(queue, change.key, &policy.owners));
         })
         .watch_if_there(runs.then_some(&caches.accounts), |_, queue, change| {
-            either_side(change).for_each(|account| owner(queue, change.key, &account.owners));
+            either_side(change)
+                .for_each(|account| enqueue_owner(queue, change.key, &account.owners));
         })
         .watch_if_there(runs.then_some(&caches.roles), |_, queue, change| {
-            either_side(change).for_each(|role| owner(queue, change.key, &role.owners));
+            either_side(change).for_each(|role| enqueue_owner(queue, change.key, &role.owners));
         })
         .watch_if_there(runs.then_some(&caches.bindings), |_, queue, change| {
-            either_side(change).for_each(|binding| owner(queue, change.key, &binding.owners));
+            either_side(change)
+                .for_each(|binding| enqueue_owner(queue, change.key, &binding.owners));
         })
         .reconcile(Controller::new(context.as_catalog_operator()));
 }
 
 /// The CatalogSource that owns an object.
-fn owner(queue: &Keys, key: &NamespacedName, owners: &[OwnerReference]) {
+fn enqueue_owner(queue: &KeyQueue, key: &NamespacedName, owners: &[OwnerReference]) {
     if let Some(name) = pods::catalog_of(owners) {
         queue.add(NamespacedName::new(Arc::clone(&key.namespace), name));
     }

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::resources;
 use mainstay_client::{Action, Changed, Patch, Reconciler};
-use mainstay_controller::{Controllers, Keys, Operation as _, decision, either_side, patch};
+use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side, patch};
 use mainstay_formats::names;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Value, json};
@@ -193,14 +193,14 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .reconcile(Controller { context: Arc::clone(&context), parts });
 }
 
-fn add(queue: &Keys, operator: &str) {
+fn add(queue: &KeyQueue, operator: &str) {
     queue.add_after(NamespacedName::cluster(operator), TOGETHER);
 }
 
 /// Adds the operators that a change of a part concerns.
 fn enqueue_operators(
     context: &Context,
-    queue: &Keys,
+    queue: &KeyQueue,
     resource: &Resource,
     change: &Changed<'_, Part>,
 ) {

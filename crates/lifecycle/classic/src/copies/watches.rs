@@ -32,7 +32,7 @@ pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
             if is_lost || is_own(change.before) != is_own(change.after) {
                 // It is in the way of copies of another one, or no longer is, or was such a copy.
                 let add = |key| queue.add(key);
-                originals(context, add, |key, _| key.name == change.key.name);
+                enqueue_originals(context, add, |key, _| key.name == change.key.name);
             }
         })
         .watch(&caches.copies, |context, queue, change| {
@@ -43,7 +43,7 @@ pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
             if change.before.is_some() && from(change.before) != from(change.after) {
                 // Another one may have been waiting for the place.
                 let add = |key| queue.add(key);
-                originals(context, add, |key, _| key.name == change.key.name);
+                enqueue_originals(context, add, |key, _| key.name == change.key.name);
             }
         })
         .watch(&caches.namespaces, |context, queue, change| {
@@ -53,19 +53,19 @@ pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
             if stays(change.before) != stays(change.after) {
                 let add = |key| queue.add_after(key, SOON);
                 let name = &change.key.name;
-                originals(context, add, |_, csv| decide::targets(csv).contain(name));
+                enqueue_originals(context, add, |_, csv| decide::targets(csv).contain(name));
             }
         })
         .watch(&caches.groups, |context, queue, change| {
             let add = |key| queue.add(key);
-            originals(context, add, |key, _| key.namespace == change.key.namespace);
+            enqueue_originals(context, add, |key, _| key.namespace == change.key.namespace);
         })
         .watch(&caches.config, |context, queue, change| {
             let spec_changed =
                 change.before.map(|config| &config.spec) != change.after.map(|config| &config.spec);
             if *change.key.name == *names::OLM_CONFIG && spec_changed {
                 let add = |key| queue.add(key);
-                originals(context, add, |_, csv| decide::targets(csv) == Targets::All);
+                enqueue_originals(context, add, |_, csv| decide::targets(csv) == Targets::All);
             }
         })
         .reconcile(controller::Controller::new(Arc::clone(&context)));
@@ -83,14 +83,14 @@ pub(crate) fn register_config(controllers: &mut Controllers<Context>) {
             }
         })
         // Its condition says whether all copies are there.
-        .also(|wake| {
-            context.copies_written.subscribe(move || wake.with(|_, queue| queue.add(key())));
+        .watch_source(|enqueuer| {
+            context.copies_written.subscribe(move || enqueuer.with(|_, queue| queue.add(key())));
         })
         .reconcile(config::Controller::new(Arc::clone(&context)));
 }
 
 /// Adds the originals for which a condition holds.
-fn originals(
+fn enqueue_originals(
     context: &Context,
     add: impl Fn(NamespacedName),
     fits: impl Fn(&NamespacedName, &facts::Csv) -> bool,

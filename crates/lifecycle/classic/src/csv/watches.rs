@@ -7,7 +7,7 @@ use crate::enqueue::{LabelledOwner, SOON, is_news};
 use crate::proxy;
 use mainstay_api::{CsvPhase, CsvReason, resources};
 use mainstay_client::Changed;
-use mainstay_controller::{ControllerBuilder, Controllers, Keys, either_side};
+use mainstay_controller::{ControllerBuilder, Controllers, KeyQueue, either_side};
 use mainstay_object::{NamespacedName, OwnerReference};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             if is_news(change) {
                 queue.add(change.key.clone());
                 // Predecessors, successors and rivals.
-                in_namespace(context, queue, &change.key.namespace);
+                enqueue_in_namespace(context, queue, &change.key.namespace);
             }
         })
         // The settings of a Subscription change the Deployments of its ClusterServiceVersion.
@@ -39,17 +39,17 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         })
         // A condition may hold back the ClusterServiceVersion that replaces its own.
         .watch(&caches.conditions, |context, queue, change| {
-            in_namespace(context, queue, &change.key.namespace);
+            enqueue_in_namespace(context, queue, &change.key.namespace);
         })
         .watch(&caches.groups, |context, queue, change| {
-            in_namespace(context, queue, &change.key.namespace);
+            enqueue_in_namespace(context, queue, &change.key.namespace);
             // A conflict with another OperatorGroup may be over, or begin.
-            waiting(context, queue);
+            enqueue_waiting(context, queue);
         })
         .watch(&caches.namespaces, |context, queue, change| {
             for (key, group) in context.caches.groups.list(None) {
                 if group.status.namespaces.iter().any(|target| **target == *change.key.name) {
-                    in_namespace(context, queue, &key.namespace);
+                    enqueue_in_namespace(context, queue, &key.namespace);
                 }
             }
         })
@@ -60,9 +60,11 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         .watch(&caches.accounts, |context, queue, change| {
-            soon_in_namespace(context, queue, &change.key.namespace);
+            enqueue_in_namespace_soon(context, queue, &change.key.namespace);
         })
-        .also(|wake| context.proxies.changed.subscribe(move || wake.with(all)));
+        .watch_source(|enqueuer| {
+            context.proxies.changed.subscribe(move || enqueuer.with(enqueue_all));
+        });
     let builder = watch_apis(builder, caches);
     let builder = watch_permissions(builder, caches);
     watch_serving(builder, caches).reconcile(Controller::new(Arc::clone(&context)));
@@ -76,13 +78,13 @@ fn watch_apis<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
     builder
         .watch(&caches.crds, |context, queue, change| {
             if *change.key.name == *proxy::DEFINITION {
-                all(context, queue);
+                enqueue_all(context, queue);
             }
-            naming(context, queue, &change.key.name);
+            enqueue_naming_api(context, queue, &change.key.name);
         })
         .watch(&caches.api_services, |context, queue, change| {
-            either_side(change).for_each(|service| labelled_owner(queue, &service.labels));
-            naming(context, queue, &change.key.name);
+            either_side(change).for_each(|service| enqueue_labelled_owner(queue, &service.labels));
+            enqueue_naming_api(context, queue, &change.key.name);
         })
 }
 
@@ -90,66 +92,68 @@ fn watch_apis<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
 fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
     builder
         .watch(&caches.roles, |context, queue, change| {
-            soon_in_namespace(context, queue, &change.key.namespace);
-            lacking_permissions(context, queue);
-            either_side(change).for_each(|role| labelled_owner(queue, &role.labels));
+            enqueue_in_namespace_soon(context, queue, &change.key.namespace);
+            enqueue_lacking_permissions(context, queue);
+            either_side(change).for_each(|role| enqueue_labelled_owner(queue, &role.labels));
         })
         .watch(&caches.bindings, |context, queue, change| {
-            soon_in_namespace(context, queue, &change.key.namespace);
-            lacking_permissions(context, queue);
-            either_side(change).for_each(|binding| labelled_owner(queue, &binding.labels));
+            enqueue_in_namespace_soon(context, queue, &change.key.namespace);
+            enqueue_lacking_permissions(context, queue);
+            either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
             // Servers of several namespaces may share it.
             if change.key.name.ends_with("-auth-reader") {
                 for subject in either_side(change).flat_map(|binding| &binding.subjects) {
-                    soon_in_namespace(context, queue, &subject.namespace);
+                    enqueue_in_namespace_soon(context, queue, &subject.namespace);
                 }
             }
         })
         .watch(&caches.cluster_roles, |context, queue, change| {
             for role in either_side(change) {
-                labelled_owner(queue, &role.labels);
+                enqueue_labelled_owner(queue, &role.labels);
                 for owner in role.owners.iter().filter(|owner| is_api(owner)) {
                     for (key, _) in context.caches.csvs.indexed(&owner.name) {
                         queue.add_after(key, SOON);
                     }
                 }
             }
-            waiting(context, queue);
-            lacking_permissions(context, queue);
+            enqueue_waiting(context, queue);
+            enqueue_lacking_permissions(context, queue);
         })
         .watch(&caches.cluster_bindings, |context, queue, change| {
             for binding in either_side(change) {
-                labelled_owner(queue, &binding.labels);
+                enqueue_labelled_owner(queue, &binding.labels);
                 for word in &binding.words {
                     let account = word.strip_prefix("system:serviceaccount:");
                     if let Some((namespace, _)) = account.and_then(|name| name.split_once(':')) {
-                        soon_in_namespace(context, queue, namespace);
+                        enqueue_in_namespace_soon(context, queue, namespace);
                     }
                 }
             }
-            waiting(context, queue);
-            lacking_permissions(context, queue);
+            enqueue_waiting(context, queue);
+            enqueue_lacking_permissions(context, queue);
         })
 }
 
 /// What ClusterServiceVersions serve: objects of their namespace name them as owner, others by labels.
 fn watch_serving<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
-    let of_webhook = |_: &Context, queue: &Keys, change: &Changed<'_, Configuration>| {
-        either_side(change).for_each(|webhook| labelled_owner(queue, &webhook.labels));
+    let of_webhook = |_: &Context, queue: &KeyQueue, change: &Changed<'_, Configuration>| {
+        either_side(change).for_each(|webhook| enqueue_labelled_owner(queue, &webhook.labels));
     };
     builder
         .watch(&caches.certificates, |_, queue, change| {
-            either_side(change).for_each(|secret| owners(queue, change.key, &secret.owners));
+            either_side(change)
+                .for_each(|secret| enqueue_owners(queue, change.key, &secret.owners));
         })
         .watch(&caches.services, |_, queue, change| {
-            either_side(change).for_each(|service| owners(queue, change.key, &service.owners));
+            either_side(change)
+                .for_each(|service| enqueue_owners(queue, change.key, &service.owners));
         })
         .watch(&caches.validating, of_webhook)
         .watch(&caches.mutating, of_webhook)
 }
 
 /// All ClusterServiceVersions that are no copies.
-fn all(context: &Context, queue: &Keys) {
+fn enqueue_all(context: &Context, queue: &KeyQueue) {
     for (key, csv) in context.caches.csvs.list(None) {
         if !csv.is_copy() {
             queue.add(key);
@@ -158,7 +162,7 @@ fn all(context: &Context, queue: &Keys) {
 }
 
 /// All ClusterServiceVersions of a namespace that are no copies.
-fn in_namespace(context: &Context, queue: &Keys, namespace: &str) {
+fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, csv) in context.caches.csvs.list(Some(namespace)) {
         if !csv.is_copy() {
             queue.add(key);
@@ -166,8 +170,8 @@ fn in_namespace(context: &Context, queue: &Keys, namespace: &str) {
     }
 }
 
-/// As [`in_namespace`], in a moment.
-fn soon_in_namespace(context: &Context, queue: &Keys, namespace: &str) {
+/// As [`enqueue_in_namespace`], in a moment.
+fn enqueue_in_namespace_soon(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, csv) in context.caches.csvs.list(Some(namespace)) {
         if !csv.is_copy() {
             queue.add_after(key, SOON);
@@ -176,7 +180,7 @@ fn soon_in_namespace(context: &Context, queue: &Keys, namespace: &str) {
 }
 
 /// ClusterServiceVersions that own or require the API of a name, in a moment.
-fn naming(context: &Context, queue: &Keys, api: &str) {
+fn enqueue_naming_api(context: &Context, queue: &KeyQueue, api: &str) {
     for (key, csv) in context.caches.csvs.indexed(api) {
         if !csv.is_copy() {
             queue.add_after(key, SOON);
@@ -186,7 +190,7 @@ fn naming(context: &Context, queue: &Keys, api: &str) {
 
 /// ClusterServiceVersions that wait for something that may be far away. What the API refused is not
 /// among it: that is tried again with growing pauses, which an earlier reconciliation would cut short.
-fn waiting(context: &Context, queue: &Keys) {
+fn enqueue_waiting(context: &Context, queue: &KeyQueue) {
     for (key, csv) in context.caches.csvs.list(None) {
         let refused = csv.reason == CsvReason::ComponentFailed;
         let waits = matches!(csv.phase, CsvPhase::Pending | CsvPhase::Failed);
@@ -198,14 +202,14 @@ fn waiting(context: &Context, queue: &Keys) {
 
 /// ClusterServiceVersions that lack a permission, perhaps because somebody else's object has its name:
 /// nothing but the name ties that one to them.
-fn lacking_permissions(context: &Context, queue: &Keys) {
+fn enqueue_lacking_permissions(context: &Context, queue: &KeyQueue) {
     for key in context.missing_permissions.lock().keys() {
         queue.add_after(key.clone(), SOON);
     }
 }
 
 /// The ClusterServiceVersions that own an object of their namespace.
-fn owners(queue: &Keys, key: &NamespacedName, owners: &[OwnerReference]) {
+fn enqueue_owners(queue: &KeyQueue, key: &NamespacedName, owners: &[OwnerReference]) {
     let is_csv = |owner: &&OwnerReference| owner.kind == *resources::CLUSTER_SERVICE_VERSION.kind;
     for owner in owners.iter().filter(is_csv) {
         queue.add(NamespacedName::new(Arc::clone(&key.namespace), owner.name.as_str()));
@@ -213,7 +217,7 @@ fn owners(queue: &Keys, key: &NamespacedName, owners: &[OwnerReference]) {
 }
 
 /// The ClusterServiceVersion that labels name as owner.
-fn labelled_owner(queue: &Keys, labels: &BTreeMap<String, String>) {
+fn enqueue_labelled_owner(queue: &KeyQueue, labels: &BTreeMap<String, String>) {
     if let Some(LabelledOwner::Csv(key)) = LabelledOwner::of(labels) {
         queue.add_after(key, SOON);
     }

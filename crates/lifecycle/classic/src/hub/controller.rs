@@ -36,7 +36,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, defaults: Option<
     let watched: Vec<NamespacedName> = defaults.iter().map(View::key).collect();
     builder
         // Where there is no OperatorHub, all defaults are wanted.
-        .also(|wake| wake.with(|_, queue| queue.add(key())))
+        .watch_source(|enqueuer| enqueuer.with(|_, queue| queue.add(key())))
         .watch(&hubs, move |_, queue, _| queue.add(key()))
         .watch(&context.caches.sources, move |_, queue, change| {
             if watched.contains(change.key) {

@@ -17,7 +17,7 @@ use mainstay_api::{
     resources,
 };
 use mainstay_client::{Action, EventType, Reconciler};
-use mainstay_controller::{Controllers, Keys, Operation as _, decision, patch};
+use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -281,30 +281,32 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     controllers
         .add("install_plan")
         .watch(&caches.plans, |_, queue, change| queue.add(change.key.clone()))
-        .watch(&caches.sources, |context, queue, change| unresolved(context, queue, change.key))
-        .also(|wake| {
+        .watch(&caches.sources, |context, queue, change| {
+            enqueue_unresolved(context, queue, change.key);
+        })
+        .watch_source(|enqueuer| {
             context.store.subscribe(move |key| {
-                wake.with(|context, queue| unresolved(context, queue, key));
+                enqueuer.with(|context, queue| enqueue_unresolved(context, queue, key));
             });
         })
-        .also(|wake| {
+        .watch_source(|enqueuer| {
             // Namespaces ask for the bundles of their Subscriptions, InstallPlans for their own.
             context.bundles.subscribe(move |asker| {
                 if asker.namespace().is_some() {
-                    wake.with(|_, queue| queue.add(asker.clone()));
+                    enqueuer.with(|_, queue| queue.add(asker.clone()));
                 }
             });
         })
         .watch(&caches.csvs, |context, queue, change| {
             if enqueue::is_news(change) {
                 let namespace = Some(&*change.key.namespace);
-                add_where(context, queue, namespace, |plan| plan.unresolved);
+                enqueue_where(context, queue, namespace, |plan| plan.unresolved);
             }
         })
         .watch(&caches.groups, |context, queue, change| {
             let over = [InstallPlanPhase::Complete, InstallPlanPhase::Failed];
             let namespace = Some(&*change.key.namespace);
-            add_where(context, queue, namespace, |plan| !over.contains(&plan.phase));
+            enqueue_where(context, queue, namespace, |plan| !over.contains(&plan.phase));
         })
         .watch(&caches.crds, |context, queue, change| {
             for (key, _) in context.caches.plans.indexed(&change.key.name) {
@@ -312,24 +314,24 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         .watch(&caches.roles, |context, queue, change| {
-            add_where(context, queue, Some(&change.key.namespace), was_refused);
+            enqueue_where(context, queue, Some(&change.key.namespace), was_refused);
         })
         .watch(&caches.bindings, |context, queue, change| {
-            add_where(context, queue, Some(&change.key.namespace), was_refused);
+            enqueue_where(context, queue, Some(&change.key.namespace), was_refused);
         })
         .watch(&caches.cluster_roles, |context, queue, _| {
-            add_where(context, queue, None, was_refused);
+            enqueue_where(context, queue, None, was_refused);
         })
         .watch(&caches.cluster_bindings, |context, queue, _| {
-            add_where(context, queue, None, was_refused);
+            enqueue_where(context, queue, None, was_refused);
         })
         .reconcile(Controller::new(context.as_catalog_operator()));
 }
 
 /// Adds the InstallPlans of a namespace, or of all, for which a condition holds.
-fn add_where(
+fn enqueue_where(
     context: &Context,
-    queue: &Keys,
+    queue: &KeyQueue,
     namespace: Option<&str>,
     holds: impl Fn(&facts::Plan) -> bool,
 ) {
@@ -346,8 +348,8 @@ fn was_refused(plan: &facts::Plan) -> bool {
 }
 
 /// InstallPlans that people wrote, that see a catalog, and whose steps have yet to be found.
-fn unresolved(context: &Context, queue: &Keys, catalog: &NamespacedName) {
+fn enqueue_unresolved(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
     let is_global = *catalog.namespace == *context.global;
     let namespace = (!is_global).then_some(&*catalog.namespace);
-    add_where(context, queue, namespace, |plan| plan.unresolved);
+    enqueue_where(context, queue, namespace, |plan| plan.unresolved);
 }

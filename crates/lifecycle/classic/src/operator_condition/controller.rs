@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::facts;
 use mainstay_api::{OperatorCondition, Time, resources};
 use mainstay_client::{Action, Patch, Reconciler};
-use mainstay_controller::{Controllers, Keys, Operation as _, decision, either_side};
+use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side};
 use mainstay_object::{NamespacedName, Object, OwnerReference, known};
 use serde_json::json;
 use std::sync::Arc;
@@ -133,17 +133,21 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         .watch(&caches.roles, |_, queue, change| {
-            owner(queue, change.key, either_side(change).flat_map(|role| &role.owners));
+            enqueue_owner(queue, change.key, either_side(change).flat_map(|role| &role.owners));
         })
         .watch(&caches.bindings, |_, queue, change| {
-            owner(queue, change.key, either_side(change).flat_map(|binding| &binding.owners));
+            enqueue_owner(
+                queue,
+                change.key,
+                either_side(change).flat_map(|binding| &binding.owners),
+            );
         })
         .reconcile(Controller(Arc::clone(&context)));
 }
 
 /// The OperatorCondition of the same name, if it owns an object.
-fn owner<'a>(
-    queue: &Keys,
+fn enqueue_owner<'a>(
+    queue: &KeyQueue,
     key: &NamespacedName,
     mut owners: impl Iterator<Item = &'a OwnerReference>,
 ) {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::facts;
 use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
-use mainstay_controller::{Controllers, Keys, Operation as _, decision, either_side, patch};
+use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side, patch};
 use mainstay_object::{NamespacedName, known};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,11 +213,11 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .add("operator_group")
         .watch(&caches.groups, |context, queue, change| {
             queue.add(change.key.clone());
-            in_namespace(context, queue, &change.key.namespace);
+            enqueue_in_namespace(context, queue, &change.key.namespace);
         })
         .watch(&caches.csvs, |context, queue, change| {
             if enqueue::is_news(change) {
-                in_namespace(context, queue, &change.key.namespace);
+                enqueue_in_namespace(context, queue, &change.key.namespace);
             }
         })
         .watch(&caches.namespaces, |context, queue, _| {
@@ -228,19 +228,19 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         .watch(&caches.accounts, |context, queue, change| {
-            in_namespace(context, queue, &change.key.namespace);
+            enqueue_in_namespace(context, queue, &change.key.namespace);
         })
         .watch(&caches.roles, |_, queue, change| {
-            either_side(change).for_each(|role| labelled_owner(queue, &role.labels));
+            either_side(change).for_each(|role| enqueue_labelled_owner(queue, &role.labels));
         })
         .watch(&caches.bindings, |_, queue, change| {
-            either_side(change).for_each(|binding| labelled_owner(queue, &binding.labels));
+            either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
         })
         .watch(&caches.cluster_roles, |_, queue, change| {
-            either_side(change).for_each(|role| labelled_owner(queue, &role.labels));
+            either_side(change).for_each(|role| enqueue_labelled_owner(queue, &role.labels));
         })
         .watch(&caches.cluster_bindings, |_, queue, change| {
-            either_side(change).for_each(|binding| labelled_owner(queue, &binding.labels));
+            either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
         })
         .reconcile(Controller(Arc::clone(&context)));
 }
@@ -263,14 +263,14 @@ pub(crate) fn register_labels(controllers: &mut Controllers<Context>) {
 }
 
 /// All OperatorGroups of a namespace.
-fn in_namespace(context: &Context, queue: &Keys, namespace: &str) {
+fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, _) in context.caches.groups.list(Some(namespace)) {
         queue.add(key);
     }
 }
 
 /// The OperatorGroup that labels name as owner.
-fn labelled_owner(queue: &Keys, labels: &BTreeMap<String, String>) {
+fn enqueue_labelled_owner(queue: &KeyQueue, labels: &BTreeMap<String, String>) {
     if let Some(LabelledOwner::OperatorGroup(key)) = LabelledOwner::of(labels) {
         queue.add(key);
     }

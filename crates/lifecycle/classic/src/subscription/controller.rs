@@ -269,7 +269,7 @@ impl Controller {
     /// seen to go before it.
     pub(super) async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
         let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
-        Ok(found.during("reading a namespace")?.filter(|it| !it.is_terminating()))
+        Ok(found.during("reading a namespace")?.filter(|namespace| !namespace.is_terminating()))
     }
 
     /// Deletes plans that are too many, or were never finished and are past.

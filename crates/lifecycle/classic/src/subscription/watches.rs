@@ -5,7 +5,7 @@ use super::controller::Controller;
 use crate::context::Context;
 use crate::copies::model::Copied;
 use crate::enqueue;
-use mainstay_controller::{Controllers, Keys};
+use mainstay_controller::{Controllers, KeyQueue};
 use mainstay_object::NamespacedName;
 use std::sync::Arc;
 
@@ -33,18 +33,21 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 queue.add(enqueue::namespace(change.key));
             }
         })
-        .watch(&caches.sources, |context, queue, change| seeing(context, queue, change.key))
-        .also(|wake| {
+        .watch(&caches.sources, |context, queue, change| {
+            enqueue_namespaces_that_see(context, queue, change.key);
+        })
+        .watch_source(|enqueuer| {
             let changed = move |catalog: &NamespacedName| {
-                wake.with(|context, queue| seeing(context, queue, catalog));
+                enqueuer
+                    .with(|context, queue| enqueue_namespaces_that_see(context, queue, catalog));
             };
             context.store.subscribe(changed);
         })
-        .also(|wake| {
+        .watch_source(|enqueuer| {
             // Namespaces ask for the bundles of their Subscriptions, InstallPlans for their own.
             context.bundles.subscribe(move |asker| {
                 if asker.namespace().is_none() {
-                    wake.with(|_, queue| queue.add(asker.clone()));
+                    enqueuer.with(|_, queue| queue.add(asker.clone()));
                 }
             });
         })
@@ -52,7 +55,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
 }
 
 /// Namespaces whose Subscriptions see a catalog.
-fn seeing(context: &Context, queue: &Keys, catalog: &NamespacedName) {
+fn enqueue_namespaces_that_see(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
     if *catalog.namespace != *context.global {
         return queue.add(enqueue::namespace(catalog));
     }

@@ -76,9 +76,9 @@ async fn changes_and_signals_enqueue_keys_and_a_conflict_requeues_without_a_fail
     controllers
         .add("reporter")
         .watch(&context.config_maps, |_, queue, change| queue.add(change.key.clone()))
-        .also(|wake| {
+        .watch_source(|enqueuer| {
             let key = NamespacedName::cluster("signalled");
-            context.signal.subscribe(move || wake.with(|_, queue| queue.add(key.clone())));
+            context.signal.subscribe(move || enqueuer.with(|_, queue| queue.add(key.clone())));
         })
         .reconcile(Reporter { cluster: test.cluster().clone(), keys: sender, conflicts: true });
     let started = controllers.start();
