@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// When a key must be looked at again although nothing changes.
@@ -218,6 +218,11 @@ impl<K: Clone + Eq + Hash> ControllerHandle<K> {
         async move {
             let _ = synced.wait_for(|synced| *synced).await;
         }
+    }
+
+    /// Its task, to see whether it has finished.
+    pub fn task(&self) -> AbortHandle {
+        self.task.abort_handle()
     }
 
     /// Returns once the controller has ended.

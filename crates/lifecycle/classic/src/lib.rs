@@ -73,7 +73,8 @@ pub use csv::serving::certificate::{
     Made as ServingCertificate, MakeError, make as serving_certificate,
 };
 pub use hub::DefaultSources;
+
 pub use mainstay_controller::decision::TARGET as DECISIONS;
 pub use proxy::ProxySettings;
-pub use start::{Classic, Options, Surroundings, Timeouts};
+pub use start::{Classic, Options, SUBSYSTEM, Surroundings, Timeouts};
 pub use trust::Trusted;

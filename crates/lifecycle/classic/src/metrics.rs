@@ -5,7 +5,6 @@
 
 use crate::context::Context;
 use mainstay_api::{CatalogSource, CsvPhase, LastObservedState, Subscription};
-use mainstay_client::{Counters, Queue};
 use mainstay_exposition::Page;
 use mainstay_object::NamespacedName;
 use parking_lot::Mutex;
@@ -95,16 +94,8 @@ impl Summary {
     }
 }
 
-/// A controller that is measured.
-#[derive(Clone)]
-pub(crate) struct Measured {
-    pub(crate) name: &'static str,
-    pub(crate) queue: Queue<NamespacedName>,
-    pub(crate) counters: Arc<Counters>,
-}
-
 /// Writes everything down.
-pub(crate) fn write(page: &mut Page, context: &Context, controllers: &[Measured]) {
+pub(crate) fn write(page: &mut Page, context: &Context) {
     versions(page, context);
     let caches = &context.caches;
     let sources = caches.sources.list(None);
@@ -129,7 +120,6 @@ pub(crate) fn write(page: &mut Page, context: &Context, controllers: &[Measured]
         "Steps of InstallPlans that the API accepted with warnings.",
         context.tallies.plan_warnings.load(Ordering::Relaxed),
     );
-    queues(page, controllers);
 }
 
 fn versions(page: &mut Page, context: &Context) {
@@ -221,30 +211,6 @@ fn syncs(
             ("package", package),
         ];
         page.line(name, &labels, count);
-    }
-}
-
-fn queues(page: &mut Page, controllers: &[Measured]) {
-    type Value = fn(&Measured) -> f64;
-    #[expect(clippy::cast_precision_loss, reason = "counts far below what a float holds")]
-    let all: [(&str, &str, &str, Value); 5] = [
-        ("workqueue_depth", "gauge", "Keys that wait for a worker.", |it| it.queue.len() as f64),
-        ("workqueue_adds_total", "counter", "Keys that came in.", |it| it.queue.added() as f64),
-        ("workqueue_retries_total", "counter", "Keys that are tried again after an error.", |it| {
-            it.counters.failed() as f64
-        }),
-        ("workqueue_work_duration_seconds_sum", "counter", "Seconds that keys took.", |it| {
-            it.counters.busy().as_secs_f64()
-        }),
-        ("workqueue_work_duration_seconds_count", "counter", "Keys that were worked on.", |it| {
-            it.counters.reconciled() as f64
-        }),
-    ];
-    for (name, kind, help, value) in all {
-        page.head(name, kind, help);
-        for it in controllers {
-            page.line(name, &[("name", it.name)], value(it));
-        }
     }
 }
 

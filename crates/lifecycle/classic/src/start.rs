@@ -4,18 +4,21 @@ use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, Fold
 use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
 use crate::hub::{self, DefaultSources};
 use crate::image::bundles::Bundles;
-use crate::metrics::{self, Measured};
+use crate::metrics;
 use crate::proxy::{Proxies, ProxySettings};
 use crate::trust::{self, Trusted};
 use crate::{
     component, copies, csv, install_plan, operator_condition, operator_group, subscription,
 };
-use mainstay_client::{CacheSet, Cluster, ControllerHandle, Recorder};
+use futures::future::BoxFuture;
+use mainstay_client::{CacheSet, Cluster, Recorder};
 use mainstay_clock::Clock;
-use mainstay_controller::{Controllers, RunningControllers, Signal};
+use mainstay_controller::{
+    ControllerMonitor, Controllers, Monitor, RunningControllers, Signal, Subsystem, SubsystemInfo,
+};
 use mainstay_exposition::Page;
 use mainstay_images::{Images, Puller};
-use mainstay_object::NamespacedName;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -202,27 +205,68 @@ impl Classic {
         self.controllers.synced().await;
     }
 
-    /// What writes the counts of the controllers, under the names that the original has for them.
-    pub fn metrics(&self) -> impl Fn(&mut Page) + Send + Sync + 'static {
-        let context = Arc::clone(&self.context);
-        let measured = |it: &ControllerHandle<NamespacedName>| Measured {
-            name: it.name(),
-            queue: it.queue().clone(),
-            counters: Arc::clone(it.counters()),
-        };
-        let controllers: Vec<Measured> = self.controllers.handles().iter().map(measured).collect();
-        move |page| metrics::write(page, &context, &controllers)
+    /// Ends every controller and returns when they have ended. What was begun is finished by the
+    /// next start.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        self.controllers.ended().await;
     }
 
     /// The catalogs and what they offer, to be shown to others ([`mainstay_packages`]).
     pub fn catalogs(&self) -> catalog::Offered {
         catalog::Offered::new(Arc::clone(&self.context))
     }
+}
 
-    /// Ends every controller and returns when they have ended. What was begun is finished by the
-    /// next start.
-    pub async fn shutdown(self) {
-        self.stop.cancel();
-        self.controllers.ended().await;
+/// Everything on every resource: an InstallPlan grants the permissions that a bundle asks for, and a
+/// cluster lets only those grant permissions that have them.
+fn permissions() -> Vec<Value> {
+    vec![
+        json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
+        json!({"nonResourceURLs": ["*"], "verbs": ["*"]}),
+    ]
+}
+
+/// Operator Lifecycle Manager, in the words of every subsystem.
+pub static SUBSYSTEM: SubsystemInfo = SubsystemInfo {
+    name: "classic",
+    summary: "Operator Lifecycle Manager: Subscriptions, InstallPlans and ClusterServiceVersions",
+    definitions: mainstay_api::crds,
+    cluster_roles: mainstay_api::cluster_roles,
+    permissions,
+};
+
+impl Subsystem for Classic {
+    fn info(&self) -> &'static SubsystemInfo {
+        &SUBSYSTEM
+    }
+
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Self::synced(self))
+    }
+
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        let controllers = self.controllers.monitors();
+        Arc::new(ClassicMonitor { context: Arc::clone(&self.context), controllers })
+    }
+
+    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(Self::shutdown(*self))
+    }
+}
+
+/// What the controllers publish.
+struct ClassicMonitor {
+    context: Arc<Context>,
+    controllers: Vec<ControllerMonitor>,
+}
+
+impl Monitor for ClassicMonitor {
+    fn write_metrics(&self, page: &mut Page) {
+        metrics::write(page, &self.context);
+    }
+
+    fn controllers(&self) -> &[ControllerMonitor] {
+        &self.controllers
     }
 }

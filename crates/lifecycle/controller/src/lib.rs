@@ -10,6 +10,9 @@
 //!    └────────── synced ──────────────────────────────────────────────► Reconciler::reconcile
 //! ```
 //!
+//! The subsystems of a process are a list ([`RunningSubsystems`]) that syncs, publishes metrics and shuts
+//! down as one; what each needs of a cluster is plain data ([`SubsystemInfo`]).
+//!
 //! Beside that: errors that say which request failed ([`RequestError`]), the rule for conflicts
 //! ([`requeue_on_conflict`]), merge patches of a status ([`patch`]) and the log of decisions
 //! ([`decision`]).
@@ -20,8 +23,13 @@ pub mod decision;
 mod error;
 pub mod patch;
 mod register;
+mod subsystem;
 
 pub use error::{Operation, ReconcileError, RequestError, api_message, requeue_on_conflict};
 pub use register::{
     ControllerBuilder, Controllers, Enqueuer, KeyQueue, RunningControllers, Signal, either_side,
+};
+pub use subsystem::{
+    ControllerMonitor, Monitor, Monitors, RunningSubsystems, SelectError, Subsystem, SubsystemInfo,
+    select,
 };

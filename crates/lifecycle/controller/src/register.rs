@@ -1,6 +1,7 @@
 //! Registration of controllers: each declares its watches, and all wait for all shared caches.
 
 use crate::error::{ReconcileError, requeue_on_conflict};
+use crate::subsystem::ControllerMonitor;
 use mainstay_client::{
     Action, Cache, CacheBuilder, CacheSet, Changed, Controller, ControllerHandle, Queue, Reconciler,
 };
@@ -58,7 +59,7 @@ impl<C: Send + Sync + 'static> Controllers<C> {
         let caches = Arc::new(self.caches);
         let start = |start: Start| start(&caches, self.stop.clone());
         let handles = self.starts.into_iter().map(start).collect();
-        RunningControllers { caches, handles }
+        RunningControllers { caches, handles, stop: self.stop }
     }
 }
 
@@ -66,6 +67,7 @@ impl<C: Send + Sync + 'static> Controllers<C> {
 pub struct RunningControllers {
     caches: Arc<CacheSet>,
     handles: Vec<ControllerHandle<NamespacedName>>,
+    stop: CancellationToken,
 }
 
 impl RunningControllers {
@@ -80,6 +82,12 @@ impl RunningControllers {
     /// The controllers, in the order of their registration.
     pub fn handles(&self) -> &[ControllerHandle<NamespacedName>] {
         &self.handles
+    }
+
+    /// The controllers as metrics and health checks see them, in the order of their registration.
+    pub fn monitors(&self) -> Vec<ControllerMonitor> {
+        let monitor = |handle| ControllerMonitor::new(handle, self.stop.clone());
+        self.handles.iter().map(monitor).collect()
     }
 
     /// Returns when every controller has ended, which they do once their token is cancelled.

@@ -13,6 +13,7 @@ use mainstay_api::resources;
 use mainstay_apiserver::{Body, Identity, NativeGroup};
 use mainstay_classic::{CatalogMode, CatalogPods, Classic, Options, Timeouts};
 use mainstay_client::{Cluster, ListParams};
+use mainstay_controller::Subsystem as _;
 use mainstay_exposition::Page;
 use mainstay_object::{Object, known};
 use mainstay_packages::{Content, Packages, SERVICE};
@@ -329,7 +330,7 @@ metadata: {name: global-operators, namespace: operators}
     pub(super) fn metrics(&self, id: &str) -> Vec<String> {
         let mut page = Page::default();
         if let Some(classic) = &self.classic {
-            classic.metrics()(&mut page);
+            classic.monitor().write_metrics(&mut page);
         }
         page.text().lines().filter(|it| it.contains(id)).filter_map(normal::series).collect()
     }

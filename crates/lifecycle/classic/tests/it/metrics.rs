@@ -11,7 +11,7 @@ use std::time::Duration;
 
 fn page(world: &World) -> String {
     let mut page = Page::default();
-    world.classic.as_ref().unwrap().metrics()(&mut page);
+    world.write_metrics(&mut page);
     page.text()
 }
 

@@ -459,7 +459,7 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
         Some(format!("status.plan[{at}]").as_str())
     );
     let mut page = mainstay_exposition::Page::default();
-    world.classic.as_ref().unwrap().metrics()(&mut page);
+    world.write_metrics(&mut page);
     let text = page.text();
     // shows IP-12 E068
     assert!(text.contains("\ninstallplan_warnings_total 1\n"), "{text}");

@@ -10,6 +10,8 @@ use mainstay_classic::{
 };
 use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
+use mainstay_controller::{Monitors, Subsystem};
+use mainstay_exposition::Page;
 use mainstay_image::policy::Policy;
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Proxies;
@@ -154,6 +156,12 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             },
             self.pods.clone(),
         )
+    }
+
+    /// Writes the metrics of the controllers that run.
+    pub(crate) fn write_metrics(&self, page: &mut Page) {
+        let running = self.classic.iter().map(|classic| classic as &dyn Subsystem);
+        Monitors::of(running).write_metrics(page);
     }
 
     /// The cluster's own images.

@@ -2,8 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
+use futures::future::BoxFuture;
 use mainstay_client::{Action, Cache, CacheSet, Cluster, Reconciler, Selection};
-use mainstay_controller::{Controllers, Operation as _, ReconcileError, RequestError, Signal};
+use mainstay_controller::{
+    ControllerMonitor, Controllers, Monitor, Operation as _, ReconcileError, RequestError,
+    RunningControllers, RunningSubsystems, Signal, Subsystem, SubsystemInfo,
+};
+use mainstay_exposition::Page;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
@@ -91,6 +96,85 @@ async fn changes_and_signals_enqueue_keys_and_a_conflict_requeues_without_a_fail
     assert_eq!(started.handles()[0].counters().failed(), 0);
     stop.cancel();
     started.ended().await;
+}
+
+/// A subsystem of one controller.
+struct Reports(RunningControllers);
+
+static REPORTS: SubsystemInfo = SubsystemInfo {
+    name: "reports",
+    summary: "Reports of ConfigMaps",
+    definitions: Vec::new,
+    cluster_roles: Vec::new,
+    permissions: Vec::new,
+};
+
+impl Subsystem for Reports {
+    fn info(&self) -> &'static SubsystemInfo {
+        &REPORTS
+    }
+
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.synced())
+    }
+
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        Arc::new(ReportsMonitor(self.0.monitors()))
+    }
+
+    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(self.0.ended())
+    }
+}
+
+struct ReportsMonitor(Vec<ControllerMonitor>);
+
+impl Monitor for ReportsMonitor {
+    fn write_metrics(&self, page: &mut Page) {
+        page.one("reports_total", "counter", "Reports.", 1);
+    }
+
+    fn controllers(&self) -> &[ControllerMonitor] {
+        &self.0
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_is_unhealthy_when_a_controller_ends_that_nothing_stopped() {
+    let test = TestCluster::bare().await;
+    let stop = CancellationToken::new();
+    let mut set = CacheSet::new(test.cluster().clone(), stop.clone());
+    let context = context(&mut set);
+    let (sender, _keys) = mpsc::unbounded_channel();
+    let mut controllers = Controllers::new(Arc::clone(&context), set, stop.clone());
+    controllers.add("reporter").watch(&context.config_maps, |_, _, _| {}).reconcile(Reporter {
+        cluster: test.cluster().clone(),
+        keys: sender,
+        conflicts: false,
+    });
+    let started = controllers.start();
+    let task = started.handles()[0].task();
+    let mut subsystems = RunningSubsystems::default();
+    subsystems.add(Reports(started));
+    subsystems.synced().await;
+    let monitors = subsystems.monitors();
+    assert_eq!(monitors.check_health(), Ok(()));
+    let mut page = Page::default();
+    monitors.write_metrics(&mut page);
+    let text = page.text();
+    assert!(text.contains("reports_total 1\n"), "{text}");
+    assert!(text.contains("workqueue_depth{name=\"reporter\"} 0\n"), "{text}");
+
+    task.abort();
+    while !task.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    let cause = monitors.check_health().unwrap_err().to_string();
+    assert!(cause.contains("the controller reporter of reports has ended"), "{cause}");
+    // Of a controller that was stopped, this is no failure.
+    stop.cancel();
+    assert_eq!(monitors.check_health(), Ok(()));
+    subsystems.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
