@@ -48,6 +48,9 @@ fn well(subscription: &Object) -> String {
 
 /// What stands above catalogs that a choice waits for.
 const UNANSWERED: &str = "nothing is chosen for it while a catalog that it sees has not answered";
+/// What stands above the bundles of other Subscriptions that a choice waits for.
+const UNPACKING: &str =
+    "nothing is chosen for it while a bundle for another Subscription of the namespace is unpacked";
 /// What stands above the message of a resolution that failed.
 const FAILED: &str = "nothing could be chosen for it";
 
@@ -120,6 +123,18 @@ fn unpacking(subscription: &Object) -> Option<Cause> {
     let (_, message) = condition(subscription, "BundleUnpacking", "True")?;
     let cause = Cause::new("its bundle is being unpacked");
     Some(if message.is_empty() { cause } else { cause.because(Cause::new(message)) })
+}
+
+/// The other Subscriptions of the namespace whose bundles are not unpacked: a namespace is resolved as
+/// one, and not again before they are.
+fn unpacking_of_others(world: &World, subscription: &Object) -> Vec<Cause> {
+    let others = world.within("Subscription", subscription.namespace());
+    let others = others.filter(|other| other.name() != subscription.name());
+    let named = |other: &Object| {
+        let why = unpacking(other)?;
+        Some(Cause::new(format!("Subscription {}", other.key())).because(why))
+    };
+    others.filter_map(named).collect()
 }
 
 /// What stands in the way of its plan.
@@ -237,6 +252,11 @@ fn silent(world: &World, subscription: &Object) -> Option<Cause> {
         && !away.is_empty()
     {
         Cause::new(UNANSWERED).because_all(away)
+    } else if state.is_empty()
+        && let unpacking = unpacking_of_others(world, subscription)
+        && !unpacking.is_empty()
+    {
+        Cause::new(UNPACKING).because_all(unpacking)
     } else if state.is_empty() {
         Cause::new("nothing has been chosen for it yet").remedy(format!(
             "wait; if that lasts, see its events: kubectl -n {} describe subscription {}",

@@ -1,6 +1,7 @@
 //! Where a version of an operator stands.
 
 use crate::{Finding, World, command, group, leaving, text, workload};
+use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::{Value, json};
@@ -229,12 +230,15 @@ fn failed(world: &World, version: &Object, reason: &str, message: &str) -> Vec<C
                 .collect();
             let group = world.within("OperatorGroup", namespace).next();
             let group = group.map_or("NAME", Object::name);
-            vec![cause().because(Cause::new(format!("the version supports {}", list(&modes)))).remedy(format!(
-                "let OperatorGroup {namespace}/{group} select namespaces that fit: kubectl -n {namespace} edit operatorgroup {group}"
-            )).remedy("or subscribe in a namespace whose OperatorGroup fits")]
+            // First what leaves the other operators of the namespace alone.
+            vec![cause().because(Cause::new(format!("the version supports {}", list(&modes))))
+                .remedy("subscribe in a namespace whose OperatorGroup fits")
+                .remedy(format!(
+                    "or let OperatorGroup {namespace}/{group} select namespaces that fit, which holds for every operator there: kubectl -n {namespace} edit operatorgroup {group}"
+                ))]
         }
         "OwnerConflict" => vec![rivals(world, version, cause())],
-        "InterOperatorGroupOwnerConflict" => vec![cause().remedy(
+        "InterOperatorGroupOwnerConflict" => vec![other_groups(world, version, cause()).remedy(
             "remove the other operator that provides these APIs, or let the two OperatorGroups select different namespaces",
         )],
         "CannotModifyStaticOperatorGroupProvidedAPIs" => {
@@ -263,26 +267,50 @@ fn failed(world: &World, version: &Object, reason: &str, message: &str) -> Vec<C
     }
 }
 
-/// Other versions with the same definitions.
+/// The ClusterServiceVersions of the namespace that own the same CustomResourceDefinitions.
 fn rivals(world: &World, version: &Object, cause: Cause) -> Cause {
-    let owned = |it: &Object| -> Vec<String> {
-        let all = it.array(&["spec", "customresourcedefinitions", "owned"]);
-        all.iter().map(|it| text(it, "name").to_owned()).collect()
+    let owned = |csv: &Object| -> Vec<String> {
+        let all = csv.array(&["spec", "customresourcedefinitions", "owned"]);
+        all.iter().map(|definition| text(definition, "name").to_owned()).collect()
     };
     let mine = owned(version);
     let others = world
         .within("ClusterServiceVersion", version.namespace())
-        .filter(|it| it.name() != version.name())
-        .filter(|it| it.label(mainstay_api::names::COPIED_FROM).is_none())
-        .filter_map(|it| {
-            let same: Vec<String> = owned(it).into_iter().filter(|it| mine.contains(it)).collect();
-            (!same.is_empty()).then_some((it, same))
+        .filter(|other| other.name() != version.name())
+        .filter(|other| other.label(names::COPIED_FROM).is_none())
+        .filter_map(|other| {
+            let same: Vec<String> =
+                owned(other).into_iter().filter(|name| mine.contains(name)).collect();
+            (!same.is_empty()).then_some((other, same))
         });
     others.fold(cause, |cause, (other, same)| {
         cause.because(Cause::new(format!("{} owns {}, too", other.name(), same.join(", ")))).remedy(
             format!("remove that one: {}", command::delete("csv", other.namespace(), other.name())),
         )
     })
+}
+
+/// The OperatorGroups of other namespaces whose operators provide APIs of this version, as their
+/// annotation says.
+fn other_groups(world: &World, version: &Object, cause: Cause) -> Cause {
+    let owned = version.array(&["spec", "customresourcedefinitions", "owned"]).iter();
+    let mine: Vec<String> = owned
+        .filter_map(|definition| {
+            let (_, group) = text(definition, "name").split_once('.')?;
+            Some(format!("{}.{}.{group}", text(definition, "kind"), text(definition, "version")))
+        })
+        .collect();
+    let others = world.of_kind("OperatorGroup").filter_map(|group| {
+        let provided = group.annotation(names::PROVIDED_APIS)?;
+        let same: Vec<&str> =
+            provided.split(',').filter(|api| mine.iter().any(|own| own == api)).collect();
+        let is_other = group.namespace() != version.namespace() && !same.is_empty();
+        is_other.then(|| (group, same.join(", ")))
+    });
+    cause.because_all(others.map(|(group, same)| {
+        Cause::new(format!("an operator of OperatorGroup {} provides {same}, too", group.key()))
+            .remedy(format!("see which: kubectl -n {} get csv", group.namespace()))
+    }))
 }
 
 fn list(words: &[&str]) -> String {

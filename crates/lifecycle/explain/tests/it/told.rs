@@ -292,6 +292,12 @@ spec: {conditions: [{type: Upgradeable, status: 'False', reason: Migrating, mess
 #[test]
 fn a_failed_version_says_what_to_do_about_its_reason() {
     let rival = version("{phase: Succeeded}").replace("name: anvil.v1,", "name: rival.v1,");
+    let elsewhere = "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: all, namespace: forge, annotations: {olm.providedAPIs: 'Anvil.v1.x.io,Tong.v1.x.io'}}
+status: {namespaces: [''], lastUpdated: '2026-01-01T00:00:00Z'}
+";
     let failed = |reason: &str, message: &str| {
         version(&format!("{{phase: Failed, reason: {reason}, message: '{message}'}}"))
     };
@@ -305,9 +311,22 @@ fn a_failed_version_says_what_to_do_about_its_reason() {
         ("InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"),
     ]
     .iter()
-    .map(|(reason, message)| told("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival]))
+    .map(|(reason, message)| {
+        told("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival, elsewhere])
+    })
     .collect();
     insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn a_subscription_that_waits_for_the_bundle_of_another_one_names_it() {
+    let other = subscription(
+        "{conditions: [{type: BundleUnpacking, status: 'True', reason: JobIncomplete, message: 'unpacking anvil.v1'}]}",
+    );
+    let waits = subscription("{lastUpdated: '2026-01-01T00:00:00Z'}")
+        .replace("name: anvil,", "name: tongs,");
+    let text = told("subscription/tongs", &[GROUP, CATALOG, &waits, &other]);
+    insta::assert_snapshot!(text);
 }
 
 #[test]
