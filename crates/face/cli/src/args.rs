@@ -14,6 +14,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use mainstay_formats::near;
 use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
+use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -149,6 +150,9 @@ pub enum Command {
     /// Remove an operator; say first what goes with it, what stays, and what would hang.
     #[command(after_help = examples::UNINSTALL)]
     Uninstall(Box<UninstallArguments>),
+    /// Print the manifests that a cluster needs for `mainstay run`: CRDs, ServiceAccount and RBAC.
+    #[command(after_help = examples::MANIFESTS)]
+    Manifests(ManifestsArguments),
     /// Print the version.
     #[command(after_help = examples::VERSION)]
     Version(VersionArguments),
@@ -158,6 +162,50 @@ pub enum Command {
     /// Work on file-based catalogs as `opm` does; also when started under that name.
     #[command(disable_help_flag = true, after_help = examples::OPM)]
     Opm(OpmArguments),
+}
+
+/// Which subsystems are meant.
+#[derive(Args, Debug)]
+pub struct ControllersArguments {
+    /// The subsystems to run: names, `*` for all, `-NAME` to leave one out. There is `classic`,
+    /// Operator Lifecycle Manager.
+    #[arg(
+        long = "controllers",
+        id = "controllers",
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
+    pub list: Vec<String>,
+}
+
+/// Arguments of `manifests`.
+#[derive(Args, Debug)]
+pub struct ManifestsArguments {
+    /// How they are written: documents of YAML, also as `text`, or one JSON List.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    output: Format,
+    /// The subsystems that are meant.
+    #[command(flatten)]
+    pub controllers: ControllersArguments,
+    /// Names of the standard namespaces.
+    #[arg(long, value_enum, default_value_t = Profile::Standard)]
+    pub profile: Profile,
+}
+
+impl ManifestsArguments {
+    /// The manifests as they are printed.
+    pub fn text(&self, manifests: &[Value]) -> String {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+        match self.output {
+            Format::Json => written(Format::Json, &list, String::new),
+            Format::Yaml | Format::Text => {
+                let documents: Vec<_> = manifests.iter().map(mainstay_yaml::to_string).collect();
+                documents.join("---\n")
+            }
+        }
+    }
 }
 
 /// Arguments of `version`.
@@ -172,7 +220,7 @@ impl VersionArguments {
     /// The version of this program.
     pub fn text(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
-        let value = serde_json::json!({"name": "mainstay", "version": version});
+        let value = json!({"name": "mainstay", "version": version});
         written(self.output, &value, || format!("mainstay {version}\n"))
     }
 }
@@ -263,8 +311,11 @@ pub struct UpArguments {
     /// Where catalogs by image and by ConfigMap are served.
     #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
     pub catalog_mode: CatalogMode,
+    /// The subsystems that are meant.
+    #[command(flatten)]
+    pub controllers: ControllersArguments,
     /// Serve the Kubernetes API and its workloads only; `mainstay run` runs operators on it.
-    #[arg(long, conflicts_with_all = ["catalogs", "catalog_mode", "default_sources"])]
+    #[arg(long, conflicts_with_all = ["controllers", "catalogs", "catalog_mode", "default_sources"])]
     pub bare: bool,
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
@@ -329,6 +380,9 @@ pub struct RunArguments {
     /// Where catalogs by image and by ConfigMap are served.
     #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
     pub catalog_mode: CatalogMode,
+    /// The subsystems that are meant.
+    #[command(flatten)]
+    pub controllers: ControllersArguments,
     /// Address of `/healthz`, `/readyz` and `/metrics`; port 0 picks a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,

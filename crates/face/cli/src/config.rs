@@ -73,7 +73,9 @@ pub struct Up {
     pub protected: BTreeSet<String>,
     /// What operators are told of the network.
     pub network: Network,
-    /// Whether operators are somebody else's business.
+    /// The subsystems to run, as they were typed.
+    pub controllers: Vec<String>,
+    /// Whether only the API and its workloads run.
     pub bare: bool,
 }
 
@@ -94,6 +96,8 @@ pub struct Run {
     pub namespace: String,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogMode,
+    /// The subsystems to run, as they were typed.
+    pub controllers: Vec<String>,
     /// Where health and metrics are told.
     pub listen: SocketAddr,
     /// Where packages are served.
@@ -178,6 +182,7 @@ impl Up {
             audit_log: arguments.audit_log,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: Network::check(arguments.network)?,
+            controllers: arguments.controllers.list,
             bare: arguments.bare,
         })
     }
@@ -210,6 +215,7 @@ impl Run {
                 .namespace
                 .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
             catalog_mode: arguments.catalog_mode,
+            controllers: arguments.controllers.list,
             listen: arguments.listen,
             packages: PackagesAt::check(
                 arguments.packages_address,

@@ -21,6 +21,10 @@ Several may run: one works, the others wait. Operator Lifecycle Manager must not
 Its programs have more flags than are shown here. Those that have nothing to do are accepted, too, and
 docs/command-line.md says why.";
 
+pub(crate) const MANIFESTS: &str = "Examples:
+  mainstay manifests | kubectl apply -f -
+  mainstay manifests --controllers classic --profile openshift";
+
 pub(crate) const CATALOG: &str = "Examples:
   mainstay catalog validate ./catalog
   mainstay catalog show ./catalog kiwi";

@@ -10,6 +10,7 @@ mod story;
 use crate::embedded::{Embedded, Settings};
 use crate::sample;
 use crate::stop::Stop;
+use crate::subsystems::Selected;
 use crate::supervise::Started;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::{CatalogMode, Profile};
@@ -59,7 +60,7 @@ pub(crate) async fn run(demo: Demo, report: Report, started: Started) -> Result<
         audit_log: None,
         network: Network::default(),
         protected: BTreeSet::new(),
-        bare: false,
+        subsystems: Selected::all(),
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &|_| {}) => embedded?,

@@ -6,7 +6,9 @@
 
 use crate::credentials::Keys;
 use crate::ports::Ports;
-use crate::{catalogs, data, hub, images, kubeconfig, layout, network, packages};
+use crate::run::health::{Health, Standing};
+use crate::subsystems::Selected;
+use crate::{catalogs, controller_pods, data, hub, images, kubeconfig, layout, network, packages};
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity, audit};
 use mainstay_cause::{Cause, Place};
@@ -17,6 +19,7 @@ use mainstay_cli::defaults::Defaults;
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
+use mainstay_controller::RunningSubsystems;
 use mainstay_files::PrivateFolder;
 use mainstay_object::NamespacedName;
 use mainstay_store::{EngineError, Store};
@@ -62,8 +65,8 @@ pub(crate) struct Settings {
     pub(crate) network: Network,
     /// The namespaces that keep copies of versions where these are switched off.
     pub(crate) protected: BTreeSet<String>,
-    /// Whether operators are somebody else's business.
-    pub(crate) bare: bool,
+    /// What runs beside the API and its workloads.
+    pub(crate) subsystems: Selected,
 }
 
 /// A running cluster.
@@ -78,8 +81,7 @@ pub(crate) struct Embedded {
     ports: Ports,
     images: images::Images,
     store: Store,
-    /// None where operators are somebody else's business.
-    classic: Option<Classic>,
+    subsystems: RunningSubsystems,
     workloads: Workloads,
     stop: CancellationToken,
     port: JoinHandle<()>,
@@ -158,7 +160,8 @@ impl Embedded {
             server.write_down(audit);
         }
         // Another program may serve them on a bare one.
-        let shown = (!settings.bare).then(|| packages::behind(&server, settings.profile, clock));
+        let has_classic = settings.subsystems.contains(&mainstay_classic::SUBSYSTEM);
+        let shown = has_classic.then(|| packages::behind(&server, settings.profile, clock));
         let front = pki.front_proxy(&clock).map_err(|error| {
             Cause::new("the certificate for aggregated servers cannot be made")
                 .because(chain(&error))
@@ -188,8 +191,8 @@ impl Embedded {
             Cause::new("the cluster's authority cannot sign").because(chain(&error))
         })?;
         // Before anybody follows all kinds: each step of each definition is news to whoever does.
-        if !settings.bare {
-            layout::definitions(&cluster).await?;
+        settings.subsystems.install(&cluster).await?;
+        if has_classic {
             hub::definition(&cluster, &settings.defaults).await?;
         }
         definitions.open();
@@ -203,22 +206,25 @@ impl Embedded {
             },
         );
         let namespace = settings.profile.catalog_namespace();
-        let catalogs = if settings.bare {
-            layout::no_packages(&cluster, settings.profile).await?;
+        if settings.subsystems.is_empty() {
             layout::give_lease_back(&cluster).await?;
-            catalogs::Folders::new()
         } else {
-            layout::standard(&cluster, settings.profile).await?;
+            layout::namespace(&cluster, settings.profile.manager_namespace()).await?;
             layout::hold_lease(&cluster, settings.profile).await?;
+        }
+        let catalogs = if has_classic {
+            layout::standard(&cluster, settings.profile).await?;
             layout::packages(&cluster, settings.profile).await?;
             say("kinds       Established");
             remembered.settle(&cluster, namespace).await?
+        } else {
+            layout::no_packages(&cluster, settings.profile).await?;
+            catalogs::Folders::new()
         };
         let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
-        let classic = if settings.bare {
-            workloads.synced().await;
-            None
-        } else {
+        let mut subsystems = RunningSubsystems::default();
+        let mut offered = None;
+        if has_classic {
             let options = mainstay_classic::Options {
                 clock,
                 global_namespace: namespace.to_owned(),
@@ -244,16 +250,26 @@ impl Embedded {
             };
             let pods = CatalogPods { simulated: true, ..pods(settings.catalog_mode) };
             let classic = Classic::start_with(&cluster, options, pods);
+            offered = Some(classic.catalogs());
+            subsystems.add(classic);
             for name in catalogs.keys() {
                 layout::catalog_source(&cluster, namespace, name).await?;
             }
-            tokio::join!(workloads.synced(), classic.synced());
-            if let Some(shown) = shown {
-                shown.attach(classic.catalogs());
-            }
-            server.also_measures(classic.metrics());
-            Some(classic)
-        };
+        }
+        tokio::join!(workloads.synced(), subsystems.synced());
+        if let (Some(shown), Some(offered)) = (shown, offered) {
+            shown.attach(offered);
+        }
+        let monitors = subsystems.monitors();
+        let manager = settings.profile.manager_namespace();
+        if has_classic {
+            let health = Health::new();
+            health.set(Standing::Working(monitors.clone()));
+            controller_pods::show(&server, &cluster, manager, clock, &health).await?;
+        } else {
+            controller_pods::hide(&cluster, manager).await?;
+        }
+        server.also_measures(move |page| monitors.write_metrics(page));
         controllers.open();
         say(&format!(
             "workloads   {} simulated node{}",
@@ -277,7 +293,7 @@ impl Embedded {
             ports,
             images,
             store,
-            classic,
+            subsystems,
             workloads,
             stop,
             port,
@@ -287,9 +303,7 @@ impl Embedded {
 
     /// Stops everything, controllers first, so that nobody writes into a closing store.
     pub(crate) async fn stop(self) -> Result<(), Cause> {
-        if let Some(classic) = self.classic {
-            classic.shutdown().await;
-        }
+        self.subsystems.shutdown().await;
         self.workloads.shutdown().await;
         self.stop.cancel();
         // A port that panicked has ended as well; the panic is in the log.

@@ -8,9 +8,7 @@ use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
-use mainstay_object::known::{
-    self, API_SERVICE, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE,
-};
+use mainstay_object::known::{self, API_SERVICE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
@@ -64,15 +62,6 @@ pub(crate) async fn give_lease_back(cluster: &Cluster) -> Result<(), Cause> {
 pub(crate) fn is_ours(object: &Object) -> bool {
     let managers = object.array(&["metadata", "managedFields"]).iter();
     managers.filter_map(|it| it["manager"].as_str()).any(|it| it == MANAGER)
-}
-
-/// Makes sure that our CRDs are there and Established.
-pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
-    establish(cluster, &mainstay_api::crds()).await?;
-    for role in mainstay_api::cluster_roles() {
-        apply(cluster, &CLUSTER_ROLE, &role).await?;
-    }
-    Ok(())
 }
 
 /// Makes sure that these CRDs are there and Established.
@@ -249,7 +238,12 @@ fn manifest(value: Value) -> Object {
     Object::from_value(value).unwrap_or_default()
 }
 
-async fn apply(cluster: &Cluster, resource: &Resource, object: &Object) -> Result<Object, Cause> {
+/// Applies an object.
+pub(crate) async fn apply(
+    cluster: &Cluster,
+    resource: &Resource,
+    object: &Object,
+) -> Result<Object, Cause> {
     cluster.apply(resource, object, MANAGER).await.map_err(|error| refused(object, &error))
 }
 

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod catalogs;
+mod controller_pods;
 mod credentials;
 mod data;
 mod demo;
@@ -24,6 +25,7 @@ mod resolve;
 mod run;
 mod sample;
 mod stop;
+mod subsystems;
 mod supervise;
 mod up;
 mod wait;
@@ -85,6 +87,9 @@ fn main() -> ExitCode {
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
         Command::Why(arguments) => Ok(resolve::why(&arguments)),
         Command::Uninstall(arguments) => Ok(resolve::uninstall(&arguments)),
+        Command::Manifests(arguments) => {
+            subsystems::manifests(&arguments).map(|text| catalog::print(text.as_bytes()))
+        }
         Command::Version(arguments) => Ok(catalog::print(arguments.text().as_bytes())),
         Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),

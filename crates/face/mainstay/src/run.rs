@@ -5,7 +5,7 @@
 //! namespaces are there, then runs the controllers until it is told to stop or loses the Lease.
 
 mod access;
-mod health;
+pub(crate) mod health;
 mod packages;
 mod secured;
 
@@ -14,6 +14,7 @@ use self::health::{Health, Standing};
 use crate::embedded::{chain, io, pods};
 use crate::live::{self, Reach};
 use crate::stop::Stop;
+use crate::subsystems::Selected;
 use crate::supervise::Started;
 use crate::{hub, images, layout, network};
 use mainstay_cause::{Cause, Place};
@@ -25,6 +26,7 @@ use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
 use mainstay_client::{Cluster, Election, ListParams, Term};
 use mainstay_clock::Clock;
+use mainstay_controller::RunningSubsystems;
 use mainstay_images::Images;
 use mainstay_object::{NamespacedName, known};
 use std::fs::{File, TryLockError};
@@ -60,6 +62,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     let secured = secured.map_err(Failure::usage)?;
     let manager = run.profile.manager_namespace();
     let packages = packages::Port::open(&run.packages, manager, clock).await?;
+    let selected = Selected::parse(&run.controllers).map_err(Failure::usage)?;
     let _lock = lock(&run.data).map_err(Failure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(Failure::usage)?;
     let surroundings = network::surroundings(&run.network).map_err(Failure::usage)?;
@@ -91,8 +94,9 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     }
     let leading = async {
         let seen = stop.run_until_cancelled(async {
-            unrivalled(&cluster).await?;
+            // First: such a cluster has Deployments with the names of those of OLM, too.
             not_embedded(&cluster).await?;
+            unrivalled(&cluster).await?;
             // The Lease has to be somewhere.
             layout::namespace(&cluster, manager).await
         });
@@ -108,11 +112,12 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
         };
         let work = |term: Term| {
             let (run, cluster, images) = (&run, term.over(&cluster), images.clone());
+            let selected = &selected;
             let surroundings = surroundings.clone();
             let (health, report, packages) = (&health, &report, &packages);
             async move {
                 health.set(Standing::Starting);
-                let prepare = || prepare(run, &cluster, packages.is_some(), report);
+                let prepare = || prepare(run, selected, &cluster, packages.is_some(), report);
                 let defaults = tokio::select! {
                     defaults = patiently(&cluster, PAUSE, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
@@ -120,10 +125,16 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                 let options = options(run, defaults, images, surroundings, clock);
                 let simulated = simulated(&cluster).await;
                 let pods = CatalogPods { simulated, ..pods_with(run) };
-                let classic = Classic::start_with(&cluster, options, pods);
+                let mut subsystems = RunningSubsystems::default();
+                let mut offered = None;
+                if selected.contains(&mainstay_classic::SUBSYSTEM) {
+                    let classic = Classic::start_with(&cluster, options, pods);
+                    offered = Some(classic.catalogs());
+                    subsystems.add(classic);
+                }
                 let ready = async {
                     patiently(&cluster, PAUSE, || folders(run, &cluster)).await?;
-                    classic.synced().await;
+                    subsystems.synced().await;
                     Ok(true)
                 };
                 let ready = tokio::select! {
@@ -131,13 +142,13 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                     () = term.cancelled() => Ok(false),
                 };
                 if let Ok(true) = ready {
-                    health.set(Standing::Working(Arc::new(classic.metrics())));
+                    health.set(Standing::Working(subsystems.monitors()));
                     report.say(format!("ready       after {}", milliseconds(clock.elapsed())));
                     let serve = async {
-                        if let Some(packages) = packages {
+                        if let (Some(packages), Some(offered)) = (packages, offered) {
                             let say = |line: &str| report.say(line);
                             packages
-                                .work(&cluster, &classic, &run.namespace, term.token(), say)
+                                .work(&cluster, offered, &run.namespace, term.token(), say)
                                 .await;
                         }
                     };
@@ -148,7 +159,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                     };
                     tokio::join!(serve, told);
                 }
-                classic.shutdown().await;
+                subsystems.shutdown().await;
                 ready.map(drop)
             }
         };
@@ -203,6 +214,7 @@ async fn patiently<T, Fut: Future<Output = Result<T, Cause>>>(
 /// Sees that the cluster has what the controllers need; gives the default catalogs to keep.
 async fn prepare(
     run: &Run,
+    selected: &Selected,
     cluster: &Cluster,
     serves_packages: bool,
     report: &Report,
@@ -224,7 +236,7 @@ async fn prepare(
             }
         }
     }
-    layout::definitions(cluster).await?;
+    selected.install(cluster).await?;
     hub::definition(cluster, &run.defaults).await?;
     layout::standard(cluster, run.profile).await?;
     layout::namespace(cluster, &run.namespace).await?;

@@ -2,6 +2,7 @@
 
 use crate::embedded::{Embedded, Settings};
 use crate::stop::Stop;
+use crate::subsystems::Selected;
 use crate::supervise::Started;
 use crate::wait::until;
 use mainstay_api::resources::CATALOG_SOURCE;
@@ -13,6 +14,11 @@ use mainstay_cli::report::{Report, milliseconds, shell_word};
 pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let say = |line: &str| report.say(line);
+    let subsystems = if up.bare {
+        Selected::none()
+    } else {
+        Selected::parse(&up.controllers).map_err(Failure::usage)?
+    };
     let settings = Settings {
         data: up.data,
         listen: up.listen,
@@ -29,7 +35,7 @@ pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), 
         audit_log: up.audit_log,
         network: up.network,
         protected: up.protected,
-        bare: up.bare,
+        subsystems,
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &say) => embedded?,

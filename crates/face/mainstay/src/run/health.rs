@@ -8,6 +8,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use mainstay_apiserver::authz::Attributes;
 use mainstay_apiserver::serve::{self, Limits};
+use mainstay_cause::Cause;
+use mainstay_controller::Monitors;
 use mainstay_exposition::Page;
 use mainstay_port::Received;
 use parking_lot::Mutex;
@@ -23,35 +25,32 @@ use tower::service_fn;
 const LIMITS: plain::Limits =
     plain::Limits { connections: 64, streams: 16, stall: Duration::from_secs(30) };
 
-/// What writes the counts of the controllers.
-pub(super) type Measure = Arc<dyn Fn(&mut Page) + Send + Sync>;
-
 /// Where the process stands.
 #[derive(Clone)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// It is not known yet, or it begins to work.
     Starting,
     /// Another one works.
     Waiting,
     /// The controllers run.
-    Working(Measure),
+    Working(Monitors),
 }
 
 /// Where the process stands, as it is told to others. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Health(Arc<Mutex<Standing>>);
+pub(crate) struct Health(Arc<Mutex<Standing>>);
 
 impl Health {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(Standing::Starting)))
     }
 
-    pub(super) fn set(&self, standing: Standing) {
+    pub(crate) fn set(&self, standing: Standing) {
         *self.0.lock() = standing;
     }
 
     /// The answer to somebody who may see everything.
-    fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    pub(crate) fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         let (code, text) = self.answer(method, path);
         response(code, text)
     }
@@ -79,7 +78,10 @@ impl Health {
             return (StatusCode::METHOD_NOT_ALLOWED, "only GET is answered\n".to_owned());
         }
         match path {
-            "/healthz" | "/livez" => (StatusCode::OK, "ok".to_owned()),
+            "/healthz" | "/livez" => match unhealthy(&standing) {
+                Some(cause) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{cause}\n")),
+                None => (StatusCode::OK, "ok".to_owned()),
+            },
             "/readyz" => match standing {
                 Standing::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n".to_owned()),
                 // Who waits is ready to take over.
@@ -111,10 +113,18 @@ fn page(standing: &Standing) -> String {
         "Whether this process works (1), or waits for another one to end (0).",
     );
     page.line("leader_election_master_status", &[("name", crate::layout::LEASE)], works);
-    if let Standing::Working(measure) = standing {
-        measure(&mut page);
+    if let Standing::Working(monitors) = standing {
+        monitors.write_metrics(&mut page);
     }
     page.text()
+}
+
+/// Why the process should be restarted.
+fn unhealthy(standing: &Standing) -> Option<Cause> {
+    match standing {
+        Standing::Starting | Standing::Waiting => None,
+        Standing::Working(monitors) => monitors.check_health().err(),
+    }
 }
 
 /// Answers until `stop`: without TLS to anybody, or with these settings, and then counts to those who
@@ -153,12 +163,9 @@ mod tests {
         health.set(Standing::Waiting);
         assert_eq!(get("/readyz").0, StatusCode::OK);
         assert!(get("/metrics").1.contains("leader_election_master_status{name=\"mainstay\"} 0"));
-        health.set(Standing::Working(Arc::new(|page: &mut Page| {
-            page.one("csv_count", "gauge", "Versions.", 3);
-        })));
+        health.set(Standing::Working(Monitors::default()));
         let text = get("/metrics").1;
         assert!(text.contains("leader_election_master_status{name=\"mainstay\"} 1"), "{text}");
-        assert!(text.contains("csv_count 3"), "{text}");
         assert_eq!(get("/").0, StatusCode::NOT_FOUND);
         assert_eq!(health.answer(&Method::POST, "/metrics").0, StatusCode::METHOD_NOT_ALLOWED);
     }

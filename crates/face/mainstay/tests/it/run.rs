@@ -1,7 +1,7 @@
 //! Operators on a cluster that is there.
 
 use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
-use crate::run_packages::{directly, token};
+use crate::run_packages::{directly, token, token_of};
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
 use mainstay_client::Cluster;
 use mainstay_object::{Object, known};
@@ -124,6 +124,58 @@ async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     assert!(first.stop().ends_with("stopped\n"));
     second.until("ready");
     assert!(second.stop().ends_with("stopped\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_works_as_the_service_account_of_the_printed_manifests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let printed = mainstay().arg("manifests").output().expect("it runs");
+    assert!(printed.status.success());
+    let options = mainstay_yaml::Options::default();
+    for document in mainstay_yaml::documents(&printed.stdout, &options) {
+        let object = Object::from_value(document.expect("YAML").value).expect("an object");
+        let resource = match object.kind() {
+            "Namespace" => known::NAMESPACE,
+            "ServiceAccount" => known::SERVICE_ACCOUNT,
+            "ClusterRole" => known::CLUSTER_ROLE,
+            "ClusterRoleBinding" => known::CLUSTER_ROLE_BINDING,
+            _ => known::CUSTOM_RESOURCE_DEFINITION,
+        };
+        cluster.apply(&resource, &object, "kubectl").await.expect("it is applied");
+    }
+    let token = token_of(&cluster, "olm", "mainstay").await;
+    let text = std::fs::read_to_string(&up.kubeconfig).expect("the kubeconfig");
+    let at = text.find("client-certificate-data").expect("the administrator's certificate");
+    let line = text[..at].rfind('\n').expect("a line");
+    let indent = " ".repeat(at - line - 1);
+    // The rest of the file is about the user.
+    let key = text.find("client-key-data").expect("the administrator's key");
+    let rest = text[key..].find('\n').map_or("", |end| &text[key + end..]);
+    let kubeconfig = folder.path().join("account");
+    std::fs::write(&kubeconfig, format!("{}\n{indent}token: {token}{rest}", &text[..line]))
+        .expect("a file");
+    let catalog = catalog(folder.path());
+    let mut run = Run::start(&kubeconfig, &folder.path().join("run"), &["--catalog", &catalog]);
+    run.until("ready");
+    ready(&cluster).await;
+    assert!(run.stop().ends_with("stopped\n"));
+}
+
+#[test]
+fn a_list_of_controllers_that_selects_nothing_is_refused_with_the_names_that_there_are() {
+    for (list, why) in [
+        ("clasic", "there is no subsystem `clasic`"),
+        ("*,-classic", "the list selects no subsystem"),
+    ] {
+        let output =
+            mainstay().args(["manifests", "--controllers", list]).output().expect("it runs");
+        assert!(!output.status.success());
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert!(error.contains(why) && error.contains("there are classic"), "{error}");
+        assert!(error.contains("`-NAME` to leave one out"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,11 +38,16 @@ pub(crate) async fn token(cluster: &Cluster, name: &str) -> String {
             "metadata": {"name": name, "namespace": "default"}}),
     )
     .await;
+    token_of(cluster, "default", name).await
+}
+
+/// A token of a service account that is there.
+pub(crate) async fn token_of(cluster: &Cluster, namespace: &str, name: &str) -> String {
     let asked =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let asked = Object::from_value(asked).expect("an object");
     let made =
-        cluster.create_subresource(&SERVICE_ACCOUNT, Some("default"), name, "token", &asked).await;
+        cluster.create_subresource(&SERVICE_ACCOUNT, Some(namespace), name, "token", &asked).await;
     made.expect("a token").str(&["status", "token"]).expect("a token").to_owned()
 }
 

@@ -26,7 +26,7 @@ use mainstay_apiserver::authz::RequestInfo;
 use mainstay_apiserver::serve::{self, Limits, Peer};
 use mainstay_apiserver::{Body, Identity};
 use mainstay_cause::Cause;
-use mainstay_classic::Classic;
+use mainstay_classic::Offered;
 use mainstay_cli::config::{PackagesAt, text_variable};
 use mainstay_cli::exit::Failure;
 use mainstay_client::{Cache, Cluster, Selection};
@@ -130,7 +130,7 @@ impl Server {
     pub(super) async fn work(
         &self,
         cluster: &Cluster,
-        classic: &Classic,
+        offered: Offered,
         global: &str,
         term: &CancellationToken,
         say: impl Fn(&str),
@@ -138,7 +138,7 @@ impl Server {
         let stop = CancellationToken::new();
         let _ended = stop.clone().drop_guard();
         let packages = Packages::new(global, self.clock, stop.clone());
-        packages.attach(classic.catalogs());
+        packages.attach(offered);
         let mut selection = Selection::all(known::CONFIG_MAP).namespace(front::NAMESPACE);
         selection.fields = format!("metadata.name={}", front::NAME);
         let fronts = Cache::start(cluster, selection, |it| Some(Front::of(it)), stop.clone());

@@ -1,0 +1,119 @@
+//! The subsystems of this binary, and what a cluster must have before they start.
+//!
+//! A new subsystem is one line of [`ALL`]; its CustomResourceDefinitions, its ClusterRoles, its value of
+//! `--controllers` and its part of `mainstay manifests` follow from the
+//! [`SubsystemInfo`](mainstay_controller::SubsystemInfo) there.
+
+use crate::layout;
+use mainstay_cause::Cause;
+use mainstay_cli::args::ManifestsArguments;
+use mainstay_client::Cluster;
+use mainstay_controller::SubsystemInfo;
+use mainstay_object::known::CLUSTER_ROLE;
+use serde_json::{Value, json};
+
+/// Every subsystem.
+static ALL: [&SubsystemInfo; 1] = [&mainstay_classic::SUBSYSTEM];
+
+/// The name of the ServiceAccount that the controllers act as on another cluster, and of its roles.
+const ACCOUNT: &str = "mainstay";
+
+/// The subsystems that a process runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selected(Vec<&'static SubsystemInfo>);
+
+impl Selected {
+    /// No subsystem: the API alone.
+    pub(crate) const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Every subsystem.
+    pub(crate) fn all() -> Self {
+        Self(ALL.to_vec())
+    }
+
+    /// What `--controllers` selects.
+    ///
+    /// # Errors
+    /// The list names an unknown subsystem or selects none.
+    pub(crate) fn parse(list: &[String]) -> Result<Self, Cause> {
+        mainstay_controller::select(&ALL, list).map(Self).map_err(|error| {
+            Cause::new(format!("--controllers {}", list.join(",")))
+                .because(Cause::new(error.to_string()))
+                .remedy("list names, `*` for all of them, or `-NAME` to leave one out")
+        })
+    }
+
+    /// Whether nothing is selected.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this subsystem is selected.
+    pub(crate) fn contains(&self, subsystem: &SubsystemInfo) -> bool {
+        self.0.iter().any(|info| info.name == subsystem.name)
+    }
+
+    /// Establishes the CustomResourceDefinitions of the subsystems and applies their ClusterRoles.
+    pub(crate) async fn install(&self, cluster: &Cluster) -> Result<(), Cause> {
+        let definitions: Vec<_> = self.0.iter().flat_map(|info| (info.definitions)()).collect();
+        layout::establish(cluster, &definitions).await?;
+        for role in self.0.iter().flat_map(|info| (info.cluster_roles)()) {
+            layout::apply(cluster, &CLUSTER_ROLE, &role).await?;
+        }
+        Ok(())
+    }
+
+    /// The manifests for a cluster on which `mainstay run` acts as a ServiceAccount in `namespace`.
+    fn manifests(&self, namespace: &str) -> Vec<Value> {
+        let subject = json!({"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace});
+        let role = json!({
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT,
+        });
+        let mut rules: Vec<Value> = Vec::new();
+        for rule in self.0.iter().flat_map(|info| (info.permissions)()) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        let mut manifests = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+            json!({
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": ACCOUNT, "namespace": namespace},
+            }),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": ACCOUNT},
+                "rules": rules,
+            }),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": ACCOUNT},
+                "roleRef": role,
+                "subjects": [subject],
+            }),
+        ];
+        let objects = |info: &&SubsystemInfo| {
+            let definitions = (info.definitions)().into_iter();
+            definitions.chain((info.cluster_roles)()).collect::<Vec<_>>()
+        };
+        let objects = self.0.iter().flat_map(objects);
+        manifests.extend(objects.map(|object| object.to_value()));
+        manifests
+    }
+}
+
+/// The text of `mainstay manifests`, for `kubectl apply`.
+///
+/// # Errors
+/// `--controllers` selects nothing that there is.
+pub(crate) fn manifests(arguments: &ManifestsArguments) -> Result<String, Cause> {
+    let selected = Selected::parse(&arguments.controllers.list)?;
+    let manifests = selected.manifests(arguments.profile.manager_namespace());
+    Ok(arguments.text(&manifests))
+}
