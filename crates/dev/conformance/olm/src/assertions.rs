@@ -39,13 +39,13 @@ impl Assertions {
     ///
     /// A file that cannot be read, or a line that is no assertion.
     pub fn read(home: &Path) -> anyhow::Result<Self> {
-        let path = home.join("olm/ids.txt");
+        let path = home.join("ids.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Self::parse(&text)
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let lines = listed::lines(text);
+        let lines = mainstay_conformance_harness::entries(text);
         let all = lines.map(|(line, text)| {
             assertion(line, text).with_context(|| format!("olm/ids.txt:{line}"))
         });

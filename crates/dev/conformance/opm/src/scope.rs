@@ -1,4 +1,4 @@
-//! Which recorded cases are about something that is built: `opm-scope.txt`.
+//! Which recorded cases are about something that is built: `scope.txt`.
 //!
 //! A line is `KIND VALUE | REASON` and takes cases out: those of an `area`, of a `command` (its
 //! words without flags, with everything below it), or with something that is `needs`-ed; `begun` is as
@@ -36,14 +36,13 @@ impl Scope {
     ///
     /// A line that is no rule.
     pub fn read(home: &Path) -> anyhow::Result<Self> {
-        let path = home.join("opm-scope.txt");
+        let path = home.join("scope.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let lines = text.lines().map(str::trim).zip(1..);
-        let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+        let lines = mainstay_conformance_harness::entries(text);
         let rule = |line: &str| -> anyhow::Result<Rule> {
             let (what, reason) = line.split_once(" | ").context("a rule has a reason")?;
             let (kind, value) = what.split_once(' ').context("a rule has a kind and a value")?;
@@ -57,7 +56,7 @@ impl Scope {
             Ok(Rule { kind, value: value.trim().to_owned(), reason: reason.trim().to_owned() })
         };
         lines
-            .map(|(line, number)| rule(line).with_context(|| format!("line {number}")))
+            .map(|(number, line)| rule(line).with_context(|| format!("line {number}")))
             .collect::<anyhow::Result<_>>()
             .map(Self)
     }

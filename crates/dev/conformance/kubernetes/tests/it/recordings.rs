@@ -1,19 +1,18 @@
 //! Every scenario, as it was recorded.
 
-use mainstay_conformance::check;
-use mainstay_conformance::differences::Differences;
-use mainstay_conformance::kubectl::Kubectl;
-use mainstay_conformance::recording;
-use mainstay_conformance::scenario::{self, Scenario};
-use mainstay_conformance::score;
-use mainstay_conformance::server::Server;
+use mainstay_conformance_kubernetes::check;
+use mainstay_conformance_kubernetes::differences::Differences;
+use mainstay_conformance_kubernetes::kubectl::Kubectl;
+use mainstay_conformance_kubernetes::recording;
+use mainstay_conformance_kubernetes::scenario::{self, Scenario};
+use mainstay_conformance_kubernetes::score;
+use mainstay_conformance_kubernetes::server::Server;
 use mainstay_testdata::{ran, skipped};
 use std::collections::BTreeSet;
 
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
 async fn the_embedded_api_answers_as_the_real_one_did() {
-    let _alone = crate::ALONE.lock().await;
     let home = scenario::home();
     let all = scenario::all(&home).expect("scenarios");
     let differences = Differences::read(&home).expect("a list of differences");

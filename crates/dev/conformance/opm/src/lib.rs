@@ -16,3 +16,10 @@ pub mod scope;
 pub mod stock;
 
 pub use run::{Judged, judge, report};
+
+use std::path::PathBuf;
+
+/// The folder with the lists of this crate.
+pub fn home() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,10 +1,10 @@
 //! Packages of published catalogs, updated from their oldest to their newest version.
 
-use mainstay_conformance::walk::{self, Item, Stock};
+use mainstay_conformance_walks::{self as walk, Item, Stock};
 use mainstay_testdata::{ran, unpack};
 
 /// The page with what became of all of them.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/walks.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../docs/walks.md");
 
 /// Packages of the published catalog: one that walks over three channels, one that stops, and one that
 /// needs others. Each has a folder of its own, which is a catalog as well.
@@ -17,7 +17,6 @@ const SAMPLE: [(&str, &str); 3] = [
 /// What the page says of some packages is still so; `.ci/deep` looks at all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
-    let _alone = crate::ALONE.lock().await;
     let what = "walks of packages of the published catalog";
     let Some(data) = unpack("catalog-certified-v4.14", what) else { return };
     let read = |(folder, _): (&str, &str)| {
@@ -47,7 +46,6 @@ const BACK: [&str; 3] = ["hulft", "ako-operator", "elasticsearch-eck-operator-ce
 /// What may stay is judged by the walk; `.ci/deep` looks at all packages.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_few_packages_go_and_leave_what_may_stay_or_nothing() {
-    let _alone = crate::ALONE.lock().await;
     let Some(stocks) = walk::published().unwrap() else { return };
     let mut items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
     items.retain(|it| BACK.contains(&&*it.package));
@@ -63,7 +61,6 @@ async fn a_few_packages_go_and_leave_what_may_stay_or_nothing() {
 /// Which of these may stay is judged by the walk.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_with_everything_goes_with_everything_but_what_people_made() {
-    let _alone = crate::ALONE.lock().await;
     let folder = tempfile::tempdir().unwrap();
     crate::bundles::everything(folder.path());
     let items = Stock::read("made", folder.path()).unwrap().items();

@@ -1,21 +1,19 @@
 //! OLM classic against the recorded behaviour of the original.
 
-use mainstay_conformance::olm::{assertions::Assertions, case, listed::Lists, report, run};
-use mainstay_conformance::scenario;
+use mainstay_conformance_olm::{assertions::Assertions, case, home, listed::Lists, report, run};
 use std::sync::Arc;
 
 /// Every recorded field is ours, or differs as `olm/differences.txt` says.
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_behaviour_of_classic_is_ours() {
-    let _alone = crate::ALONE.lock().await;
     let what = "recorded behaviour of OLM classic";
     let Some(data) = mainstay_testdata::unpack("answers/olm-classic", what) else { return };
     let cases = case::all(&data.path().join("olm-classic")).unwrap();
     let notes = mainstay_testdata::file("answers/olm-classic.md");
-    let lists = Arc::new(Lists::read(&scenario::home(), notes.as_deref()).unwrap());
+    let lists = Arc::new(Lists::read(&home(), notes.as_deref()).unwrap());
     let judged = run::judge(cases.clone(), &lists, run::jobs(), |_| ()).await;
     let mut faults = lists.faults(&judged, true);
-    let assertions = Assertions::read(&scenario::home()).unwrap();
+    let assertions = Assertions::read(&home()).unwrap();
     faults.extend(assertions.faults(&cases, &judged));
     mainstay_testdata::ran(&format!("{what}: {} assertions about rows", assertions.len()));
     let text: String = judged

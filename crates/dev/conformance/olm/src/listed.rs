@@ -30,14 +30,13 @@
 use super::compare::Finding;
 use super::run::Judged;
 use anyhow::{Context, bail};
+use mainstay_conformance_harness::{entries, exceeds, glob};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// The most fields without a citation, as a share of all.
-const MOST_UNCITED: usize = 100;
 /// The most excused fields of what a case is about, as a share of all of them.
 const MOST_OF_SUBJECT: usize = 5;
 
@@ -142,14 +141,6 @@ impl Pattern {
     }
 }
 
-/// Lines that are no comments, with their numbers.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
-        .enumerate()
-        .map(|(at, line)| (at + 1, line.trim_end()))
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-}
-
 /// `02`, `02,04` or `02-05`.
 pub(super) fn steps(text: &str) -> anyhow::Result<Vec<String>> {
     let number = |text: &str| -> anyhow::Result<u32> {
@@ -223,17 +214,17 @@ impl Lists {
     pub fn read(home: &Path, notes: Option<&Path>) -> anyhow::Result<Self> {
         let text =
             |path: &Path| std::fs::read_to_string(path).with_context(|| path.display().to_string());
-        let olm = |name: &str| text(&home.join("olm").join(name));
+        let list = |name: &str| text(&home.join(name));
         let notes = notes.map(text).transpose()?;
-        let documented = text(&home.join("../../../docs/differences.md"))?;
-        let mut lists = Self::parse(&olm("differences.txt")?, &olm("subjects.txt")?)?;
+        let documented = text(&home.join("../../../../docs/differences.md"))?;
+        let mut lists = Self::parse(&list("differences.txt")?, &list("subjects.txt")?)?;
         lists.sources = Sources::of(notes.as_deref(), &documented);
         Ok(lists)
     }
 
     fn parse(differences: &str, subjects: &str) -> anyhow::Result<Self> {
         let mut lists = Self::default();
-        for (line, text) in lines(differences) {
+        for (line, text) in entries(differences) {
             let place = || format!("olm/differences.txt:{line}");
             if text.starts_with(' ') {
                 if lists.paragraphs.is_empty() {
@@ -248,7 +239,7 @@ impl Lists {
                 lists.paragraphs.push(Paragraph { line, citation, sometimes });
             }
         }
-        for (line, text) in lines(subjects) {
+        for (line, text) in entries(subjects) {
             let place = || format!("olm/subjects.txt:{line}");
             if let Some(text) = text.strip_prefix("except ") {
                 let (rule, reason) = text.split_once(": ").with_context(place)?;
@@ -262,9 +253,7 @@ impl Lists {
             let kinds =
                 words.next().unwrap_or_default().split(',').map(str::to_owned).collect::<Vec<_>>();
             for rule in words {
-                let parts: Vec<String> = rule.split('*').map(regex::escape).collect();
-                let regex = Regex::new(&format!("^{}$", parts.join(".*"))).with_context(place)?;
-                lists.subjects.push((kinds.clone(), regex));
+                lists.subjects.push((kinds.clone(), glob(rule).with_context(place)?));
             }
         }
         Ok(lists)
@@ -315,9 +304,9 @@ impl Lists {
         let compared: usize = judged.iter().map(|case| case.compared().total()).sum();
         let uncited: usize =
             judged.iter().flat_map(|case| &case.steps).map(|step| step.uncited).sum();
-        if complete && uncited * MOST_UNCITED > compared {
+        if complete && exceeds(uncited, compared) {
             faults.push(format!(
-                "olm/differences.txt: {uncited} of {compared} fields differ without a citation, more than one in {MOST_UNCITED}"
+                "olm/differences.txt: {uncited} of {compared} fields differ without a citation, more than one in 100"
             ));
         }
         for (line, citation) in self.exceptions.values() {

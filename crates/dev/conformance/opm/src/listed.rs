@@ -1,4 +1,4 @@
-//! Differences from opm: `opm-differences.txt`.
+//! Differences from opm: `differences.txt`.
 //!
 //! A line is `PATTERN REASON… [ROW]`, the pattern a case's folder with `*` for any letters, and the row
 //! the one of our notes on upstream that says what it does; for one of the
@@ -9,6 +9,7 @@
 
 use super::run::Judged;
 use anyhow::{Context, bail};
+use mainstay_conformance_harness as harness;
 use regex::Regex;
 use std::path::Path;
 
@@ -23,15 +24,14 @@ impl Listed {
     ///
     /// A line that is no entry.
     pub fn read(home: &Path) -> anyhow::Result<Self> {
-        let path = home.join("opm-differences.txt");
+        let path = home.join("differences.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
         let mut entries = Vec::new();
-        let lines = text.lines().map(str::trim).zip(1..);
-        for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
+        for (number, line) in harness::entries(text) {
             let Some((pattern, _)) = line.split_once(' ') else {
                 bail!("line {number}: a difference has a reason");
             };
@@ -39,9 +39,7 @@ impl Listed {
             if !has_row && !line.contains(" open:") {
                 bail!("line {number}: a wanted difference names the row that says so");
             }
-            let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
-            let pattern = Regex::new(&format!("^{}$", parts.join(".*")))?;
-            entries.push((pattern, line.to_owned()));
+            entries.push((harness::glob(pattern)?, line.to_owned()));
         }
         Ok(Self(entries))
     }
@@ -68,7 +66,7 @@ impl Listed {
             let all = judged.iter().filter(|judged| judged.name.contains(':') == calls).count();
             let wanted = excused.iter().filter(|it| it.contains(':') == calls);
             let wanted = wanted.filter(|it| self.has(it) == Some(true)).count();
-            if wanted * 100 > all {
+            if harness::exceeds(wanted, all) {
                 faults.push(format!("{wanted} of {all} {what} are excused, more than one in 100"));
             }
         }

@@ -31,3 +31,10 @@ mod servers;
 mod shown;
 mod unrecorded;
 mod until;
+
+use std::path::PathBuf;
+
+/// The folder with the lists of this crate.
+pub fn home() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}

@@ -10,6 +10,7 @@
 use crate::compare::Difference;
 use crate::scenario::Scenario;
 use anyhow::{Context, bail};
+use mainstay_conformance_harness::{self as harness, exceeds, glob};
 use regex::Regex;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,11 +34,6 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Differences(Vec<Entry>);
 
-fn glob(pattern: &str) -> anyhow::Result<Regex> {
-    let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
-    Regex::new(&format!("^{}$", parts.join(".*"))).context("read the pattern")
-}
-
 impl Differences {
     /// Reads the list of a folder.
     ///
@@ -52,12 +48,7 @@ impl Differences {
 
     fn parse(text: &str) -> anyhow::Result<Self> {
         let mut entries = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let number = number + 1;
+        for (number, line) in harness::entries(text) {
             let (pattern, rest) = line.split_once(' ').unwrap_or((line, ""));
             let rest = rest.trim();
             let (at, reason) = match rest.strip_prefix('@') {
@@ -114,7 +105,7 @@ impl Differences {
                 }
             }
         }
-        if listed * 100 > scenarios.len() {
+        if exceeds(listed, scenarios.len()) {
             let all = scenarios.len();
             wrong.push(format!("differences.txt: {listed} of {all} scenarios are too many (1 %)"));
         }

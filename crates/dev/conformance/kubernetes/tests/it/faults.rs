@@ -1,7 +1,7 @@
 //! The list of seeded faults and the places in the code that ask for them.
 
-use mainstay_conformance::faults::list::{self, Finder};
-use mainstay_conformance::scenario;
+use mainstay_conformance_kubernetes::faults::list::{self, Finder};
+use mainstay_conformance_kubernetes::scenario;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn every_fault_is_listed_and_in_one_place_and_has_a_finder_that_there_is() {
     let titles: BTreeSet<String> =
         scenario::all(&home).unwrap().iter().map(scenario::Scenario::title).collect();
     let mut found = BTreeMap::new();
-    fault_points(home.ancestors().nth(2).unwrap(), &mut found).unwrap();
+    fault_points(home.ancestors().nth(3).unwrap(), &mut found).unwrap();
     let mut areas: BTreeMap<&str, usize> = BTreeMap::new();
     for fault in &faults {
         *areas.entry(&fault.area).or_default() += 1;

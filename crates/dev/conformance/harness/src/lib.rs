@@ -1,0 +1,54 @@
+//! What every comparison with an original needs of its lists.
+//!
+//! A comparison holds our answers against recorded ones. Each has lists beside it: differences that are
+//! wanted, cases that are out of scope, assertions about requirements. A list has an entry in a line,
+//! `#` begins a comment, and `*` in a name stands for any letters. No list may excuse much: [`exceeds`]
+//! is the measure.
+
+use anyhow::Context;
+use regex::Regex;
+
+/// The entries of a list: the number of each line that is neither empty nor a comment, and its text
+/// without the spaces behind it.
+pub fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines().map(str::trim_end));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// A pattern that matches a whole name; `*` stands for any letters.
+///
+/// # Errors
+/// The pattern is longer than an expression may be.
+pub fn glob(pattern: &str) -> anyhow::Result<Regex> {
+    let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
+    let expression = format!("^{}$", parts.join(".*"));
+    Regex::new(&expression).with_context(|| format!("read the pattern {pattern}"))
+}
+
+/// Whether `excused` of `all` are more than one in a hundred.
+pub const fn exceeds(excused: usize, all: usize) -> bool {
+    excused * 100 > all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_lines_without_comments_and_keep_their_numbers() {
+        let found: Vec<_> = entries("# a comment\n\n  one reason \ntwo\n").collect();
+        assert_eq!(found, [(3, "  one reason"), (4, "two")]);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_letters_and_everything_else_for_itself() {
+        let pattern = glob("apply/a.b-*").unwrap();
+        assert!(pattern.is_match("apply/a.b-c") && pattern.is_match("apply/a.b-"));
+        assert!(!pattern.is_match("apply/axb-c") && !pattern.is_match("x/apply/a.b-c"));
+    }
+
+    #[test]
+    fn one_in_a_hundred_may_be_excused() {
+        assert!(!exceeds(1, 100) && exceeds(2, 199) && exceeds(1, 99));
+    }
+}

@@ -1,0 +1,3 @@
+//! OLM classic against recorded behaviour.
+
+mod classic;

@@ -1,0 +1,3 @@
+//! `opm` against recorded answers.
+
+mod opm;
