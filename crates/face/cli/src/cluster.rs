@@ -5,6 +5,7 @@ use mainstay_cause::Cause;
 use mainstay_explain::Hidden;
 use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::CatalogData;
+use mainstay_whatif::catalogs_of;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -199,19 +200,4 @@ pub(crate) fn namespaces_of_catalogs(objects: &[Object], namespace: &str) -> BTr
         all.extend(catalogs_of(subscription).into_iter().map(|(namespace, _)| namespace));
     }
     all
-}
-
-/// The catalogs that a Subscription names or sees, by namespace and name.
-pub(crate) fn catalogs_of(subscription: &Object) -> Vec<(String, String)> {
-    let named =
-        (subscription.str(&["spec", "sourceNamespace"]), subscription.str(&["spec", "source"]));
-    let seen = subscription.array(&["status", "catalogHealth"]).iter().map(|it| {
-        let field = |name: &str| it["catalogSourceRef"][name].as_str();
-        (field("namespace"), field("name"))
-    });
-    let all = std::iter::once(named).chain(seen).filter_map(|(namespace, name)| {
-        let is_named = |it: &&str| !it.is_empty();
-        Some((namespace.filter(is_named)?.to_owned(), name.filter(is_named)?.to_owned()))
-    });
-    all.collect()
 }

@@ -18,7 +18,7 @@ pub mod exit;
 pub mod image;
 pub mod machine;
 pub mod opm;
-mod outlet;
+mod output;
 pub mod report;
 pub mod resolve;
 mod serving;

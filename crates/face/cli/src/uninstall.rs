@@ -7,7 +7,7 @@
 use crate::catalog::{Format, plain};
 use crate::cluster::ClusterArguments;
 use crate::exit::{Exit, Failure};
-use crate::outlet::Outlet;
+use crate::output::OutputSink;
 use crate::resolve::{Io, written};
 use clap::Args;
 use mainstay_api::names;
@@ -160,7 +160,7 @@ pub fn run(
     io: &mut Io<'_>,
     connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
 ) -> Exit {
-    let mut stdout = Outlet::new(&mut *io.stdout);
+    let mut stdout = OutputSink::new(&mut *io.stdout);
     let done = connect().and_then(|mut remote| uninstall(arguments, &mut *remote, &mut stdout));
     // Whoever does not listen any more has nothing to be told.
     let _ = stdout.flush();

@@ -8,7 +8,7 @@
 use crate::catalog::{Format, plain};
 use crate::cluster::{AskedArguments, Listing, Remote, namespaces_of_catalogs};
 use crate::exit::{Exit, Failure};
-use crate::outlet::Outlet;
+use crate::output::OutputSink;
 use crate::resolve::{self, Io};
 use clap::Args;
 use mainstay_api::names;
@@ -83,9 +83,9 @@ pub fn run(
         }
     };
     let text = resolve::written(arguments.output, &value(&answer), || text(&answer));
-    let mut stdout = Outlet::new(&mut *io.stdout);
+    let mut stdout = OutputSink::new(&mut *io.stdout);
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    if let (Err(error), Some(_)) = (written, stdout.trouble()) {
+    if let (Err(error), Some(_)) = (written, stdout.error()) {
         let _ = writeln!(io.stderr, "error: the answer cannot be written: {error}");
         return Exit::Failed;
     }
@@ -119,7 +119,7 @@ fn answer(
         // Without all catalogs nobody can say what could be chosen.
         if kind == Kind::Subscription && sees_catalogs {
             let objects = world.objects.clone();
-            let found = resolve::unresolved(io, objects, &namespace, &mut *remote);
+            let found = resolve::unresolved(objects, &namespace, &mut *remote);
             world.resolved = found.is_some();
             world.unresolved = found.unwrap_or_default();
         }

@@ -24,7 +24,7 @@ pub(crate) use open::open;
 
 use crate::examples;
 use crate::exit::{Exit, Failure};
-use crate::outlet::Outlet;
+use crate::output::OutputSink;
 use clap::{Args, Subcommand, ValueEnum};
 use mainstay_cause::Cause;
 use std::{io::Write, path::PathBuf};
@@ -110,7 +110,7 @@ pub(crate) fn finish(
     io: &mut Io<'_>,
     answer: impl FnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
 ) -> Exit {
-    let mut stdout = Outlet::new(&mut *io.stdout);
+    let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
         stdout: &mut stdout,
         stderr: &mut *io.stderr,
@@ -122,7 +122,7 @@ pub(crate) fn finish(
     let outcome = answer(&mut inner);
     // An error is remembered below.
     let _ = inner.stdout.flush();
-    let unwritten = stdout.trouble().map(|error| {
+    let unwritten = stdout.error().map(|error| {
         Failure::from(
             Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
         )

@@ -50,7 +50,7 @@ mod voice;
 
 pub use call::Io;
 
-use crate::outlet::Outlet;
+use crate::output::OutputSink;
 use call::End;
 
 /// Runs one command line (without the name of the program) and gives the exit code.
@@ -68,7 +68,7 @@ pub fn check(arguments: &[String]) -> Result<(), String> {
 
 /// Runs a command line of a tree of commands.
 fn run_tree(root: &command::Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
-    let mut stdout = Outlet::new(&mut *io.stdout);
+    let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
         stdin: &mut *io.stdin,
         stdout: &mut stdout,
@@ -82,7 +82,7 @@ fn run_tree(root: &command::Command, arguments: &[String], io: &mut Io<'_>) -> u
     let code = engine::run(root, arguments, &mut inner);
     // An error is remembered below.
     let _ = inner.stdout.flush();
-    match stdout.trouble() {
+    match stdout.error() {
         Some(error) if code == 0 => {
             let message = format!("write /dev/stdout: {}", go::reason(&error));
             voice::end(io, &End::Log(message), String::new);

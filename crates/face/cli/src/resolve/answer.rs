@@ -1,24 +1,24 @@
-//! The answer about a state: one world for each namespace, and another one if something is supposed.
+//! Answers about a state: a walk for each namespace, and another one if changes are supposed.
 
 use super::extension::Extensions;
 use super::observe::observe;
-use super::shelf::{Folders, Remedies, Said, Shelf, Stock};
-use super::state::State;
-use super::targets::{Targets, contradictions};
+use super::remedies::Remedies;
 use super::text::{Text, differences, tree};
-use super::walk::Journey;
-use super::wish::{Change, What, unusable};
-use super::{Io, Remote, ResolveArguments, read, scene, value, written};
+use super::typed::{TypedChange, unusable};
+use super::{Io, Remote, ResolveArguments, contradictions, failure, input, value, written};
 use crate::catalog::plain;
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use crate::report::columns;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::Cause;
 use mainstay_resolver::universe::{Universe, cause_json};
-use mainstay_resolver::{CatalogKey, World};
-use mainstay_version::parse_tolerant;
+use mainstay_version::{parse_tolerant, quote};
+use mainstay_whatif::{
+    CatalogContent, CatalogOverrides, CatalogSnapshots, Change, ChangeTargets, ClusterState,
+    FolderCache, NamespaceAnswer, NamespaceWalk, Question, RegistryReader, SavedStateReader,
+    check_namespace, compare, namespaces_to_resolve, one_of,
+};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 pub(super) fn run(
@@ -32,8 +32,8 @@ pub(super) fn run(
             cause.remedy("name one with --catalog NAME=DIR, or look at the cluster with --cluster"),
         ));
     }
-    contradictions(arguments)?;
-    let mut state = read::files(io, &arguments.states)?;
+    contradictions::check(arguments)?;
+    let mut state = saved_states(io, &arguments.states)?;
     let mut remote = if arguments.needs_cluster() { Some(connect()?) } else { None };
     let mut existing = None;
     if let Some(remote) = &mut remote {
@@ -42,157 +42,177 @@ pub(super) fn run(
             state.add(object);
         }
         if let Some(namespace) = &arguments.namespace {
-            state.within(namespace, &listing.hidden);
+            state.restrict_to(namespace, &listing.hidden);
         }
         state.kube_version = remote.kube_version().and_then(|text| parse_tolerant(&text).ok());
         existing = arguments.namespace.as_ref().and_then(|_| remote.namespaces());
     }
-    let whole = remote.is_some() || !arguments.installed.is_empty();
-    state.miss(whole).map_err(Failure::usage)?;
+    let complete = remote.is_some() || !arguments.installed.is_empty();
+    state.note_deleted_versions(complete).map_err(|error| failure::missing_versions(&error))?;
     if let Some(version) = &arguments.kube_version {
         state.kube_version = Some(version.clone());
     }
-    let targets = Targets::of(arguments, &state, existing.as_deref())?;
-    let global = arguments.global_namespace.as_deref().unwrap_or_else(|| state.global());
-    let folders = Folders::default();
-    let said = Said {
+    let changes: Vec<Change> = arguments.changes.iter().map(|typed| typed.change.clone()).collect();
+    let namespaces = namespaces(arguments, &state, &changes, existing.as_deref())?;
+    let overrides = CatalogOverrides {
         folders: &arguments.catalogs,
         priorities: &arguments.priorities,
-        packages: !arguments.packages.is_empty(),
+        requests_packages: !arguments.packages.is_empty(),
     };
-    let remote = remote.as_deref_mut().map(|remote| remote as &mut dyn Remote);
-    let shelf = Shelf::fill(io, &folders, &state, global, &targets.namespaces, &said, remote)?;
-    let mut supposed = shelf.clone();
-    for change in &arguments.changes {
-        if let What::Catalog(folder) = &change.what
-            && state.is_for_subscriptions(&folder.name, said.packages)
+    let targets = ChangeTargets::of(&changes, &state, &namespaces, overrides.requests_packages)
+        .map_err(|error| failure::target(&error, &arguments.changes))?;
+    let global = state.global_namespace();
+    let global = arguments.global_namespace.as_deref().unwrap_or(global);
+    let folders = FolderCache::new(&io.folder);
+    let mut fetch = remote.as_deref_mut().map(|remote| |address: &str| remote.catalog(address));
+    let registry = fetch.as_mut().map(|fetch| fetch as &mut RegistryReader<'_>);
+    let catalogs =
+        CatalogSnapshots::assemble(&folders, &state, global, &namespaces, &overrides, registry)
+            .map_err(|error| failure::catalogs(&error))?;
+    let mut supposed = catalogs.clone();
+    for change in &changes {
+        if let Change::ReplaceContent(folder) = change
+            && state.is_for_subscriptions(&folder.name, overrides.requests_packages)
         {
-            supposed.put(io, &folders, folder, global)?;
+            supposed.put(&folders, folder, global).map_err(|error| failure::catalogs(&error))?;
         }
     }
-    let shown = if arguments.changes.is_empty() { &shelf } else { &supposed };
-    let question = Question { arguments, state: &state, targets: &targets, global };
-    let told = question.answers(&shelf, &supposed);
-    let (answers, saved) = match told {
-        Ok(told) => told,
-        // What cannot be found may be in a folder that holds no sound catalog.
-        Err(why) if shown.is_broken() => return Ok(unsound(arguments, io, shown, &why)),
-        Err(why) => return Err(Failure::usage(why)),
+    let shown = if changes.is_empty() { &catalogs } else { &supposed };
+    let question = Question {
+        state: &state,
+        global_namespace: global,
+        namespaces: &namespaces,
+        requests: &arguments.packages,
+        installed: &arguments.installed,
+        changes: &changes,
+        targets: &targets,
+        is_live: arguments.needs_cluster(),
+        records_world: arguments.save.is_some(),
+    };
+    let answers = match question.answer(&catalogs, &supposed) {
+        Ok(answers) => answers,
+        Err(error) => {
+            let why = failure::question(&error, &arguments.changes);
+            // A missing name may be in a folder that holds no sound catalog.
+            if shown.has_unusable_folder() {
+                return Ok(unsound(arguments, io, shown, &why));
+            }
+            return Err(Failure::usage(why));
+        }
     };
     // Extensions belong to no namespace.
     let extensions = if arguments.namespace.is_none() {
-        Extensions::of(io, &folders, &state, &said, &arguments.changes)?
+        Extensions::of(&folders, &state, &overrides, &changes, &arguments.changes)?
     } else {
         Extensions::default()
     };
-    let mut notes = state.notes.clone();
+    let mut notes: Vec<String> = state.notes.iter().map(ToString::to_string).collect();
     if !extensions.is_empty() {
         notes.extend(extensions.notes(arguments));
     }
-    let remedies = shown.remedies();
+    let remedies = Remedies::of(shown);
+    let typed = &arguments.changes;
     let mut value = json!({
         "catalogs": catalogs_value(shown),
-        "namespaces": answers.iter().map(Answer::value).collect::<Vec<_>>(),
-        "whatIf": arguments.changes.iter().map(|it| &*it.typed).collect::<Vec<_>>(),
+        "namespaces": answers.iter().map(answer_value).collect::<Vec<_>>(),
+        "whatIf": typed.iter().map(|change| &*change.typed).collect::<Vec<_>>(),
         "notes": notes,
     });
     if !extensions.is_empty() {
         extensions.add_to(&mut value);
     }
-    remedies.value(&mut value);
+    remedies.replace_in(&mut value);
     let text = written(arguments.output, &value, || {
         let mut texts: Vec<String> =
-            answers.iter().map(|answer| answer.text(io.colour, &remedies)).collect();
+            answers.iter().map(|answer| answer_text(answer, typed, io.colour, &remedies)).collect();
         texts.extend((!extensions.is_empty()).then(|| extensions.text(io.colour)));
         let notes =
-            notes.iter().fold(String::new(), |all, it| format!("{all}note: {}\n", plain(it)));
+            notes.iter().fold(String::new(), |all, note| format!("{all}note: {}\n", plain(note)));
         format!("{notes}{}{}", catalogs_text(shown), texts.join("\n"))
     });
     io.print(&text);
-    if let (Some(file), Some(universe)) = (&arguments.save, &saved) {
+    let recorded = answers.iter().rev().find_map(|answer| answer.recorded.as_ref());
+    if let (Some(file), Some(universe)) = (&arguments.save, recorded) {
         write_universe(io, file, universe)?;
     }
-    // A broken folder that somebody named is never passed over, even if nothing depends on it.
-    let exit = exit(arguments, answers.iter().map(Answer::counts));
+    // A folder that the user names and that holds no sound catalog is a failure, even if nothing
+    // depends on it.
+    let exit = exit(arguments, answers.iter().map(NamespaceAnswer::final_walk));
     let exit = extensions.exit(arguments, exit);
-    Ok(if shown.is_broken() { Exit::Unresolved } else { exit })
+    Ok(if shown.has_unusable_folder() { Exit::Unresolved } else { exit })
 }
 
-/// What is asked about which namespaces.
-struct Question<'q> {
-    arguments: &'q ResolveArguments,
-    state: &'q State,
-    targets: &'q Targets,
-    global: &'q str,
-}
-
-impl Question<'_> {
-    /// The answers, and the world that is saved.
-    fn answers(
-        &self,
-        shelf: &Shelf,
-        supposed: &Shelf,
-    ) -> Result<(Vec<Answer>, Option<Universe>), Cause> {
-        let (mut answers, mut saved) = (Vec::new(), None);
-        for namespace in &self.targets.namespaces {
-            let here = self.state.namespaces.get(namespace);
-            let manual = here.map(|it| it.manual.clone()).unwrap_or_default();
-            let as_it_is = self.world(namespace, shelf)?;
-            let before = Journey::of(&as_it_is);
-            let changes = self.targets.changes(&self.arguments.changes, namespace);
-            let mut world = as_it_is;
-            // What is there stays as it is: a catalog that loses what is asked for is a result.
-            world.catalogs = supposed.views();
-            suppose(&mut world, &changes)?;
-            if self.arguments.save.is_some() {
-                let data = |key: &CatalogKey| supposed.items.get(key)?.data();
-                saved = Some(Universe::of(&world, data).with_manual(&manual));
-            }
-            let after = (!changes.is_empty()).then(|| Journey::of(&world));
-            let mut answer = Answer { before, after, manual, changes, said: Vec::new() };
-            if let Some(here) = here.filter(|_| self.arguments.needs_cluster()) {
-                answer.compare(&here.failing);
-            }
-            answers.push(answer);
-        }
-        Ok((answers, saved))
+/// Reads saved states.
+fn saved_states(io: &mut Io<'_>, files: &[String]) -> Result<ClusterState, Failure> {
+    if files.iter().filter(|typed| *typed == "-").count() > 1 {
+        let why = Cause::new("standard input can be read once only");
+        return Err(failure::unreadable_state(why.remedy("name `--state -` once")));
     }
+    let mut reader = SavedStateReader::default();
+    for typed in files {
+        let text = input::text(io, typed)?;
+        reader.read(&input::called(typed), &text).map_err(|error| failure::saved_state(&error))?;
+    }
+    Ok(reader.finish())
+}
 
-    /// A namespace as it is, with what is asked for.
-    fn world<'s>(&self, namespace: &str, shelf: &'s Shelf) -> Result<World<'s>, Cause> {
-        let mut world = scene::world(namespace, self.global, self.state, shelf);
-        for wish in &self.arguments.packages {
-            scene::change(&mut world, &What::Subscribe(wish.clone()))?;
+/// The namespaces to resolve.
+fn namespaces(
+    arguments: &ResolveArguments,
+    state: &ClusterState,
+    changes: &[Change],
+    existing: Option<&[String]>,
+) -> Result<Vec<String>, Failure> {
+    let Some(namespace) = &arguments.namespace else {
+        let requests_objects = !arguments.packages.is_empty()
+            || !arguments.installed.is_empty()
+            || arguments.save.is_some();
+        let namespaces = namespaces_to_resolve(state, changes, requests_objects);
+        return one_namespace(arguments, &namespaces).map(|()| namespaces);
+    };
+    // Without a state and a cluster no namespace can be missing.
+    if arguments.needs_cluster() || !arguments.states.is_empty() {
+        check_namespace(namespace, state, existing).map_err(|unknown| {
+            let whose = if arguments.needs_cluster() { "cluster" } else { "state" };
+            let why = format!("the {whose} has nothing in namespace {}", quote(namespace));
+            let cause = unusable(&format!("-n {namespace}"), why);
+            Failure::usage(failure::suggest(cause, unknown.suggestion.as_ref()))
+        })?;
+    }
+    Ok(vec![namespace.clone()])
+}
+
+/// Checks that an argument about one namespace does not meet several.
+fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<(), Failure> {
+    if namespaces.len() < 2 {
+        return Ok(());
+    }
+    let package = arguments.packages.first().map(ToString::to_string);
+    let installed = arguments.installed.first().map(|bundle| format!("--installed {bundle}"));
+    let save = arguments.save.as_ref().map(|file| format!("--save {}", file.display()));
+    match package.or(installed).or(save) {
+        Some(typed) => {
+            let cause = unusable(&typed, one_of(namespaces));
+            Err(Failure::usage(failure::choose_namespace(cause)))
         }
-        install(&mut world, &self.arguments.installed)?;
-        Ok(world)
+        None => Ok(()),
     }
 }
 
-/// Takes bundles for installed, of each package one.
-pub(super) fn install(world: &mut World<'_>, bundles: &[String]) -> Result<(), Cause> {
-    let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for bundle in bundles {
-        scene::change(world, &What::Installed(bundle.clone()))?;
-        let package = scene::package_of(world, bundle).unwrap_or_default();
-        if let Some(other) = known.insert(package, bundle).filter(|other| other != bundle) {
-            let why = format!("`--installed {other}` says something else about the same package");
-            let cause = unusable(&format!("--installed {bundle}"), why);
-            return Err(cause.remedy("leave out one of the two"));
-        }
-    }
-    Ok(())
-}
-
-/// Tells that a folder holds no sound catalog, where nothing can be said without it.
-fn unsound(arguments: &ResolveArguments, io: &mut Io<'_>, shelf: &Shelf, why: &Cause) -> Exit {
+/// Prints that a folder holds no sound catalog, without which there is no answer.
+fn unsound(
+    arguments: &ResolveArguments,
+    io: &mut Io<'_>,
+    catalogs: &CatalogSnapshots,
+    why: &Cause,
+) -> Exit {
     let value = json!({
-        "catalogs": catalogs_value(shelf),
+        "catalogs": catalogs_value(catalogs),
         "namespaces": [],
         "explanation": cause_json(why),
     });
     let text = written(arguments.output, &value, || {
-        let mut out = catalogs_text(shelf);
+        let mut out = catalogs_text(catalogs);
         tree(&mut out, why, "");
         out
     });
@@ -200,34 +220,21 @@ fn unsound(arguments: &ResolveArguments, io: &mut Io<'_>, shelf: &Shelf, why: &C
     Exit::Unresolved
 }
 
-/// The exit code for what is shown.
-pub(super) fn exit<'j>(
+/// The exit code for walks.
+pub(super) fn exit<'w>(
     arguments: &ResolveArguments,
-    journeys: impl Iterator<Item = &'j Journey>,
+    walks: impl Iterator<Item = &'w NamespaceWalk>,
 ) -> Exit {
     let mut exit = Exit::Done;
-    for journey in journeys {
-        if journey.fails() {
+    for walk in walks {
+        if walk.fails() {
             return Exit::Unresolved;
         }
-        if journey.changes() && arguments.exit_code {
+        if walk.changes() && arguments.exit_code {
             exit = Exit::Changes;
         }
     }
     exit
-}
-
-/// Makes a world as it is supposed to be.
-///
-/// # Errors
-/// If a change names something that does not exist.
-pub(super) fn suppose(world: &mut World<'_>, changes: &[Change]) -> Result<(), Cause> {
-    for change in changes {
-        scene::change(world, &change.what).map_err(|why| {
-            Cause::new(format!("--what-if {} cannot be supposed", change.typed)).because(why)
-        })?;
-    }
-    Ok(())
 }
 
 /// Writes a universe to a file.
@@ -236,82 +243,59 @@ pub(super) fn write_universe(
     file: &std::path::Path,
     universe: &Universe,
 ) -> Result<(), Failure> {
-    let refused = |why: String| {
-        Failure::from(
-            Cause::new("the universe cannot be saved")
-                .at(Place::file(file))
-                .because(Cause::new(why)),
-        )
-    };
-    let text =
-        serde_json::to_string_pretty(universe).map_err(|error| refused(error.to_string()))?;
-    std::fs::write(io.folder.join(file), text + "\n").map_err(|error| refused(reason(&error)))
+    let text = serde_json::to_string_pretty(universe)
+        .map_err(|error| failure::unwritten(file, error.to_string()))?;
+    std::fs::write(io.folder.join(file), text + "\n")
+        .map_err(|error| failure::unwritten(file, reason(&error)))
 }
 
-/// What is answered about a namespace.
-pub(super) struct Answer {
-    /// As it is.
-    pub(super) before: Journey,
-    /// As it is supposed to be.
-    pub(super) after: Option<Journey>,
-    /// Subscriptions whose install plans wait for approval.
-    pub(super) manual: BTreeSet<String>,
-    /// What is supposed here.
-    pub(super) changes: Vec<Change>,
-    /// What the cluster says of Subscriptions, where this answer says something else.
-    pub(super) said: Vec<(String, String)>,
+/// The answer about a namespace as JSON.
+fn answer_value(answer: &NamespaceAnswer) -> Value {
+    let mut value = value::walk(&answer.before, &answer.manual);
+    if let Some(after) = &answer.after {
+        value["whatIf"] = value::walk(after, &answer.manual);
+        value["difference"] = value::difference(&compare(&answer.before, after));
+    }
+    if !answer.disagreements.is_empty() {
+        let reported = answer.disagreements.iter();
+        value["clusterSays"] = reported
+            .map(|(name, condition)| json!({"subscription": name, "message": condition}))
+            .collect();
+    }
+    value
 }
 
-impl Answer {
-    /// What decides how the command ends.
-    pub(super) fn counts(&self) -> &Journey {
-        self.after.as_ref().unwrap_or(&self.before)
+/// The answer about a namespace as text.
+pub(super) fn answer_text(
+    answer: &NamespaceAnswer,
+    changes: &[TypedChange],
+    colour: bool,
+    remedies: &Remedies,
+) -> String {
+    let text = Text { colour, manual: &answer.manual, remedies };
+    let mut out = text.walk(answer.final_walk());
+    for (name, condition) in &answer.disagreements {
+        let _ = writeln!(
+            out,
+            "  the cluster says otherwise of Subscription {}: {}",
+            plain(name),
+            plain(condition)
+        );
+        out.push_str(
+            "    it may not have looked again, see another content of a catalog, or fail the namespace as a whole\n",
+        );
     }
-
-    /// Takes note of what the cluster says fails and does not fail here.
-    fn compare(&mut self, failing: &BTreeMap<String, String>) {
-        let failures = &self.before.outcome.failures;
-        let fails = |name: &String| failures.iter().any(|it| it.subscriptions.contains(name));
-        let other = failing.iter().filter(|(name, _)| !fails(name));
-        self.said = other.map(|(name, said)| (name.clone(), said.clone())).collect();
-    }
-
-    fn value(&self) -> Value {
-        let mut value = value::journey(&self.before, &self.manual);
-        if let Some(after) = &self.after {
-            value["whatIf"] = value::journey(after, &self.manual);
-            value["difference"] = value::difference(&self.before, after);
-        }
-        if !self.said.is_empty() {
-            let said = self.said.iter();
-            value["clusterSays"] =
-                said.map(|(name, said)| json!({"subscription": name, "message": said})).collect();
-        }
-        value
-    }
-
-    /// The answer for people.
-    pub(super) fn text(&self, colour: bool, remedies: &Remedies) -> String {
-        let text = Text { colour, manual: &self.manual, remedies };
-        let mut out = text.journey(self.counts());
-        for (name, said) in &self.said {
-            let _ = writeln!(
-                out,
-                "  the cluster says otherwise of Subscription {}: {}",
-                plain(name),
-                plain(said)
-            );
-            out.push_str(
-                "    it may not have looked again, see another content of a catalog, or fail the namespace as a whole\n",
-            );
-        }
-        let Some(after) = &self.after else { return out };
-        let (rows, same) = differences(&self.before, after);
-        let typed: Vec<String> = self.changes.iter().map(|it| plain(&it.typed)).collect();
-        let _ = writeln!(out, "  what changes with {}", typed.join(", "));
-        difference(&mut out, rows, same);
-        out
-    }
+    let Some(after) = &answer.after else { return out };
+    let (rows, same) = differences(&compare(&answer.before, after));
+    let typed: Vec<String> = answer
+        .changes
+        .iter()
+        .filter_map(|at| changes.get(*at))
+        .map(|change| plain(&change.typed))
+        .collect();
+    let _ = writeln!(out, "  what changes with {}", typed.join(", "));
+    difference(&mut out, rows, same);
+    out
 }
 
 /// The rows that differ, as a table.
@@ -330,14 +314,14 @@ pub(super) fn difference(out: &mut String, rows: Vec<[String; 3]>, same: usize) 
     }
 }
 
-/// The catalogs that have no content, with what to do.
-fn catalogs_text(shelf: &Shelf) -> String {
+/// The catalogs without content, each with its remedy.
+fn catalogs_text(catalogs: &CatalogSnapshots) -> String {
     let mut out = String::new();
-    for (key, item) in &shelf.items {
-        let (word, cause) = match &*item.stock {
-            Stock::Ready(..) => continue,
-            Stock::Missing(cause) => ("has no content here", cause),
-            Stock::Failed(_, cause) => ("cannot be used", cause),
+    for (key, snapshot) in &catalogs.catalogs {
+        let Some(cause) = failure::content(key, &snapshot.content) else { continue };
+        let word = match &*snapshot.content {
+            CatalogContent::Unusable { .. } => "cannot be used",
+            _ => "has no content here",
         };
         let _ =
             writeln!(out, "catalog {} {word}", plain(&format!("{}/{}", key.namespace, key.name)));
@@ -351,25 +335,25 @@ fn catalogs_text(shelf: &Shelf) -> String {
     out
 }
 
-fn catalogs_value(shelf: &Shelf) -> Value {
-    shelf
-        .items
+fn catalogs_value(catalogs: &CatalogSnapshots) -> Value {
+    catalogs
+        .catalogs
         .iter()
-        .map(|(key, item)| {
-            let (state, why) = match &*item.stock {
-                Stock::Ready(..) => ("ready", None),
-                Stock::Missing(cause) => ("missing", Some(cause)),
-                Stock::Failed(_, cause) => ("failed", Some(cause)),
+        .map(|(key, snapshot)| {
+            let state = match &*snapshot.content {
+                CatalogContent::Ready(..) => "ready",
+                CatalogContent::Missing(_) => "missing",
+                CatalogContent::Unusable { .. } => "failed",
             };
             let mut value = json!({
-                "name": key.name, "namespace": key.namespace, "priority": item.priority,
+                "name": key.name, "namespace": key.namespace, "priority": snapshot.priority,
                 "state": state,
             });
-            if !item.from.is_empty() {
-                value["from"] = json!(item.from);
+            if let Some(origin) = &snapshot.origin {
+                value["from"] = json!(origin.to_string());
             }
-            if let Some(cause) = why {
-                value["explanation"] = cause_json(cause);
+            if let Some(cause) = failure::content(key, &snapshot.content) {
+                value["explanation"] = cause_json(&cause);
             }
             value
         })

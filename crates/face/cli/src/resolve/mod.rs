@@ -2,48 +2,42 @@
 //! can be.
 //!
 //! ```text
-//! cluster, --state ─► State ─┐
-//! --catalog, registries ─► Shelf ─┴─► World ─┬─► changes ─► World ─► walk ─► Journey ─┬─► text
-//! --universe ────────────────────────────────┘                                        └─► JSON
+//! cluster, --state ─► ClusterState ─┐
+//! --catalog, registries ─► CatalogSnapshots ─┴─► Question ─► NamespaceAnswer ─┬─► text
+//! --universe ─► World ───────────────────────────────────────────┘            └─► JSON
 //! ```
 //!
-//! Nothing is changed anywhere: resolution is a plain function of a world, and the steps to the head
-//! are taken in that world.
+//! The resolution itself is in `mainstay-whatif`. Here are its arguments, the reading of a cluster,
+//! and the rendering of answers and failures.
 
 mod answer;
-mod ends;
-mod entries;
+mod contradictions;
 mod extension;
+mod failure;
 mod input;
-mod near;
 mod observe;
-mod published;
-mod read;
-mod scene;
-mod shelf;
-mod state;
+mod remedies;
 mod stopwatch;
-mod targets;
 mod text;
+mod typed;
 mod universe;
 mod value;
-mod walk;
-mod wish;
 
 use crate::catalog::Format;
 use crate::cluster::AskedArguments;
 pub use crate::cluster::Remote;
 use crate::exit::{Exit, Failure};
-use crate::outlet::Outlet;
+use crate::output::OutputSink;
 use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_version::Version;
+use mainstay_whatif::{CatalogFolder, CatalogPriority, PackageRequest};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use wish::{CatalogFolder, Change, Priority, Wish, kube_version};
+use typed::TypedChange;
 
 /// Arguments of `resolve`.
 ///
@@ -53,13 +47,13 @@ use wish::{CatalogFolder, Change, Priority, Wish, kube_version};
 pub struct ResolveArguments {
     /// Packages that are subscribed to, beside what the state has.
     #[arg(value_name = "[CATALOG/]PACKAGE[:CHANNEL][@VERSION]", conflicts_with = "universe")]
-    packages: Vec<Wish>,
+    packages: Vec<PackageRequest>,
     /// The content of a catalog: of the CatalogSource of that name, or of a new one (repeatable).
-    #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", conflicts_with = "universe")]
+    #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", value_parser = typed::catalog_folder, conflicts_with = "universe")]
     catalogs: Vec<CatalogFolder>,
     /// The priority of a catalog, instead of what its CatalogSource says (repeatable).
-    #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", conflicts_with = "universe")]
-    priorities: Vec<Priority>,
+    #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", value_parser = typed::catalog_priority, conflicts_with = "universe")]
+    priorities: Vec<CatalogPriority>,
     /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed, or of OLM v1
     /// `kubectl get clusterextension,clustercatalog -o yaml`; `-` reads standard input (repeatable).
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster", "kubeconfig", "context"])]
@@ -71,24 +65,24 @@ pub struct ResolveArguments {
     #[command(flatten)]
     pub asked: AskedArguments,
     /// The namespace to resolve [default: every one that has Subscriptions].
-    #[arg(short, long, value_name = "NAME", value_parser = wish::namespace, conflicts_with = "universe")]
+    #[arg(short, long, value_name = "NAME", value_parser = typed::namespace, conflicts_with = "universe")]
     namespace: Option<String>,
     /// The namespace whose catalogs every other one sees [default: `olm`, or
     /// `openshift-marketplace` where catalogs are there].
-    #[arg(long, value_name = "NAME", value_parser = wish::namespace, conflicts_with = "universe")]
+    #[arg(long, value_name = "NAME", value_parser = typed::namespace, conflicts_with = "universe")]
     global_namespace: Option<String>,
     /// A bundle that counts as installed, by name (repeatable).
     #[arg(long, value_name = "BUNDLE")]
     installed: Vec<String>,
     /// The version of Kubernetes, for bundles that need a certain one [default: that of the
     /// cluster; without one it does not matter].
-    #[arg(long, value_name = "VERSION", value_parser = kube_version)]
+    #[arg(long, value_name = "VERSION", value_parser = typed::kube_version)]
     kube_version: Option<Version>,
     /// Show what a change would make of it (repeatable): `subscribe=PACKAGE[:CHANNEL][@VERSION]`,
     /// `unsubscribe=[NAMESPACE/]NAME`, `catalog=NAME=DIR`, `outage=NAME`, `installed=BUNDLE`,
     /// `prohibit=PACKAGE|BUNDLE`, `kube-version=VERSION`.
     #[arg(long = "what-if", value_name = "CHANGE")]
-    changes: Vec<Change>,
+    changes: Vec<TypedChange>,
     /// A world in one file, instead of all of the above: a universe, or a case that holds one; `-`
     /// reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
@@ -151,37 +145,20 @@ pub(crate) fn text_of(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
     input::text(io, file)
 }
 
-/// Why Subscriptions of a namespace cannot be resolved now, by name. None if that cannot be told,
-/// because the content of a catalog is not at hand.
+/// Why Subscriptions of a namespace cannot be resolved now, by name. None if the content of a catalog
+/// cannot be read.
 pub(crate) fn unresolved(
-    io: &Io<'_>,
     objects: Vec<Object>,
     namespace: &str,
     remote: &mut dyn Remote,
 ) -> Option<BTreeMap<String, Cause>> {
-    let mut state = state::State::default();
-    for object in objects {
-        state.add(object);
-    }
-    state.kube_version =
-        remote.kube_version().and_then(|text| mainstay_version::parse_tolerant(&text).ok());
-    let global = state.global();
-    let said = shelf::Said { folders: &[], priorities: &[], packages: false };
-    let seen = [namespace.to_owned()];
-    let folders = shelf::Folders::default();
-    let shelf =
-        shelf::Shelf::fill(io, &folders, &state, global, &seen, &said, Some(remote)).ok()?;
-    let world = scene::world(namespace, global, &state, &shelf);
-    if !world.catalogs.iter().all(|it| walk::is_ready(&it.content)) {
-        return None;
-    }
-    let mut reasons = BTreeMap::new();
-    for failure in mainstay_resolver::resolve(&world).failures {
-        for name in failure.subscriptions {
-            reasons.entry(name).or_insert_with(|| failure.cause.clone());
-        }
-    }
-    Some(reasons)
+    let kube_version = remote.kube_version();
+    mainstay_whatif::unresolved_subscriptions(
+        objects,
+        namespace,
+        kube_version.as_deref(),
+        &mut |address| remote.catalog(address),
+    )
 }
 
 /// Runs the command. The cluster is asked for only if the arguments need one. An answer that cannot
@@ -192,7 +169,7 @@ pub fn run(
     io: &mut Io<'_>,
     connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
 ) -> Exit {
-    let mut stdout = Outlet::new(&mut *io.stdout);
+    let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
         stdin: &mut *io.stdin,
         stdout: &mut stdout,
@@ -206,7 +183,7 @@ pub fn run(
     };
     // An error is remembered below.
     let _ = inner.stdout.flush();
-    let unwritten = stdout.trouble().map(|error| {
+    let unwritten = stdout.error().map(|error| {
         Failure::from(
             Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
         )

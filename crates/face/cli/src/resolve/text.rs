@@ -1,10 +1,10 @@
-//! Answers as people read them.
+//! Answers as text.
 
-use super::shelf::Remedies;
-use super::walk::{Cut, End, Journey, Operator, blocks};
+use super::remedies::Remedies;
 use crate::catalog::{count, plain};
 use mainstay_cause::Cause;
 use mainstay_resolver::{CatalogKey, Failure};
+use mainstay_whatif::{Comparison, CutShort, NamespaceWalk, OperatorPath, PathEnd, blocks};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -15,9 +15,9 @@ const WIDTH: usize = 100;
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) colour: bool,
-    /// Subscriptions whose install plans wait for somebody's approval.
+    /// The Subscriptions with manual approval.
     pub(super) manual: &'a BTreeSet<String>,
-    /// What to say instead of what the resolver says.
+    /// The remedies instead of those of the resolver.
     pub(super) remedies: &'a Remedies,
 }
 
@@ -27,36 +27,36 @@ impl Text<'_> {
     }
 
     /// A namespace: what is installed and upgraded, hop by hop, what stays, and what fails.
-    pub(super) fn journey(self, journey: &Journey) -> String {
-        let title = format!("namespace {}", plain(&journey.namespace));
-        let mut out = format!("{}: {}\n", self.paint("1", &title), summary(journey));
-        let (moving, staying): (Vec<&Operator>, Vec<&Operator>) =
-            journey.operators.iter().partition(|it| !it.hops.is_empty());
+    pub(super) fn walk(self, walk: &NamespaceWalk) -> String {
+        let title = format!("namespace {}", plain(&walk.namespace));
+        let mut out = format!("{}: {}\n", self.paint("1", &title), summary(walk));
+        let (moving, staying): (Vec<&OperatorPath>, Vec<&OperatorPath>) =
+            walk.operators.iter().partition(|path| !path.hops.is_empty());
         for operator in moving {
             self.moving(&mut out, operator);
         }
         for operator in staying {
             self.staying(&mut out, operator);
         }
-        for failure in &journey.outcome.failures {
+        for failure in &walk.outcome.failures {
             self.failure(&mut out, failure, None);
         }
-        for (step, failure) in &journey.later {
+        for (step, failure) in &walk.later {
             self.failure(&mut out, failure, Some(*step));
         }
-        if journey.unexplained > 0 {
-            let number = journey.unexplained;
+        if walk.unexplained > 0 {
+            let number = walk.unexplained;
             let _ = writeln!(out, "  what holds {number} more of them was not looked into");
         }
-        match journey.cut {
+        match walk.cut {
             None => {}
-            Some(Cut::Circle { after, back_to }) => {
+            Some(CutShort::Cycle { after, back_to }) => {
                 let _ = writeln!(
                     out,
                     "  from here it goes round and round: after step {after} everything is as after step {back_to}"
                 );
             }
-            Some(Cut::Effort { after }) => {
+            Some(CutShort::Budget { after }) => {
                 let _ = writeln!(
                     out,
                     "  not followed any further than step {after}, which took long enough"
@@ -66,7 +66,7 @@ impl Text<'_> {
         out
     }
 
-    fn moving(self, out: &mut String, operator: &Operator) {
+    fn moving(self, out: &mut String, operator: &OperatorPath) {
         let first = operator.hops.first().map_or(1, |hop| hop.step);
         let word = match (&operator.installed, first) {
             (None, 1) => "install",
@@ -109,14 +109,14 @@ impl Text<'_> {
         self.end(out, operator);
     }
 
-    fn staying(self, out: &mut String, operator: &Operator) {
+    fn staying(self, out: &mut String, operator: &OperatorPath) {
         let name = operator.installed.as_deref().unwrap_or_default();
         let _ = write!(out, "  {} {}", self.paint("2", "stays"), plain(name));
         self.asked_by(out, operator);
         self.end(out, operator);
     }
 
-    fn asked_by(self, out: &mut String, operator: &Operator) {
+    fn asked_by(self, out: &mut String, operator: &OperatorPath) {
         let names: Vec<String> = operator.subscriptions.iter().map(|name| plain(name)).collect();
         match names.as_slice() {
             [] => {}
@@ -128,14 +128,14 @@ impl Text<'_> {
             }
         }
         if !operator.hops.is_empty()
-            && operator.subscriptions.iter().any(|it| self.manual.contains(it))
+            && operator.subscriptions.iter().any(|name| self.manual.contains(name))
         {
             let _ = write!(out, ", {}", self.paint("33", "each step waits for approval"));
         }
         out.push('\n');
     }
 
-    fn end(self, out: &mut String, operator: &Operator) {
+    fn end(self, out: &mut String, operator: &OperatorPath) {
         let last = plain(operator.last().unwrap_or_default());
         let channel = plain(&operator.channel);
         let channel = if channel.is_empty() {
@@ -144,8 +144,8 @@ impl Text<'_> {
             format!("channel {channel}")
         };
         match &operator.end {
-            End::Head => line(out, "end", &format!("head of {channel}")),
-            End::Stranded { head, why } => {
+            PathEnd::Head => line(out, "end", &format!("head of {channel}")),
+            PathEnd::Stranded { head, why } => {
                 let head =
                     if head.is_empty() { String::new() } else { format!(" {}", plain(head)) };
                 let why = if why.is_empty() { String::new() } else { format!("; {}", plain(why)) };
@@ -154,24 +154,24 @@ impl Text<'_> {
                 );
                 line(out, "end", &self.paint("33", &words));
             }
-            End::Outside => {
+            PathEnd::Outside => {
                 let words = format!("stranded: {channel} neither has {last} nor an update for it");
                 line(out, "end", &self.paint("33", &words));
             }
-            End::Held { next, why } => {
+            PathEnd::Held { next, why } => {
                 let words = format!("held at {last}: {} cannot be taken", plain(next));
                 line(out, "end", &self.paint("33", &words));
                 if let Some(cause) = why {
                     tree(out, &self.remedies.cause(cause), "               ");
                 }
             }
-            End::Cut { next } => {
+            PathEnd::Cut { next } => {
                 let words = format!("not followed further than {last}: next is {}", plain(next));
                 line(out, "end", &self.paint("33", &words));
             }
-            End::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
-            End::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
-            End::Unknown => {}
+            PathEnd::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
+            PathEnd::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
+            PathEnd::Unknown => {}
         }
     }
 
@@ -229,86 +229,33 @@ fn catalog(key: &CatalogKey) -> String {
 }
 
 /// How much of what, in a line.
-fn summary(journey: &Journey) -> String {
+fn summary(walk: &NamespaceWalk) -> String {
     let number =
-        |is: &dyn Fn(&Operator) -> bool| journey.operators.iter().filter(|it| is(it)).count();
-    let starts = |it: &Operator| it.now().is_some();
+        |is: &dyn Fn(&OperatorPath) -> bool| walk.operators.iter().filter(|path| is(path)).count();
+    let starts = |path: &OperatorPath| path.now().is_some();
     let mut parts = Vec::new();
     for (number, words) in [
-        (number(&|it| starts(it) && it.installed.is_none()), "to install"),
-        (number(&|it| starts(it) && it.installed.is_some()), "to upgrade"),
-        (number(&|it| it.hops.is_empty()), "to stay"),
+        (number(&|path| starts(path) && path.installed.is_none()), "to install"),
+        (number(&|path| starts(path) && path.installed.is_some()), "to upgrade"),
+        (number(&|path| path.hops.is_empty()), "to stay"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {words}"));
         }
     }
-    let failures = journey.outcome.failures.iter().filter(|it| blocks(it)).count();
+    let failures = walk.outcome.failures.iter().filter(|failure| blocks(failure)).count();
     if failures > 0 {
         parts.push(count(failures, "failure"));
     }
     if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }
 }
 
-/// What becomes of an operator, in a few words.
-fn fate(operator: &Operator) -> String {
-    let names: Vec<&str> = operator
-        .installed
-        .as_deref()
-        .into_iter()
-        .chain(operator.hops.iter().map(|hop| &*hop.bundle))
-        .collect();
-    let way = match names.as_slice() {
-        [] => "nothing".to_owned(),
-        [one] if operator.hops.is_empty() => format!("{one} stays"),
-        [one] => (*one).to_owned(),
-        [first, second] => format!("{first} → {second}"),
-        [first, .., last] => format!("{first} → … → {last} ({} hops)", names.len() - 1),
-    };
-    let end = match &operator.end {
-        End::Failed => ", fails",
-        End::Held { .. } => ", held there",
-        End::Cut { .. } => ", not followed further",
-        End::Stranded { .. } | End::Outside => ", stranded there",
-        End::Unsubscribed => ", without a Subscription",
-        End::Head | End::Unknown => "",
-    };
-    plain(&format!("{way}{end}"))
-}
-
-/// What differs between two journeys, as rows of package, before, after; and how many operators are
-/// the same.
-pub(super) fn differences(before: &Journey, after: &Journey) -> (Vec<[String; 3]>, usize) {
-    let all = |journey: &Journey| {
-        let mut rows: Vec<(String, String)> =
-            journey.operators.iter().map(|it| (plain(&it.package), fate(it))).collect();
-        for failure in &journey.outcome.failures {
-            for name in &failure.subscriptions {
-                let shown = |it: &Operator| it.subscriptions.contains(name);
-                if !journey.operators.iter().any(shown) {
-                    rows.push((format!("Subscription {}", plain(name)), "fails".to_owned()));
-                }
-            }
-        }
-        rows
-    };
-    let (mut old, new) = (all(before), all(after));
-    let mut rows = Vec::new();
-    let mut same = 0;
-    for (package, fate) in new {
-        match old.iter().position(|(name, _)| *name == package) {
-            Some(at) => {
-                let (_, was) = old.remove(at);
-                if was == fate {
-                    same += 1;
-                } else {
-                    rows.push([package, was, fate]);
-                }
-            }
-            None => rows.push([package, "–".to_owned(), fate]),
-        }
-    }
-    rows.extend(old.into_iter().map(|(package, was)| [package, was, "–".to_owned()]));
+/// The rows of a comparison (subject, before, after), and the number of subjects that are the same.
+pub(super) fn differences(comparison: &Comparison) -> (Vec<[String; 3]>, usize) {
+    let path = |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), plain);
+    let rows = comparison.differences.iter();
+    let mut rows: Vec<[String; 3]> =
+        rows.map(|row| [plain(&row.subject), path(&row.before), path(&row.after)]).collect();
     rows.sort();
-    (rows, same)
+    (rows, comparison.same)
 }

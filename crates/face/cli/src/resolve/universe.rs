@@ -1,19 +1,21 @@
-//! `--universe`: a recorded world, and its outcome in the recorded shape.
+//! `--universe`: a recorded world, and its outcome in the recorded form.
 
-use super::answer::{self, Answer};
-use super::shelf::Remedies;
-use super::targets::contradictions;
-use super::walk::Journey;
-use super::wish::{What, unusable};
-use super::{Io, ResolveArguments, input, published, stopwatch, walk};
+use super::remedies::Remedies;
+use super::typed::unusable;
+use super::{Io, ResolveArguments, answer, contradictions, failure, input, stopwatch};
 use crate::catalog::Format;
 use crate::config::published_catalogs;
 use crate::exit::{Exit, Failure};
 use mainstay_cause::{Cause, Place};
 use mainstay_resolver::CatalogKey;
 use mainstay_resolver::universe::{self, CatalogData, RealCatalog, Universe, UniverseError};
+use mainstay_whatif::{
+    Change, NamespaceAnswer, NamespaceWalk, check_published_name, fails, install_all,
+    load_published, suppose,
+};
 use serde_json::json;
 use std::collections::HashMap;
+use std::path::Path;
 
 pub(super) fn run(
     arguments: &ResolveArguments,
@@ -27,27 +29,27 @@ pub(super) fn run(
         arguments.published.clone().or_else(published_catalogs).map(|root| io.folder.join(root));
     let mut real: HashMap<String, RealCatalog> = HashMap::new();
     for name in universe.real_data() {
-        let loaded = published::load(root.as_deref(), name).map_err(|why| {
-            let message =
-                format!("the published catalog {} is not at hand", mainstay_version::quote(name));
-            Failure::usage(Cause::new(message).at(input::called(typed)).because(why))
-        })?;
+        let loaded = published(root.as_deref(), name)
+            .map_err(|why| failure::unpublished(typed, name, why))?;
         real.insert(name.to_owned(), loaded);
     }
     let snapshots = universe.snapshots();
     let world = universe.world(&snapshots, &real).map_err(wrong)?;
     let mut supposed = world.clone();
-    contradictions(arguments)?;
-    answer::install(&mut supposed, &arguments.installed).map_err(Failure::usage)?;
+    contradictions::check(arguments)?;
+    install_all(&mut supposed, &arguments.installed)
+        .map_err(|error| Failure::usage(failure::change(&error)))?;
     if let Some(version) = &arguments.kube_version {
         supposed.kube_version = Some(version.clone());
     }
     let as_it_is = supposed.clone();
-    if arguments.changes.iter().any(|it| matches!(it.what, What::Catalog(_))) {
+    let replaces = |change: &Change| matches!(change, Change::ReplaceContent(_));
+    if arguments.changes.iter().any(|typed| replaces(&typed.change)) {
         let why = "the catalogs of a universe are in its file";
         return Err(Failure::usage(unusable("--what-if catalog=…", why)));
     }
-    answer::suppose(&mut supposed, &arguments.changes).map_err(Failure::usage)?;
+    suppose(&mut supposed, arguments.changes.iter().map(|typed| &typed.change).enumerate())
+        .map_err(|error| Failure::usage(failure::question(&error, &arguments.changes)))?;
     let manual = universe.manual();
     let save = |io: &Io<'_>| match &arguments.save {
         Some(file) => {
@@ -58,7 +60,7 @@ pub(super) fn run(
     };
     if arguments.output != Format::Text {
         let (outcome, ms) = stopwatch::timed(&supposed);
-        let exit = if walk::fails(&outcome) { Exit::Unresolved } else { Exit::Done };
+        let exit = if fails(&outcome) { Exit::Unresolved } else { Exit::Done };
         let value = json!({"outcome": universe::report(&outcome), "ms": ms});
         // One line, so that many answers make a stream.
         let text = match arguments.output {
@@ -69,32 +71,44 @@ pub(super) fn run(
         save(io)?;
         return Ok(exit);
     }
-    let after = (!arguments.changes.is_empty()).then(|| Journey::of(&supposed));
-    let answer = Answer {
-        before: Journey::of(&as_it_is),
+    let after = (!arguments.changes.is_empty()).then(|| NamespaceWalk::of(&supposed));
+    let answer = NamespaceAnswer {
+        before: NamespaceWalk::of(&as_it_is),
         after,
         manual: manual.clone(),
-        changes: arguments.changes.clone(),
-        said: Vec::new(),
+        changes: (0..arguments.changes.len()).collect(),
+        disagreements: Vec::new(),
+        recorded: None,
     };
-    io.print(&answer.text(io.colour, &Remedies::default()));
+    let text = answer::answer_text(&answer, &arguments.changes, io.colour, &Remedies::default());
+    io.print(&text);
     save(io)?;
-    Ok(answer::exit(arguments, std::iter::once(answer.counts())))
+    Ok(answer::exit(arguments, std::iter::once(answer.final_walk())))
 }
 
-/// What a catalog of a universe holds, in plain data.
+/// Loads a published catalog that the universe names.
+fn published(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
+    check_published_name(name).map_err(|error| failure::published(&error))?;
+    let root = root.ok_or_else(|| {
+        Cause::new("it is not said where the published catalogs are")
+            .remedy("name their folder with --published DIR, or in MAINSTAY_TESTDATA")
+    })?;
+    load_published(root, name).map_err(|error| failure::published(&error))
+}
+
+/// The content of a catalog of a universe, in plain data.
 fn content(
     universe: &Universe,
     real: &HashMap<String, RealCatalog>,
     key: &CatalogKey,
 ) -> Option<CatalogData> {
-    let is_it = |it: &&CatalogData| it.name == key.name && it.namespace == key.namespace;
-    let given = universe.catalogs.iter().find(is_it)?;
-    let published = real.get(&given.real_data).map(|it| CatalogData::of(&it.catalog));
+    let is_named = |data: &&CatalogData| data.name == key.name && data.namespace == key.namespace;
+    let given = universe.catalogs.iter().find(is_named)?;
+    let published = real.get(&given.real_data).map(|real| CatalogData::of(&real.catalog));
     published.or_else(|| Some(given.clone()))
 }
 
-/// What is wrong with a universe, with its place in the file.
+/// An error of a universe, with its place in the file.
 fn refusal(typed: &str, text: &str, error: UniverseError) -> Cause {
     let mut place: Place = input::called(typed);
     let known = (error.line > 0).then_some((error.line, error.column));

@@ -1,70 +1,74 @@
 //! Answers as JSON. The form is documented in `docs/resolving.md` and only grows.
 
 use super::text::differences;
-use super::walk::{Cut, End, Journey, Operator};
 use mainstay_resolver::universe::{cause_json, failure_json, report};
+use mainstay_whatif::{Comparison, CutShort, NamespaceWalk, OperatorPath, PathEnd};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What becomes of a namespace.
-pub(super) fn journey(it: &Journey, manual: &BTreeSet<String>) -> Value {
-    let later = it.later.iter().map(|(step, failure)| {
+/// The walk of a namespace.
+pub(super) fn walk(walk: &NamespaceWalk, manual: &BTreeSet<String>) -> Value {
+    let later = walk.later.iter().map(|(step, failure)| {
         let mut value = failure_json(failure);
         value["afterStep"] = json!(step);
         value
     });
     let mut value = json!({
-        "namespace": it.namespace,
-        "changes": it.changes(),
-        "fails": it.fails(),
-        "operators": it.operators.iter().map(|it| operator(it, manual)).collect::<Vec<_>>(),
-        "outcome": report(&it.outcome),
+        "namespace": walk.namespace,
+        "changes": walk.changes(),
+        "fails": walk.fails(),
+        "operators": walk.operators.iter().map(|path| operator(path, manual)).collect::<Vec<_>>(),
+        "outcome": report(&walk.outcome),
         "laterFailures": later.collect::<Vec<_>>(),
     });
-    match it.cut {
+    match walk.cut {
         None => {}
-        Some(Cut::Circle { after, back_to }) => {
+        Some(CutShort::Cycle { after, back_to }) => {
             value["cut"] = json!({"why": "circle", "afterStep": after, "backToStep": back_to});
         }
-        Some(Cut::Effort { after }) => value["cut"] = json!({"why": "effort", "afterStep": after}),
+        Some(CutShort::Budget { after }) => {
+            value["cut"] = json!({"why": "effort", "afterStep": after});
+        }
     }
     value
 }
 
-fn operator(it: &Operator, manual: &BTreeSet<String>) -> Value {
-    let hops = it
+fn operator(path: &OperatorPath, manual: &BTreeSet<String>) -> Value {
+    let hops = path
         .hops
         .iter()
         .map(|hop| json!({"step": hop.step, "bundle": hop.bundle, "version": hop.version, "channel": hop.channel}));
-    let waits = it.subscriptions.iter().any(|name| manual.contains(name));
-    let approval = match (it.subscriptions.is_empty(), waits) {
+    let waits = path.subscriptions.iter().any(|name| manual.contains(name));
+    let approval = match (path.subscriptions.is_empty(), waits) {
         (true, _) => None,
         (false, true) => Some("Manual"),
         (false, false) => Some("Automatic"),
     };
-    let needed_by =
-        it.needed_by.iter().map(|(who, what)| json!({"bundle": who, "requirement": what}));
+    let needed_by = path
+        .needed_by
+        .iter()
+        .map(|(bundle, requirement)| json!({"bundle": bundle, "requirement": requirement}));
     let mut value = json!({
-        "package": it.package,
-        "channel": it.channel,
-        "catalog": it.catalog.name,
-        "catalogNamespace": it.catalog.namespace,
-        "subscriptions": it.subscriptions,
+        "package": path.package,
+        "channel": path.channel,
+        "catalog": path.catalog.name,
+        "catalogNamespace": path.catalog.namespace,
+        "subscriptions": path.subscriptions,
         "approval": approval,
-        "installed": it.installed,
+        "installed": path.installed,
         "hops": hops.collect::<Vec<_>>(),
         "neededBy": needed_by.collect::<Vec<_>>(),
-        "end": {"kind": it.end.word(), "bundle": it.last()},
+        "end": {"kind": path.end.word(), "bundle": path.last()},
     });
-    match &it.end {
-        End::Stranded { head, why } => {
+    match &path.end {
+        PathEnd::Stranded { head, why } => {
             value["end"]["head"] = json!(head);
             if !why.is_empty() {
                 value["end"]["why"] = json!(why);
             }
         }
-        End::Cut { next } => value["end"]["next"] = json!(next),
-        End::Held { next, why } => {
+        PathEnd::Cut { next } => value["end"]["next"] = json!(next),
+        PathEnd::Held { next, why } => {
             value["end"]["next"] = json!(next);
             if let Some(cause) = why {
                 value["end"]["explanation"] = cause_json(cause);
@@ -75,10 +79,12 @@ fn operator(it: &Operator, manual: &BTreeSet<String>) -> Value {
     value
 }
 
-/// What differs between a world as it is and as it is supposed to be.
-pub(super) fn difference(before: &Journey, after: &Journey) -> Value {
-    let (rows, _) = differences(before, after);
+/// The differences between a world as it is and as it is supposed to be.
+pub(super) fn difference(comparison: &Comparison) -> Value {
+    let (rows, _) = differences(comparison);
     rows.into_iter()
-        .map(|[what, before, after]| json!({"operator": what, "asItIs": before, "whatIf": after}))
+        .map(|[subject, before, after]| {
+            json!({"operator": subject, "asItIs": before, "whatIf": after})
+        })
         .collect()
 }

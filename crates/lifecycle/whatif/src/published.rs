@@ -1,57 +1,73 @@
-//! Published catalogs that a universe names: folders, or archives as they are handed around.
+//! Published catalogs that a recorded world names: folders, or `.tar.xz` archives.
 
-use crate::catalog::plain;
-use crate::config::reason;
 use lzma_rust2::XzReader;
 use mainstay_catalog::{Catalog, Files, Folder, Keep, LoadOptions};
-use mainstay_cause::{Cause, Place};
 use mainstay_resolver::Snapshot;
 use mainstay_resolver::universe::RealCatalog;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most bytes that an archive may unpack to.
 const MOST_BYTES: u64 = 1 << 30;
-/// Most memory that unpacking may take, in KiB: what `xz -9` asks for, and some.
+/// Most memory that unpacking may take, in KiB: `xz -9` needs 64 MiB.
 const MOST_MEMORY: u32 = 128 << 10;
+
+/// Why a published catalog cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishedError {
+    /// The name would leave the folder.
+    #[error("the name of a published catalog has letters, digits, `.`, `-` and `_` only")]
+    CheckName,
+    /// The archive cannot be unpacked.
+    #[error("the archive cannot be read: {source}")]
+    Unpack {
+        /// The archive.
+        archive: PathBuf,
+        /// The error of the file system or of the decoder.
+        source: io::Error,
+    },
+    /// The catalog has errors.
+    #[error("the catalog cannot be used")]
+    Load {
+        /// The folder or archive.
+        path: PathBuf,
+        /// The first error.
+        headline: String,
+    },
+}
+
+/// Checks the name of a published catalog.
+///
+/// # Errors
+/// If the name could lead out of the folder of published catalogs.
+pub fn check_published_name(name: &str) -> Result<(), PublishedError> {
+    let is_allowed = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_');
+    if name.chars().all(is_allowed) { Ok(()) } else { Err(PublishedError::CheckName) }
+}
 
 /// Loads a published catalog from the folder of all of them: `catalog-NAME/`, or
 /// `catalog-NAME.tar.xz`, which is unpacked in memory.
 ///
 /// # Errors
-/// If it is not there or cannot be loaded.
-pub(super) fn load(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
-    let sober = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_');
-    if !name.chars().all(sober) {
-        return Err(Cause::new(
-            "the name of a published catalog has letters, digits, `.`, `-` and `_` only",
-        )
-        .remedy("correct the name"));
-    }
-    let root = root.ok_or_else(|| {
-        Cause::new("it is not said where the published catalogs are")
-            .remedy("name their folder with --published DIR, or in MAINSTAY_TESTDATA")
-    })?;
+/// If the catalog does not exist or has errors.
+pub fn load_published(root: &Path, name: &str) -> Result<RealCatalog, PublishedError> {
+    check_published_name(name)?;
     let folder = root.join(format!("catalog-{name}"));
     let archive = root.join(format!("catalog-{name}.tar.xz"));
     let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
-    let (place, loaded) = if folder.is_dir() {
+    let (path, loaded) = if folder.is_dir() {
         let loaded = Catalog::load_from(&Folder::new(&folder), &options);
         (folder, loaded)
     } else {
-        let files = unpack(&archive).map_err(|error| {
-            Cause::new(format!("the archive cannot be read: {}", reason(&error)))
-                .at(Place::file(&archive))
-                .remedy("put the catalog there, as a folder or packed, or name another folder with --published DIR")
-        })?;
+        let files = match unpack(&archive) {
+            Ok(files) => files,
+            Err(source) => return Err(PublishedError::Unpack { archive, source }),
+        };
         (archive, Catalog::load_from(&files, &options))
     };
-    let catalog = loaded.map_err(|error| {
-        Cause::new("the catalog cannot be used")
-            .at(Place::file(place))
-            .because(Cause::new(plain(&error.headline())))
-    })?;
+    let catalog =
+        loaded.map_err(|error| PublishedError::Load { path, headline: error.headline() })?;
     let snapshot = Snapshot::of(&catalog);
     Ok(RealCatalog { catalog, snapshot })
 }

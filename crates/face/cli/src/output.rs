@@ -1,22 +1,22 @@
-//! Where results go.
+//! Output sinks: standard output that remembers its first error.
 
 use std::io::{self, Write};
 
-/// Standard output that remembers what went wrong with it first. A result that is cut off must not
-/// look like one that is whole; whoever reads no further, as in `… | head`, has what they want.
-pub(crate) struct Outlet<'o> {
+/// A sink that remembers the first error of its writer. A result that is cut off must not look like a
+/// whole one. A reader that closes the pipe, as in `… | head`, is not an error.
+pub(crate) struct OutputSink<'o> {
     inner: &'o mut dyn Write,
     failed: Option<io::Error>,
 }
 
-impl<'o> Outlet<'o> {
-    /// Writes there.
+impl<'o> OutputSink<'o> {
+    /// A sink that writes to `inner`.
     pub(crate) fn new(inner: &'o mut dyn Write) -> Self {
         Self { inner, failed: None }
     }
 
-    /// Why the result is not whole, if somebody waits for it.
-    pub(crate) fn trouble(self) -> Option<io::Error> {
+    /// The first error, unless the reader closed the pipe.
+    pub(crate) fn error(self) -> Option<io::Error> {
         self.failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
 
@@ -31,7 +31,7 @@ impl<'o> Outlet<'o> {
     }
 }
 
-impl Write for Outlet<'_> {
+impl Write for OutputSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes);
         self.note(written)

@@ -1,13 +1,13 @@
-//! What catalogs hold, as questions about bundles and channels ask for it.
+//! Catalog entries of a world, indexed by bundle, channel and package.
 
 use mainstay_resolver::{CatalogKey, Content, EntryView, World};
 use mainstay_updates::{Edges, Graph};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The entries of every catalog of a world that has content and that its namespace sees.
+/// The entries of every catalog of a world that has content and that the namespace of the world sees.
 #[derive(Default)]
-pub(super) struct Entries<'a> {
+pub(crate) struct Entries<'a> {
     catalogs: Vec<CatalogKey>,
     /// By name of the bundle; in the order of catalogs.
     names: HashMap<&'a str, Vec<(usize, EntryView<'a>)>>,
@@ -18,7 +18,7 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn of(world: &World<'a>) -> Self {
+    pub(crate) fn of(world: &World<'a>) -> Self {
         let mut entries = Self::default();
         for view in &world.catalogs {
             let seen = view.key.namespace == world.namespace
@@ -41,23 +41,24 @@ impl<'a> Entries<'a> {
     }
 
     /// The entries of a bundle in every catalog.
-    pub(super) fn named(&self, name: &str) -> impl Iterator<Item = (&CatalogKey, EntryView<'a>)> {
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (&CatalogKey, EntryView<'a>)> {
         let found = self.names.get(name).map_or(&[][..], Vec::as_slice);
         found.iter().map(|(at, entry)| (&self.catalogs[*at], *entry))
     }
 
     /// The entry of a bundle in a catalog.
-    pub(super) fn at(&self, catalog: &CatalogKey, name: &str) -> Option<EntryView<'a>> {
+    pub(crate) fn at(&self, catalog: &CatalogKey, name: &str) -> Option<EntryView<'a>> {
         self.named(name).find(|(key, _)| *key == catalog).map(|(_, entry)| entry)
     }
 
     /// The entries of a package, in every catalog.
-    pub(super) fn of_package<'e>(
+    pub(crate) fn of_package<'e>(
         &'e self,
         package: &'e str,
     ) -> impl Iterator<Item = (&'e CatalogKey, EntryView<'a>)> {
         let channels = self.packages.get_key_value(package).into_iter();
-        let channels = channels.flat_map(|(name, channels)| channels.iter().map(|it| (*name, *it)));
+        let channels =
+            channels.flat_map(|(name, channels)| channels.iter().map(|channel| (*name, *channel)));
         channels.flat_map(move |(package, (at, channel))| {
             let list = self.channels.get(&(at, package, channel)).map_or(&[][..], Vec::as_slice);
             list.iter().map(move |entry| (&self.catalogs[at], *entry))
@@ -65,18 +66,18 @@ impl<'a> Entries<'a> {
     }
 
     /// The names of packages, sorted.
-    pub(super) fn packages(&self) -> Vec<&'a str> {
+    pub(crate) fn packages(&self) -> Vec<&'a str> {
         self.packages.keys().copied().collect()
     }
 
     /// The names of bundles.
-    pub(super) fn bundles(&self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn bundles(&self) -> impl Iterator<Item = &'a str> {
         self.names.keys().copied()
     }
 
     /// The update graph of a package, as the first catalog of that name that has the package gives
     /// it; any catalog will do if none is named.
-    pub(super) fn graph(&self, catalog: &CatalogKey, package: &str) -> Option<Graph> {
+    pub(crate) fn graph(&self, catalog: &CatalogKey, package: &str) -> Option<Graph> {
         let any = catalog.name.is_empty();
         let at = self
             .packages
@@ -103,7 +104,7 @@ impl<'a> Entries<'a> {
                 if let Some(range) = entry.skip_range() {
                     graph = graph.skip_range(entry.channel(), entry.name(), range);
                 }
-                if entry.properties().any(|it| it.kind == "olm.deprecated") {
+                if entry.properties().any(|property| property.kind == "olm.deprecated") {
                     graph = graph.withdraw(entry.name());
                 }
             }
@@ -112,9 +113,9 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// What the first bundle says that it needs and the second one gives, in words.
-pub(super) fn need(needing: EntryView<'_>, given: EntryView<'_>) -> Option<String> {
-    needing.properties().find_map(|property| {
+/// The requirement of the first bundle that the second one satisfies, in words.
+pub(crate) fn requirement(requiring: EntryView<'_>, given: EntryView<'_>) -> Option<String> {
+    requiring.properties().find_map(|property| {
         let value: Value = serde_json::from_str(property.json).ok()?;
         match property.kind {
             "olm.package.required" => package(&value, given),
@@ -133,7 +134,9 @@ fn package(value: &Value, given: EntryView<'_>) -> Option<String> {
 }
 
 fn api(value: &Value, given: EntryView<'_>) -> Option<String> {
-    let same = |other: &Value| ["group", "version", "kind"].iter().all(|it| other[it] == value[it]);
+    let same = |other: &Value| {
+        ["group", "version", "kind"].iter().all(|field| other[field] == value[field])
+    };
     let provided = given.properties().filter(|property| property.kind == "olm.gvk");
     let text = |field: &str| value[field].as_str().unwrap_or_default();
     provided
@@ -158,7 +161,7 @@ fn constraint(value: &Value, given: EntryView<'_>, depth: usize) -> Option<Strin
 }
 
 /// The annotation `operatorframework.io/properties` of a bundle that is installed.
-pub(super) fn annotation(entry: EntryView<'_>) -> String {
+pub(crate) fn annotation(entry: EntryView<'_>) -> String {
     let properties: Vec<Value> = entry
         .properties()
         .filter_map(|property| {

@@ -1,0 +1,75 @@
+//! Contradictory arguments: two that give one thing different values.
+
+use super::ResolveArguments;
+use super::typed::{TypedChange, unusable};
+use crate::exit::Failure;
+use mainstay_whatif::Change;
+
+/// A value that an argument gives.
+struct Setting {
+    /// The thing that has the value.
+    subject: String,
+    /// The argument as it is typed.
+    typed: String,
+    value: String,
+}
+
+/// Checks that no two arguments give one thing different values.
+///
+/// # Errors
+/// If two do.
+pub(super) fn check(arguments: &ResolveArguments) -> Result<(), Failure> {
+    let settings = settings(arguments);
+    for (at, setting) in settings.iter().enumerate() {
+        let contradicts = |earlier: &&Setting| {
+            earlier.subject == setting.subject && earlier.value != setting.value
+        };
+        if let Some(earlier) = settings[..at].iter().find(contradicts) {
+            let why = format!("`{}` says something else about the same", earlier.typed);
+            let cause = unusable(&setting.typed, why);
+            return Err(Failure::usage(cause.remedy("leave out one of the two")));
+        }
+    }
+    Ok(())
+}
+
+fn settings(arguments: &ResolveArguments) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for request in &arguments.packages {
+        settings.push(Setting {
+            subject: format!("package {}", request.package),
+            typed: request.to_string(),
+            value: request.to_string(),
+        });
+    }
+    for given in &arguments.catalogs {
+        settings.push(Setting {
+            subject: format!("the content of catalog {}", given.name),
+            typed: format!("--catalog {}={}", given.name, given.folder),
+            value: given.folder.clone(),
+        });
+    }
+    for given in &arguments.priorities {
+        settings.push(Setting {
+            subject: format!("the priority of catalog {}", given.name),
+            typed: format!("--priority {}={}", given.name, given.priority),
+            value: given.priority.to_string(),
+        });
+    }
+    for TypedChange { typed, change } in &arguments.changes {
+        let subject = match change {
+            Change::Subscribe(request) => format!("package {}, supposed", request.package),
+            Change::ReplaceContent(folder) => {
+                format!("the content of catalog {}, supposed", folder.name)
+            }
+            Change::KubeVersion(_) => "the version of Kubernetes".to_owned(),
+            _ => continue,
+        };
+        settings.push(Setting {
+            subject,
+            typed: format!("--what-if {typed}"),
+            value: typed.clone(),
+        });
+    }
+    settings
+}

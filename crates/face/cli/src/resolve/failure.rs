@@ -1,0 +1,275 @@
+//! Failures of a resolution in the words of the command line: the options to use instead.
+
+use super::input;
+use super::typed::{TypedChange, unusable};
+use crate::catalog::plain;
+use crate::config::reason;
+use crate::exit::Failure;
+use mainstay_cause::{Cause, Place};
+use mainstay_resolver::CatalogKey;
+use mainstay_whatif::{
+    AssembleError, CatalogContent, ChangeError, ContentRepair, ExtensionError, ExtensionFailure,
+    FolderError, MissingContent, MissingVersions, NotFound, PublishedError, QuestionError,
+    SavedStateError, Suggestion, TargetError, UnusableFolder,
+};
+use std::path::Path;
+
+/// The command that saves a state.
+const SAVE: &str = "kubectl get sub,csv,og,catalogsource -A -o yaml";
+
+/// A saved state that cannot be read.
+pub(super) fn unreadable_state(why: Cause) -> Failure {
+    Failure::usage(Cause::new("the state cannot be read").because(why))
+}
+
+/// An error of a saved state.
+pub(super) fn saved_state(error: &SavedStateError) -> Failure {
+    let remedy = match error {
+        SavedStateError::ParseDocument { .. } => format!("save it again with: {SAVE}"),
+        SavedStateError::ReadObject { .. } | SavedStateError::FindObjects { .. } => {
+            format!("give it what this prints: {SAVE}")
+        }
+        SavedStateError::ValidateObject { .. } => {
+            format!("correct it, or save the state again with: {SAVE}")
+        }
+    };
+    let cause = Cause::new(plain(&error.to_string())).at(error.place().clone());
+    unreadable_state(cause.remedy(remedy))
+}
+
+/// A state without ClusterServiceVersions.
+pub(super) fn missing_versions(error: &MissingVersions) -> Failure {
+    Failure::usage(Cause::new(error.to_string()).remedy(format!(
+        "save it with them: {SAVE}; or say what is installed with --installed BUNDLE"
+    )))
+}
+
+/// A folder that cannot be read.
+fn folder(error: &FolderError) -> Failure {
+    let why = match error {
+        FolderError::Inspect { source, .. } => reason(source),
+        FolderError::Open { .. } => error.to_string(),
+    };
+    let remedy = "name the folder of a file-based catalog";
+    Failure::usage(Cause::new(why).at(Place::file(error.folder())).remedy(remedy))
+}
+
+/// Catalogs that cannot be assembled.
+pub(super) fn catalogs(error: &AssembleError) -> Failure {
+    let why = error.to_string();
+    match error {
+        AssembleError::ReadFolder(error) => folder(error),
+        AssembleError::PlaceFolder(given) => {
+            let cause = unusable(&format!("--catalog {}={}", given.name, given.folder), why);
+            Failure::usage(cause.remedy("write it as NAMESPACE/NAME=DIR"))
+        }
+        AssembleError::ChooseFolder { folder: given, .. } => {
+            let cause = unusable(&format!("--catalog {}={}", given.name, given.folder), why);
+            Failure::usage(cause.remedy("name one of the two"))
+        }
+        AssembleError::SetPriority { priority: given, .. } => {
+            Failure::usage(unusable(&format!("--priority {}={}", given.name, given.priority), why))
+        }
+    }
+}
+
+/// A change or request that cannot be made.
+pub(super) fn change(error: &ChangeError) -> Cause {
+    let words = error.to_string();
+    match error {
+        ChangeError::FindPackage(not_found) | ChangeError::FindProhibited(not_found) => {
+            nowhere(words, not_found, "packages")
+        }
+        ChangeError::FindBundle(not_found) => nowhere(words, not_found, "bundles"),
+        ChangeError::FindOutage(_) => Cause::new(words),
+        ChangeError::FindCatalog { request, .. }
+        | ChangeError::ChooseNamedCatalog { request, .. } => unusable(request, words),
+        ChangeError::ChooseCatalog { package, catalogs } => {
+            let names: Vec<String> =
+                catalogs.iter().map(|key| format!("{}/{package}", name_of(key))).collect();
+            Cause::new(words)
+                .remedy(format!("name one as {}, or give one a --priority", names.join(" or ")))
+        }
+        ChangeError::FindPackageInCatalog { others, .. } => {
+            Cause::new(words).remedy(format!("take it from {}", others.join(", ")))
+        }
+        ChangeError::FindChannel { channels, .. } => {
+            Cause::new(words).remedy(format!("name one of {}", channels.join(", ")))
+        }
+        ChangeError::FindVersionInChannel { channels, .. } => {
+            Cause::new(words).remedy(format!("it is in {}", channels.join(", ")))
+        }
+        ChangeError::FindVersion { nearest, .. } => Cause::new(words).remedy(did_you_mean(
+            nearest,
+            "see which there are with: mainstay catalog show DIR PACKAGE",
+        )),
+        ChangeError::ReadVersion { request, .. } => unusable(&request.to_string(), words)
+            .remedy("write the name of the bundle behind the `@`"),
+        ChangeError::FindSubscription { suggestion, .. } => {
+            suggest(Cause::new(words), suggestion.as_ref())
+        }
+        ChangeError::InstallTwice { bundle, other } => {
+            let why = format!("`--installed {other}` says something else about the same package");
+            unusable(&format!("--installed {bundle}"), why).remedy("leave out one of the two")
+        }
+    }
+}
+
+/// A name that no catalog has.
+fn nowhere(words: String, not_found: &NotFound, listing: &str) -> Cause {
+    let unread: Vec<String> = not_found.unread.iter().map(name_of).collect();
+    let unread = (!unread.is_empty())
+        .then(|| Cause::new(format!("{} could not be looked at", unread.join(", "))));
+    let otherwise = format!("see which there are with: mainstay catalog list {listing} DIR");
+    Cause::new(words).because_all(unread).remedy(did_you_mean(&not_found.nearest, &otherwise))
+}
+
+fn did_you_mean(nearest: &[String], otherwise: &str) -> String {
+    if nearest.is_empty() {
+        otherwise.to_owned()
+    } else {
+        format!("did you mean {}?", nearest.join(", "))
+    }
+}
+
+fn name_of(key: &CatalogKey) -> String {
+    format!("{}/{}", key.namespace, key.name)
+}
+
+/// A cause with a suggested name as its remedy.
+pub(super) fn suggest(cause: Cause, suggestion: Option<&Suggestion>) -> Cause {
+    suggestion.into_iter().map(Suggestion::to_string).fold(cause, Cause::remedy)
+}
+
+/// A question that has no answer.
+pub(super) fn question(error: &QuestionError, changes: &[TypedChange]) -> Cause {
+    match error {
+        QuestionError::Request(error) => change(error),
+        QuestionError::Suppose { change: at, source } => {
+            unsupposable(typed(changes, *at)).because(change(source))
+        }
+    }
+}
+
+fn unsupposable(typed: &str) -> Cause {
+    Cause::new(format!("--what-if {typed} cannot be supposed"))
+}
+
+fn typed(changes: &[TypedChange], at: usize) -> &str {
+    changes.get(at).map_or("", |change| &*change.typed)
+}
+
+/// A change without a target.
+pub(super) fn target(error: &TargetError, changes: &[TypedChange]) -> Failure {
+    let typed = format!("--what-if {}", typed(changes, error.change()));
+    let cause = unusable(&typed, error.to_string());
+    Failure::usage(match error {
+        TargetError::FindNamespace { suggestion, .. }
+        | TargetError::FindSubscription { suggestion, .. } => suggest(cause, suggestion.as_ref()),
+        TargetError::ChooseNamespace { .. } => choose_namespace(cause),
+    })
+}
+
+/// The remedy where several namespaces may be meant.
+pub(super) fn choose_namespace(cause: Cause) -> Cause {
+    cause.remedy("say which one is meant with -n NAMESPACE")
+}
+
+/// ClusterExtensions that cannot be resolved.
+pub(super) fn extensions(error: &ExtensionError, changes: &[TypedChange]) -> Failure {
+    let why = Cause::new(error.to_string());
+    match error {
+        ExtensionError::ReadFolder(error) => folder(error),
+        ExtensionError::SetPriority(given) | ExtensionError::ConvertPriority(given) => {
+            let what = format!("--priority {}={} cannot be used", given.name, given.priority);
+            Failure::usage(Cause::new(what).because(why))
+        }
+        ExtensionError::FindOutage { change, .. } => {
+            Failure::usage(unsupposable(typed(changes, *change)).because(why))
+        }
+    }
+}
+
+/// A published catalog that cannot be loaded.
+pub(super) fn published(error: &PublishedError) -> Cause {
+    match error {
+        PublishedError::CheckName => Cause::new(error.to_string()).remedy("correct the name"),
+        PublishedError::Unpack { archive, source } => {
+            Cause::new(format!("the archive cannot be read: {}", reason(source)))
+                .at(Place::file(archive.as_path()))
+                .remedy("put the catalog there, as a folder or packed, or name another folder with --published DIR")
+        }
+        PublishedError::Load { path, headline } => Cause::new(error.to_string())
+            .at(Place::file(path.as_path()))
+            .because(Cause::new(plain(headline))),
+    }
+}
+
+/// Why a catalog has no usable content; none if it has.
+pub(super) fn content(key: &CatalogKey, content: &CatalogContent) -> Option<Cause> {
+    match content {
+        CatalogContent::Ready(..) => None,
+        CatalogContent::Missing(MissingContent::NotGiven { connection, is_hidden }) => {
+            let connection = match &**connection {
+                _ if *is_hidden => format!(
+                    ", and your account may not see CatalogSources in namespace {}",
+                    key.namespace
+                ),
+                "" => String::new(),
+                state => format!(", and its connection is {state}"),
+            };
+            let why = Cause::new(format!("its content is not at hand{connection}"));
+            Some(why.remedy(give(key)))
+        }
+        CatalogContent::Missing(MissingContent::Registry { address, cause }) => {
+            let why = Cause::new(format!("its registry at {address} cannot be asked from here"));
+            Some(why.because(cause.clone()).remedy(give(key)))
+        }
+        CatalogContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
+    }
+}
+
+/// The option that gives a catalog its content.
+pub(super) fn give(key: &CatalogKey) -> String {
+    format!("give it with --catalog {}/{}=DIR", key.namespace, key.name)
+}
+
+/// A folder that holds no sound catalog.
+pub(super) fn unusable_folder(folder: &str, reason: &UnusableFolder) -> Cause {
+    match reason {
+        UnusableFolder::Empty => Cause::new("the folder holds no package")
+            .at(Place::file(folder))
+            .remedy("name the folder of a file-based catalog"),
+        UnusableFolder::Invalid(headline) => Cause::new(plain(headline))
+            .at(Place::file(folder))
+            .remedy(format!("see all problems with: mainstay catalog validate {folder}")),
+    }
+}
+
+/// Why a ClusterExtension cannot be resolved. Where catalogs cannot be read, the remedies are options.
+pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
+    let cause = &failed.failure.cause;
+    if failed.repairs.is_empty() {
+        return cause.clone();
+    }
+    let made = Cause::new(cause.what()).because_all(cause.children().iter().cloned());
+    let remedies = failed.repairs.iter().map(|repair| match repair {
+        ContentRepair::CorrectFolder(folder) => format!("correct the folder {folder}"),
+        ContentRepair::NameFolder(catalog) => {
+            format!("give its content with --catalog {catalog}=DIR")
+        }
+    });
+    let others = cause.remedies().iter().filter(|_| failed.has_outage).cloned();
+    others.chain(remedies).fold(made, Cause::remedy)
+}
+
+/// A file that cannot be written.
+pub(super) fn unwritten(file: &Path, why: String) -> Failure {
+    Cause::new("the universe cannot be saved").at(Place::file(file)).because(Cause::new(why)).into()
+}
+
+/// A published catalog of a universe that is not there.
+pub(super) fn unpublished(typed: &str, name: &str, why: Cause) -> Failure {
+    let message = format!("the published catalog {} is not at hand", mainstay_version::quote(name));
+    Failure::usage(Cause::new(message).at(input::called(typed)).because(why))
+}

@@ -1,0 +1,58 @@
+//! Remedies in the words of the command line, instead of those of the resolver.
+
+use super::failure::give;
+use mainstay_cause::Cause;
+use mainstay_resolver::Repair;
+use mainstay_whatif::{CatalogContent, CatalogSnapshots};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The options that give catalogs their content, by the remedy of the resolver.
+#[derive(Clone, Default)]
+pub(super) struct Remedies(HashMap<String, String>);
+
+impl Remedies {
+    /// The remedies for the catalogs without content.
+    pub(super) fn of(catalogs: &CatalogSnapshots) -> Self {
+        let mut remedies = Self::default();
+        for (key, snapshot) in &catalogs.catalogs {
+            let option = match &*snapshot.content {
+                CatalogContent::Ready(..) => continue,
+                CatalogContent::Missing(_) => give(key),
+                CatalogContent::Unusable { folder, .. } => format!("correct the folder {folder}"),
+            };
+            let repair = Repair::RestoreCatalog { catalog: key.clone() };
+            remedies.0.insert(repair.to_string(), option);
+        }
+        remedies
+    }
+
+    /// A cause with these remedies.
+    pub(super) fn cause(&self, cause: &Cause) -> Cause {
+        if self.0.is_empty() {
+            return cause.clone();
+        }
+        let mut made = Cause::new(cause.what());
+        if let Some(place) = cause.place() {
+            made = made.at(place.clone());
+        }
+        for remedy in cause.remedies() {
+            made = made.remedy(self.0.get(remedy).unwrap_or(remedy));
+        }
+        made.because_all(cause.children().iter().map(|child| self.cause(child)))
+    }
+
+    /// Replaces the remedies in a JSON value.
+    pub(super) fn replace_in(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(option) = self.0.get(text) {
+                    text.clone_from(option);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace_in(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.replace_in(field)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Typed arguments: the small languages of `--catalog`, `--priority` and `--what-if`.
+
+use mainstay_cause::Cause;
+use mainstay_version::{Version, parse_tolerant, quote};
+use mainstay_whatif::{CatalogFolder, CatalogPriority, Change, RequestError};
+use std::str::FromStr;
+
+/// Reads `[NAMESPACE/]NAME=DIR`.
+pub(super) fn catalog_folder(text: &str) -> Result<CatalogFolder, String> {
+    let (name, folder) = text
+        .split_once('=')
+        .filter(|(_, folder)| !folder.is_empty())
+        .ok_or("write it as NAME=DIR or NAMESPACE/NAME=DIR")?;
+    Ok(CatalogFolder { name: request(name)?, folder: folder.to_owned() })
+}
+
+/// Reads `[NAMESPACE/]NAME=N`.
+pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, String> {
+    let parsed = text.split_once('=').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+    let (name, priority) = parsed.ok_or("write it as NAME=NUMBER, such as mine=100")?;
+    Ok(CatalogPriority { name: request(name)?, priority })
+}
+
+/// Reads a request of the library.
+fn request<T: FromStr<Err = RequestError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: RequestError| error.to_string())
+}
+
+/// A supposed change, and the text that means it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TypedChange {
+    /// The text.
+    pub(super) typed: String,
+    pub(super) change: Change,
+}
+
+impl FromStr for TypedChange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, value) = text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or(
+            "write it as KIND=VALUE; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
+        )?;
+        let change = match kind {
+            "subscribe" => Change::Subscribe(request(value)?),
+            "unsubscribe" => match value.split_once('/') {
+                Some((namespace, name)) => Change::Unsubscribe {
+                    namespace: Some(namespace.to_owned()),
+                    name: name.to_owned(),
+                },
+                None => Change::Unsubscribe { namespace: None, name: value.to_owned() },
+            },
+            "catalog" => Change::ReplaceContent(catalog_folder(value)?),
+            "outage" => Change::Outage(request(value)?),
+            "installed" => Change::Install(value.to_owned()),
+            "prohibit" => Change::Prohibit(value.to_owned()),
+            "kube-version" => Change::KubeVersion(kube_version(value)?),
+            _ => {
+                return Err(format!(
+                    "{} is no kind of change; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
+                    quote(kind)
+                ));
+            }
+        };
+        Ok(Self { typed: text.to_owned(), change })
+    }
+}
+
+/// Reads the name of a namespace.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let is_allowed = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+    let ends = text.starts_with('-') || text.ends_with('-');
+    if text.is_empty() || text.len() > 63 || ends || !text.chars().all(is_allowed) {
+        return Err(format!(
+            "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 signs",
+            quote(text)
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads a version of Kubernetes, such as `1.35`, `v1.35.2`.
+pub(super) fn kube_version(text: &str) -> Result<Version, String> {
+    parse_tolerant(text).map_err(|error| format!("{} is no version: {error}", quote(text)))
+}
+
+/// A cause that says why an argument cannot be used.
+pub(super) fn unusable(typed: &str, why: impl Into<String>) -> Cause {
+    Cause::new(format!("`{typed}` cannot be used")).because(Cause::new(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_a_kind() {
+        let change = |text: &str| text.parse::<TypedChange>().map(|typed| typed.change);
+        assert!(matches!(change("catalog=shop=./dir"), Ok(Change::ReplaceContent(_))));
+        assert!(matches!(change("kube-version=1.30"), Ok(Change::KubeVersion(_))));
+        for text in ["tea", "subscribe=", "buy=tea", "catalog=shop", "kube-version=new"] {
+            assert!(change(text).is_err(), "{text}");
+        }
+    }
+}

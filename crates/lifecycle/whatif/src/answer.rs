@@ -1,0 +1,198 @@
+//! Answers: the walks of namespaces, as they are and as they are supposed to be.
+
+use crate::catalogs::{CatalogOverrides, CatalogSnapshots, FolderCache, RegistryReader};
+use crate::change::{self, ChangeError};
+use crate::request::{Change, PackageRequest};
+use crate::state::ClusterState;
+use crate::targets::ChangeTargets;
+use crate::walk::NamespaceWalk;
+use crate::world::{is_ready, namespace_world};
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use mainstay_resolver::universe::Universe;
+use mainstay_resolver::{CatalogKey, World};
+use mainstay_version::parse_tolerant;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A question: which namespaces of a state are resolved, with which requests and supposed changes.
+pub struct Question<'q> {
+    /// The state of the cluster.
+    pub state: &'q ClusterState,
+    /// The namespace whose catalogs every other one sees.
+    pub global_namespace: &'q str,
+    /// The namespaces to resolve.
+    pub namespaces: &'q [String],
+    /// Requested packages, beside the Subscriptions of the state.
+    pub requests: &'q [PackageRequest],
+    /// Bundles that count as installed.
+    pub installed: &'q [String],
+    /// Supposed changes.
+    pub changes: &'q [Change],
+    /// The targets of the changes.
+    pub targets: &'q ChangeTargets,
+    /// Whether the state is that of a live cluster, whose conditions are compared with the answer.
+    pub is_live: bool,
+    /// Whether each answer holds the recorded world.
+    pub records_world: bool,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuestionError {
+    /// A request or an installed bundle cannot be used.
+    #[error(transparent)]
+    Request(#[from] ChangeError),
+    /// A supposed change cannot be made.
+    #[error("{source}")]
+    Suppose {
+        /// The index of the change.
+        change: usize,
+        /// The reason.
+        source: ChangeError,
+    },
+}
+
+/// The answer about a namespace.
+pub struct NamespaceAnswer {
+    /// The walk of the namespace as it is.
+    pub before: NamespaceWalk,
+    /// The walk of the namespace as it is supposed to be, if changes are supposed.
+    pub after: Option<NamespaceWalk>,
+    /// The names of Subscriptions with manual approval.
+    pub manual: BTreeSet<String>,
+    /// The indexes of the changes that are about the namespace.
+    pub changes: Vec<usize>,
+    /// Failures that the cluster reports and this answer does not have: the name of a Subscription and
+    /// its condition.
+    pub disagreements: Vec<(String, String)>,
+    /// The recorded world with all changes, if it is wanted.
+    pub recorded: Option<Universe>,
+}
+
+impl NamespaceAnswer {
+    /// The walk that counts: as the namespace is supposed to be, if changes are supposed.
+    pub fn final_walk(&self) -> &NamespaceWalk {
+        self.after.as_ref().unwrap_or(&self.before)
+    }
+}
+
+impl Question<'_> {
+    /// Answers about each namespace. `catalogs` are the catalogs as they are, `supposed` those with the
+    /// supposed contents.
+    ///
+    /// # Errors
+    /// If a request or change names an object, package or version that does not exist.
+    pub fn answer(
+        &self,
+        catalogs: &CatalogSnapshots,
+        supposed: &CatalogSnapshots,
+    ) -> Result<Vec<NamespaceAnswer>, QuestionError> {
+        self.namespaces
+            .iter()
+            .map(|namespace| self.answer_namespace(namespace, catalogs, supposed))
+            .collect()
+    }
+
+    fn answer_namespace(
+        &self,
+        namespace: &str,
+        catalogs: &CatalogSnapshots,
+        supposed: &CatalogSnapshots,
+    ) -> Result<NamespaceAnswer, QuestionError> {
+        let existing = self.state.namespaces.get(namespace);
+        let manual = existing.map(|state| state.manual.clone()).unwrap_or_default();
+        let mut world = self.world(namespace, catalogs)?;
+        let before = NamespaceWalk::of(&world);
+        let concerns = |change: &usize| self.targets.concerns(*change, namespace);
+        let changes: Vec<usize> = (0..self.changes.len()).filter(concerns).collect();
+        // Requests were checked against the catalogs as they are: that a supposed content lacks a
+        // requested package is a result, not a mistake of the user.
+        world.catalogs = supposed.views();
+        suppose(&mut world, changes.iter().map(|at| (*at, &self.changes[*at])))?;
+        let recorded = self.records_world.then(|| {
+            let data = |key: &CatalogKey| supposed.catalogs.get(key)?.data();
+            Universe::of(&world, data).with_manual(&manual)
+        });
+        let after = (!changes.is_empty()).then(|| NamespaceWalk::of(&world));
+        let reported = existing.filter(|_| self.is_live).map(|state| &state.failing);
+        let disagreements =
+            reported.map(|failing| disagreements(&before, failing)).unwrap_or_default();
+        Ok(NamespaceAnswer { before, after, manual, changes, disagreements, recorded })
+    }
+
+    /// The world of a namespace with the requests.
+    fn world<'s>(
+        &self,
+        namespace: &str,
+        catalogs: &'s CatalogSnapshots,
+    ) -> Result<World<'s>, ChangeError> {
+        let mut world = namespace_world(namespace, self.global_namespace, self.state, catalogs);
+        for request in self.requests {
+            change::apply(&mut world, &Change::Subscribe(request.clone()))?;
+        }
+        change::install_all(&mut world, self.installed)?;
+        Ok(world)
+    }
+}
+
+/// Makes changes in a world, each with its index.
+///
+/// # Errors
+/// If a change names an object, package or version that does not exist.
+pub fn suppose<'c>(
+    world: &mut World<'_>,
+    changes: impl IntoIterator<Item = (usize, &'c Change)>,
+) -> Result<(), QuestionError> {
+    for (at, change) in changes {
+        change::apply(world, change)
+            .map_err(|source| QuestionError::Suppose { change: at, source })?;
+    }
+    Ok(())
+}
+
+/// The failures that a cluster reports and a walk does not have.
+fn disagreements(
+    walk: &NamespaceWalk,
+    reported: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    let failures = &walk.outcome.failures;
+    let fails = |name: &String| failures.iter().any(|failure| failure.subscriptions.contains(name));
+    let others = reported.iter().filter(|(name, _)| !fails(name));
+    others.map(|(name, condition)| (name.clone(), condition.clone())).collect()
+}
+
+/// Why Subscriptions of a namespace cannot be resolved now, by name. None if a catalog has no content:
+/// the resolution could find more in it.
+pub fn unresolved_subscriptions(
+    objects: Vec<Object>,
+    namespace: &str,
+    kube_version: Option<&str>,
+    registry: &mut RegistryReader<'_>,
+) -> Option<BTreeMap<String, Cause>> {
+    let mut state = ClusterState::default();
+    for object in objects {
+        state.add(object);
+    }
+    state.kube_version = kube_version.and_then(|text| parse_tolerant(text).ok());
+    let global_namespace = state.global_namespace();
+    let catalogs = CatalogSnapshots::assemble(
+        &FolderCache::new(""),
+        &state,
+        global_namespace,
+        &[namespace.to_owned()],
+        &CatalogOverrides::default(),
+        Some(registry),
+    )
+    .ok()?;
+    let world = namespace_world(namespace, global_namespace, &state, &catalogs);
+    if !world.catalogs.iter().all(|view| is_ready(&view.content)) {
+        return None;
+    }
+    let mut reasons = BTreeMap::new();
+    for failure in mainstay_resolver::resolve(&world).failures {
+        for name in failure.subscriptions {
+            reasons.entry(name).or_insert_with(|| failure.cause.clone());
+        }
+    }
+    Some(reasons)
+}

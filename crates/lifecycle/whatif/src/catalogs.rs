@@ -1,0 +1,432 @@
+//! Catalog snapshots: the catalogs of a cluster with the content that resolution sees.
+//!
+//! Content comes from a folder that the user names, or from the registry of a CatalogSource. A catalog
+//! without content stays in the world, as one that fails: leaving it out would change the result.
+
+use crate::request::{CatalogFolder, CatalogName, CatalogPriority};
+use crate::state::{CatalogSourceState, ClusterState};
+use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
+use mainstay_cause::Cause;
+use mainstay_resolver::universe::CatalogData;
+use mainstay_resolver::{CatalogKey, CatalogView, Content, Snapshot};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The message of the resolver about a catalog without content.
+pub(crate) const NOT_AT_HAND: &str = "its content is not at hand here";
+
+/// Reads all that the registry at an address has.
+pub type RegistryReader<'r> = dyn FnMut(&str) -> Result<CatalogData, Cause> + 'r;
+
+/// A name that does not mean exactly one catalog.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindCatalogError {
+    /// No catalog has the name.
+    #[error("{}", unknown(.name, .known))]
+    Unknown {
+        /// The name.
+        name: CatalogName,
+        /// The catalogs that exist.
+        known: Vec<CatalogKey>,
+    },
+    /// Catalogs of several namespaces have the name.
+    #[error("several namespaces have a catalog `{0}`: write it as NAMESPACE/NAME")]
+    Ambiguous(CatalogName),
+}
+
+impl FindCatalogError {
+    pub(crate) fn unknown<'k>(
+        name: &CatalogName,
+        known: impl Iterator<Item = &'k CatalogKey>,
+    ) -> Self {
+        Self::Unknown { name: name.clone(), known: known.cloned().collect() }
+    }
+}
+
+fn unknown(name: &CatalogName, known: &[CatalogKey]) -> String {
+    let known: Vec<String> = known.iter().map(shown).collect();
+    if known.is_empty() {
+        return format!("there is no catalog `{name}`, nor any other");
+    }
+    format!("there is no catalog `{name}`, only {}", known.join(", "))
+}
+
+/// A catalog as messages name it.
+pub(crate) fn shown(key: &CatalogKey) -> String {
+    format!("{}/{}", key.namespace, key.name)
+}
+
+/// Why the catalogs of a world cannot be assembled.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// A folder cannot be read.
+    #[error(transparent)]
+    ReadFolder(#[from] FolderError),
+    /// The name of a catalog with a folder is the name of several.
+    #[error("several namespaces have a catalog `{}`", .0.name)]
+    PlaceFolder(CatalogFolder),
+    /// Two folders are named for one catalog.
+    #[error("the folder of that catalog is {other}, too")]
+    ChooseFolder {
+        /// The second folder.
+        folder: CatalogFolder,
+        /// The first folder.
+        other: String,
+    },
+    /// A priority does not name one catalog.
+    #[error("{reason}")]
+    SetPriority {
+        /// The priority.
+        priority: CatalogPriority,
+        /// What its name means instead.
+        reason: Box<FindCatalogError>,
+    },
+}
+
+/// Why the folder of a catalog cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The file system refuses.
+    #[error("{source}")]
+    Inspect {
+        /// The folder.
+        folder: String,
+        /// The error of the file system.
+        source: io::Error,
+    },
+    /// The path is the path of a file.
+    #[error("this is a file, not a folder")]
+    Open {
+        /// The path.
+        folder: String,
+    },
+}
+
+impl FolderError {
+    /// The folder as the user names it.
+    pub fn folder(&self) -> &str {
+        let (Self::Inspect { folder, .. } | Self::Open { folder }) = self;
+        folder
+    }
+}
+
+/// Why a catalog has no content here.
+#[derive(Clone, Debug)]
+pub enum MissingContent {
+    /// No folder is named and no registry can be read.
+    NotGiven {
+        /// The state of the connection to the registry, unless it is ready or unknown.
+        connection: String,
+        /// Whether the account may not see the CatalogSource.
+        is_hidden: bool,
+    },
+    /// The registry does not answer.
+    Registry {
+        /// Its address.
+        address: String,
+        /// The reason.
+        cause: Cause,
+    },
+}
+
+/// Why a folder is not a sound catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnusableFolder {
+    /// It holds no package.
+    Empty,
+    /// It holds a catalog with errors; the first of them.
+    Invalid(String),
+}
+
+/// The content of a catalog.
+pub enum CatalogContent {
+    /// All of it, and the data it was made of.
+    Ready(Snapshot, SnapshotSource),
+    /// None.
+    Missing(MissingContent),
+    /// The folder cannot be used.
+    Unusable {
+        /// The folder as the user names it.
+        folder: String,
+        /// The reason.
+        reason: UnusableFolder,
+    },
+}
+
+/// The data that a snapshot was made of.
+pub enum SnapshotSource {
+    /// A file-based catalog.
+    Catalog(Arc<Catalog>),
+    /// The content of a registry.
+    Registry(Box<CatalogData>),
+}
+
+impl CatalogContent {
+    /// The message of the resolver about an unusable folder.
+    pub(crate) fn failure(folder: &str, reason: &UnusableFolder) -> String {
+        match reason {
+            UnusableFolder::Empty => format!("the folder {folder} holds no package"),
+            UnusableFolder::Invalid(_) => format!("the folder {folder} cannot be used"),
+        }
+    }
+}
+
+/// The origin of a content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A folder, as the user names it.
+    Folder(String),
+    /// The registry at an address.
+    Registry(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => f.write_str(folder),
+            Self::Registry(address) => write!(f, "grpc {address}"),
+        }
+    }
+}
+
+/// A catalog with its content.
+#[derive(Clone)]
+pub struct CatalogSnapshot {
+    /// Its priority.
+    pub priority: i64,
+    /// The origin of its content, if it has one.
+    pub origin: Option<Origin>,
+    /// Its content.
+    pub content: Arc<CatalogContent>,
+}
+
+impl CatalogSnapshot {
+    /// The catalog as resolution sees it.
+    fn view(&self, key: &CatalogKey) -> CatalogView<'_> {
+        let content = match &*self.content {
+            CatalogContent::Ready(snapshot, _) => Content::Ready(snapshot),
+            CatalogContent::Missing(_) => Content::Failed(NOT_AT_HAND.to_owned()),
+            CatalogContent::Unusable { folder, reason } => {
+                Content::Failed(CatalogContent::failure(folder, reason))
+            }
+        };
+        CatalogView { key: key.clone(), priority: self.priority, content }
+    }
+
+    /// The content in plain data; none if there is none.
+    pub fn data(&self) -> Option<CatalogData> {
+        match &*self.content {
+            CatalogContent::Ready(_, SnapshotSource::Catalog(catalog)) => {
+                Some(CatalogData::of(catalog))
+            }
+            CatalogContent::Ready(_, SnapshotSource::Registry(data)) => Some((**data).clone()),
+            CatalogContent::Missing(_) | CatalogContent::Unusable { .. } => None,
+        }
+    }
+}
+
+/// Folders and priorities that the user names for catalogs.
+#[derive(Clone, Copy, Default)]
+pub struct CatalogOverrides<'a> {
+    /// Content that counts instead of that of the registry.
+    pub folders: &'a [CatalogFolder],
+    /// Priorities that count instead of those of the CatalogSources.
+    pub priorities: &'a [CatalogPriority],
+    /// Whether packages are requested beside the Subscriptions of the state.
+    pub requests_packages: bool,
+}
+
+/// Folders, each loaded once.
+pub struct FolderCache {
+    base: PathBuf,
+    loaded: RefCell<HashMap<String, Arc<CatalogContent>>>,
+}
+
+impl FolderCache {
+    /// A cache of folders whose relative paths start from `base`.
+    pub fn new(base: impl Into<PathBuf>) -> Self {
+        Self { base: base.into(), loaded: RefCell::default() }
+    }
+
+    /// The content of a folder. A folder without a sound catalog is a catalog that fails.
+    ///
+    /// # Errors
+    /// If the folder does not exist, or is not a folder.
+    pub fn load(&self, folder: &str) -> Result<Arc<CatalogContent>, FolderError> {
+        if let Some(known) = self.loaded.borrow().get(folder) {
+            return Ok(known.clone());
+        }
+        let path = self.base.join(folder);
+        let folder = folder.to_owned();
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(FolderError::Open { folder }),
+            Err(source) => return Err(FolderError::Inspect { folder, source }),
+        }
+        let made = Arc::new(content_of(&path, &folder));
+        self.loaded.borrow_mut().insert(folder, made.clone());
+        Ok(made)
+    }
+}
+
+fn content_of(path: &Path, folder: &str) -> CatalogContent {
+    let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+    let unusable = |reason| CatalogContent::Unusable { folder: folder.to_owned(), reason };
+    match Catalog::load_from(&Folder::new(path), &options) {
+        Ok(catalog) if catalog.packages().next().is_none() => unusable(UnusableFolder::Empty),
+        Ok(catalog) => {
+            CatalogContent::Ready(Snapshot::of(&catalog), SnapshotSource::Catalog(catalog))
+        }
+        Err(error) => unusable(UnusableFolder::Invalid(error.headline())),
+    }
+}
+
+/// The catalogs of a world. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct CatalogSnapshots {
+    /// The catalogs by name.
+    pub catalogs: BTreeMap<CatalogKey, CatalogSnapshot>,
+}
+
+impl CatalogSnapshots {
+    /// Assembles the catalogs of a state that `namespaces` see, and those that the user names, with
+    /// their content. Without a `registry` reader, only folders give content.
+    ///
+    /// # Errors
+    /// If a folder does not exist, or a name does not mean exactly one catalog.
+    pub fn assemble(
+        folders: &FolderCache,
+        state: &ClusterState,
+        global_namespace: &str,
+        namespaces: &[String],
+        overrides: &CatalogOverrides<'_>,
+        mut registry: Option<&mut RegistryReader<'_>>,
+    ) -> Result<Self, AssembleError> {
+        let mut snapshots = Self::default();
+        for (key, source) in &state.sources {
+            if key.namespace != global_namespace && !namespaces.contains(&key.namespace) {
+                continue;
+            }
+            let given = overrides.folders.iter().find(|given| given.name.matches(key));
+            let (origin, content) = match (given, &mut registry) {
+                (Some(given), _) => {
+                    (Some(Origin::Folder(given.folder.clone())), folders.load(&given.folder)?)
+                }
+                (None, Some(registry)) if !source.address.is_empty() => {
+                    read_registry(&mut **registry, &source.address)
+                }
+                (None, _) => (None, Arc::new(CatalogContent::Missing(not_given(source)))),
+            };
+            let snapshot = CatalogSnapshot { priority: source.priority, origin, content };
+            snapshots.catalogs.insert(key.clone(), snapshot);
+        }
+        let is_ours =
+            |name: &CatalogName| state.is_for_subscriptions(name, overrides.requests_packages);
+        let mut given: BTreeMap<CatalogKey, &str> = BTreeMap::new();
+        for folder in overrides.folders.iter().filter(|folder| is_ours(&folder.name)) {
+            let key = snapshots.put(folders, folder, global_namespace)?;
+            let other = given.insert(key, &folder.folder);
+            if let Some(other) = other.filter(|other| *other != folder.folder) {
+                let (folder, other) = (folder.clone(), other.to_owned());
+                return Err(AssembleError::ChooseFolder { folder, other });
+            }
+        }
+        for given in overrides.priorities.iter().filter(|given| is_ours(&given.name)) {
+            let key = snapshots.find(&given.name).map_err(|reason| AssembleError::SetPriority {
+                priority: given.clone(),
+                reason: Box::new(reason),
+            })?;
+            if let Some(snapshot) = snapshots.catalogs.get_mut(&key) {
+                snapshot.priority = given.priority;
+            }
+        }
+        Ok(snapshots)
+    }
+
+    /// Gives a catalog the content of a folder, whether the catalog exists or is new. A new catalog
+    /// without a namespace is in the global one.
+    ///
+    /// # Errors
+    /// If the folder does not exist, or several catalogs have the name.
+    pub fn put(
+        &mut self,
+        folders: &FolderCache,
+        folder: &CatalogFolder,
+        global_namespace: &str,
+    ) -> Result<CatalogKey, AssembleError> {
+        let mut same = self.catalogs.keys().filter(|key| folder.name.matches(key));
+        let key = match (same.next(), same.next()) {
+            (Some(_), Some(_)) => return Err(AssembleError::PlaceFolder(folder.clone())),
+            (Some(key), None) => key.clone(),
+            (None, _) => CatalogKey::new(
+                &*folder.name.name,
+                folder.name.namespace.as_deref().unwrap_or(global_namespace),
+            ),
+        };
+        let origin = Some(Origin::Folder(folder.folder.clone()));
+        let known = self.catalogs.get(&key);
+        if known.is_some_and(|snapshot| snapshot.origin == origin) {
+            return Ok(key);
+        }
+        let priority = known.map_or(0, |snapshot| snapshot.priority);
+        let content = folders.load(&folder.folder)?;
+        self.catalogs.insert(key.clone(), CatalogSnapshot { priority, origin, content });
+        Ok(key)
+    }
+
+    /// Finds the one catalog of a name.
+    ///
+    /// # Errors
+    /// If none or several have the name.
+    pub fn find(&self, name: &CatalogName) -> Result<CatalogKey, FindCatalogError> {
+        let mut same = self.catalogs.keys().filter(|key| name.matches(key));
+        match (same.next(), same.next()) {
+            (Some(key), None) => Ok(key.clone()),
+            (None, _) => Err(FindCatalogError::unknown(name, self.catalogs.keys())),
+            (Some(_), Some(_)) => Err(FindCatalogError::Ambiguous(name.clone())),
+        }
+    }
+
+    /// The catalogs as resolution sees them.
+    pub fn views(&self) -> Vec<CatalogView<'_>> {
+        self.catalogs.iter().map(|(key, snapshot)| snapshot.view(key)).collect()
+    }
+
+    /// Whether a folder that the user names holds no sound catalog.
+    pub fn has_unusable_folder(&self) -> bool {
+        let mut contents = self.catalogs.values().map(|snapshot| &*snapshot.content);
+        contents.any(|content| matches!(content, CatalogContent::Unusable { .. }))
+    }
+}
+
+/// Why a CatalogSource without a folder has no content.
+fn not_given(source: &CatalogSourceState) -> MissingContent {
+    let connection = match &*source.connection {
+        "READY" => String::new(),
+        connection => connection.to_owned(),
+    };
+    MissingContent::NotGiven { connection, is_hidden: source.is_hidden }
+}
+
+fn read_registry(
+    registry: &mut RegistryReader<'_>,
+    address: &str,
+) -> (Option<Origin>, Arc<CatalogContent>) {
+    let address = address.to_owned();
+    match registry(&address) {
+        Ok(data) => {
+            let snapshot = data.snapshot();
+            let source = SnapshotSource::Registry(Box::new(data));
+            let content = CatalogContent::Ready(snapshot, source);
+            (Some(Origin::Registry(address)), Arc::new(content))
+        }
+        Err(cause) => {
+            let missing = MissingContent::Registry { address, cause };
+            (None, Arc::new(CatalogContent::Missing(missing)))
+        }
+    }
+}

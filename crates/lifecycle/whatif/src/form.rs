@@ -1,0 +1,180 @@
+//! Object forms: which fields of each kind resolution reads, and of which type these have to be.
+//!
+//! A file may be written by hand or cut off. A field of another type than its kind has is refused here,
+//! so that reading the state can rely on types.
+
+use mainstay_object::Object;
+use mainstay_version::{parse_tolerant, quote};
+use serde_json::Value;
+
+/// The form of a kind that resolution reads.
+pub(crate) struct Form {
+    namespaced: bool,
+    /// Fields that are required and not empty.
+    required: &'static [&'static [&'static str]],
+    /// Optional texts.
+    texts: &'static [&'static [&'static str]],
+    /// Optional lists of objects, with the required texts of their items.
+    lists: &'static [(&'static [&'static str], &'static [&'static str])],
+    /// Optional whole numbers.
+    numbers: &'static [&'static [&'static str]],
+}
+
+const CRD: &[&str] = &["name", "version", "kind"];
+const API: &[&str] = &["group", "version", "kind"];
+
+const BARE: Form = Form { namespaced: true, required: &[], texts: &[], lists: &[], numbers: &[] };
+const SUBSCRIPTION: Form = Form {
+    required: &[&["spec", "name"]],
+    texts: &[
+        &["spec", "channel"],
+        &["spec", "source"],
+        &["spec", "sourceNamespace"],
+        &["spec", "startingCSV"],
+        &["spec", "installPlanApproval"],
+        &["status", "installedCSV"],
+        &["status", "currentCSV"],
+    ],
+    ..BARE
+};
+const VERSION: Form = Form {
+    required: &[],
+    texts: &[
+        &["spec", "version"],
+        &["spec", "replaces"],
+        &["status", "phase"],
+        &["status", "reason"],
+    ],
+    lists: &[
+        (&["spec", "customresourcedefinitions", "owned"], CRD),
+        (&["spec", "customresourcedefinitions", "required"], CRD),
+        (&["spec", "apiservicedefinitions", "owned"], API),
+        (&["spec", "apiservicedefinitions", "required"], API),
+    ],
+    ..BARE
+};
+const GROUP: Form = Form { texts: &[&["spec", "upgradeStrategy"]], ..BARE };
+const SOURCE: Form = Form {
+    texts: &[
+        &["spec", "address"],
+        &["status", "connectionState", "address"],
+        &["status", "connectionState", "lastObservedState"],
+    ],
+    numbers: &[&["spec", "priority"]],
+    ..BARE
+};
+const EXTENSION: Form = Form {
+    namespaced: false,
+    required: &[&["spec", "source", "catalog", "packageName"]],
+    texts: &[
+        &["spec", "source", "catalog", "version"],
+        &["spec", "source", "catalog", "upgradeConstraintPolicy"],
+        &["status", "install", "bundle", "name"],
+        &["status", "install", "bundle", "version"],
+    ],
+    ..BARE
+};
+const CLUSTER_CATALOG: Form = Form {
+    namespaced: false,
+    texts: &[&["spec", "availabilityMode"]],
+    numbers: &[&["spec", "priority"]],
+    ..BARE
+};
+
+impl Form {
+    /// The form of an object; none if resolution does not read its kind.
+    pub(crate) fn of(object: &Object) -> Option<&'static Self> {
+        let group = object.api_version().split_once('/').map_or("", |(group, _)| group);
+        match (group, object.kind()) {
+            ("operators.coreos.com", "CatalogSource") => Some(&SOURCE),
+            ("operators.coreos.com", "OperatorGroup") => Some(&GROUP),
+            ("operators.coreos.com", "Subscription") => Some(&SUBSCRIPTION),
+            ("operators.coreos.com", "ClusterServiceVersion") => Some(&VERSION),
+            ("olm.operatorframework.io", "ClusterExtension") => Some(&EXTENSION),
+            ("olm.operatorframework.io", "ClusterCatalog") => Some(&CLUSTER_CATALOG),
+            _ => None,
+        }
+    }
+
+    /// Checks an object of this kind; the error says which field is wrong.
+    pub(crate) fn check(&self, object: &Object) -> Result<(), String> {
+        text(object, &["metadata", "name"], true)?;
+        if self.namespaced {
+            text(object, &["metadata", "namespace"], true)?;
+        }
+        for part in ["metadata", "spec", "status"] {
+            fields(object, &[part])?;
+        }
+        for path in self.required {
+            for end in 1..path.len() {
+                fields(object, &path[..end])?;
+            }
+            text(object, path, true)?;
+        }
+        for path in self.texts {
+            text(object, path, false)?;
+        }
+        for path in self.numbers {
+            match object.get(path) {
+                None | Some(Value::Null) => {}
+                Some(value) if value.is_i64() || value.is_u64() => {}
+                Some(other) => return Err(wrong(path, other, "a whole number")),
+            }
+        }
+        for (path, parts) in self.lists {
+            let Some(value) = object.get(path).filter(|value| !value.is_null()) else { continue };
+            let items = value.as_array().ok_or_else(|| wrong(path, value, "a list"))?;
+            for (at, item) in items.iter().enumerate() {
+                for part in *parts {
+                    let value = item.get(part).unwrap_or(&Value::Null);
+                    if !(value.is_string() || item.is_object() && value.is_null()) {
+                        let place = format!("{}[{at}].{part}", path.join("."));
+                        return Err(wrong(&[&*place], value, "a text"));
+                    }
+                }
+            }
+        }
+        let version =
+            object.str(&["spec", "version"]).filter(|_| object.kind() == "ClusterServiceVersion");
+        match version.filter(|version| !version.is_empty()) {
+            Some(version) => parse_tolerant(version).map(drop).map_err(|error| {
+                format!("`spec.version` is {}, which is no version: {error}", quote(version))
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that a field, if present, is an object.
+fn fields(object: &Object, path: &[&str]) -> Result<(), String> {
+    match object.get(path) {
+        None | Some(Value::Null | Value::Object(_)) => Ok(()),
+        Some(other) => Err(wrong(path, other, "an object")),
+    }
+}
+
+fn text(object: &Object, path: &[&str], required: bool) -> Result<(), String> {
+    match object.get(path) {
+        None | Some(Value::Null) if required => Err(format!("`{}` is missing", path.join("."))),
+        Some(Value::String(text)) if required && text.is_empty() => {
+            Err(format!("`{}` is empty", path.join(".")))
+        }
+        None | Some(Value::Null | Value::String(_)) => Ok(()),
+        Some(other) => Err(wrong(path, other, "a text")),
+    }
+}
+
+fn wrong(path: &[&str], value: &Value, wanted: &str) -> String {
+    format!("`{}` is {}, not {wanted}", path.join("."), type_name(value))
+}
+
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

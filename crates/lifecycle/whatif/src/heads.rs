@@ -1,0 +1,185 @@
+//! Channel heads: whether the upgrade path of an operator reaches one, and what holds it before.
+
+use crate::entries::Entries;
+use crate::walk::{OperatorPath, PathEnd};
+use crate::world::is_ready;
+use mainstay_cause::Cause;
+use mainstay_resolver::{CatalogKey, Demand, Failure, Memory, Outcome, World, resolve_again};
+use mainstay_updates as updates;
+use mainstay_updates::{Graph, Installed, Semantics};
+use mainstay_version::{Range, Version};
+use std::collections::{BTreeSet, HashMap};
+
+/// Most operators of a namespace whose held updates are explained.
+const MOST_EXPLAINED: usize = 40;
+
+/// Most search steps for all explanations of a namespace.
+const BUDGET: u64 = 300_000_000;
+
+/// The world after the last step of a walk, from which path ends are found.
+pub(crate) struct HeadSearch<'e, 'a> {
+    world: World<'a>,
+    entries: &'e Entries<'a>,
+    /// The outcome of the first step.
+    first: &'e Outcome,
+    /// Whether the walk was cut short.
+    is_cut: bool,
+    memory: Memory,
+    graphs: HashMap<(CatalogKey, String), Option<Graph>>,
+    /// The messages of failures without any demand; computed on first use.
+    before: Option<BTreeSet<String>>,
+    explained: usize,
+    unexplained: usize,
+    /// Search steps before the first explanation.
+    spent: u64,
+}
+
+impl<'e, 'a> HeadSearch<'e, 'a> {
+    pub(crate) fn new(
+        mut world: World<'a>,
+        entries: &'e Entries<'a>,
+        first: &'e Outcome,
+        is_cut: bool,
+        memory: Memory,
+    ) -> Self {
+        // A catalog without content would be the only failure of every explanation.
+        world.catalogs.retain(|view| is_ready(&view.content));
+        let spent = memory.spent();
+        Self {
+            world,
+            entries,
+            first,
+            is_cut,
+            memory,
+            graphs: HashMap::new(),
+            before: None,
+            explained: 0,
+            unexplained: 0,
+            spent,
+        }
+    }
+
+    /// The number of held operators without an explanation.
+    pub(crate) const fn unexplained(&self) -> usize {
+        self.unexplained
+    }
+
+    /// The end of the upgrade path of an operator. Sets the channel of the path to that of its end.
+    pub(crate) fn end_of(&mut self, path: &mut OperatorPath) -> PathEnd {
+        let fails = |name: &String| {
+            self.first.failures.iter().any(|failure| failure.subscriptions.contains(name))
+        };
+        if path.hops.is_empty() && path.subscriptions.iter().any(fails) {
+            return PathEnd::Failed;
+        }
+        let Some(last) = path.last().map(str::to_owned) else { return PathEnd::Unknown };
+        let mut subscriptions = self.world.subscriptions.iter();
+        let subscription = subscriptions.find(|subscription| subscription.installed_csv == last);
+        if path.hops.is_empty() && path.subscriptions.is_empty() && subscription.is_none() {
+            return PathEnd::Unsubscribed;
+        }
+        // Where the Subscription names no channel, all of them count.
+        let named = subscription.map(|subscription| subscription.channel.clone());
+        let channel = named.unwrap_or_else(|| path.channel.clone());
+        let key = (path.catalog.clone(), path.package.clone());
+        let entries = self.entries;
+        let graph = self
+            .graphs
+            .entry(key)
+            .or_insert_with_key(|(catalog, package)| entries.graph(catalog, package));
+        let Some(graph) = graph else { return PathEnd::Unknown };
+        let csv = self.world.csvs.iter().find(|csv| csv.name == last);
+        let (channel, next) =
+            next_update(graph, &channel, path, &last, csv.and_then(|csv| csv.version.as_ref()));
+        path.channel = channel;
+        match next {
+            Next::End(end) => end,
+            Next::Update { next, .. } if self.is_cut => PathEnd::Cut { next },
+            Next::Update { next, version } => {
+                let why = version.and_then(|version| self.explain(&path.package, &next, &version));
+                PathEnd::Held { next, why }
+            }
+        }
+    }
+
+    /// Why an update cannot be chosen: the failure of a resolution that demands it.
+    fn explain(&mut self, package: &str, next: &str, version: &Version) -> Option<Cause> {
+        let range = Range::parse(&format!("={version}")).ok()?;
+        if self.explained == MOST_EXPLAINED || self.memory.spent() - self.spent > BUDGET {
+            self.unexplained += 1;
+            return None;
+        }
+        self.explained += 1;
+        let (world, memory) = (&mut self.world, &mut self.memory);
+        let before = self.before.get_or_insert_with(|| {
+            let failures = resolve_again(world, memory).failures.into_iter();
+            failures.map(|failure| failure.message).collect()
+        });
+        world.demands.push(Demand { package: package.to_owned(), range: Some(range) });
+        let failures = resolve_again(world, memory).failures;
+        world.demands.pop();
+        let is_new = |failure: &Failure| !before.contains(&failure.message);
+        let cause = failures.into_iter().find(is_new)?.cause;
+        Some(about(&cause, &format!("`{next}`")).unwrap_or(&cause).clone())
+    }
+}
+
+/// What follows a version in the update graph.
+enum Next {
+    End(PathEnd),
+    Update { next: String, version: Option<Version> },
+}
+
+/// The update that follows the last version of a path, and the channel of that version. `requested` is
+/// the channel that the Subscription names.
+fn next_update(
+    graph: &Graph,
+    requested: &str,
+    path: &OperatorPath,
+    last: &str,
+    version: Option<&Version>,
+) -> (String, Next) {
+    let holds =
+        |name: &str| graph.channel(name).is_some_and(|channel| channel.entry(last).is_some());
+    let named: &[&str] = if requested.is_empty() { &[] } else { &[requested] };
+    let mut channel =
+        if requested.is_empty() { path.channel.clone() } else { requested.to_owned() };
+    if requested.is_empty() && !holds(&channel) {
+        let all = graph.channels().iter().map(|channel| &*channel.name);
+        let mut holding: Vec<&str> = all.filter(|name| holds(name)).collect();
+        holding.sort_by_key(|name| (**name != *graph.default_channel, *name));
+        channel = holding
+            .first()
+            .map_or_else(|| graph.default_channel.to_string(), |name| (*name).to_owned());
+    }
+    let Ok(view) = graph.view(Semantics::Classic, named) else {
+        return (channel, Next::End(PathEnd::Unknown));
+    };
+    let Some(head) = view.head() else { return (channel, Next::End(PathEnd::Unknown)) };
+    let of_channel = graph.channel(&channel).and_then(updates::Channel::head);
+    if *head.name == *last || of_channel.is_some_and(|head| *head.name == *last) {
+        return (channel, Next::End(PathEnd::Head));
+    }
+    let installed = Installed::new(last, version);
+    if let Some(next) = view.next(&installed) {
+        let (name, version) = (next.bundle.name.to_string(), next.bundle.version.clone());
+        return (channel, Next::Update { next: name, version });
+    }
+    let end = match view.path(&installed).end {
+        updates::End::Uncovered if !holds(&channel) => PathEnd::Outside,
+        updates::End::Uncovered => {
+            PathEnd::Stranded { head: head.name.to_string(), why: String::new() }
+        }
+        end => PathEnd::Stranded { head: head.name.to_string(), why: end.to_string() },
+    };
+    (channel, Next::End(end))
+}
+
+/// The first part of a cause that begins with a name: the rest is about the demand, which exists
+/// only for the explanation.
+fn about<'c>(cause: &'c Cause, name: &str) -> Option<&'c Cause> {
+    if cause.what().starts_with(name) {
+        return Some(cause);
+    }
+    cause.children().iter().find_map(|child| about(child, name))
+}

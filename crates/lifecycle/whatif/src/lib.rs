@@ -1,0 +1,58 @@
+//! What-if resolution: what would be installed in a cluster, every hop to the heads of the channels,
+//! and the same with supposed changes.
+//!
+//! ```text
+//! objects, saved files ─► ClusterState ─┐
+//! folders, registries ─► CatalogSnapshots ─┴─► World ─┬─► supposed Changes ─► World ─► NamespaceWalk
+//!                                                     └──────────────────────────────► NamespaceWalk
+//! ```
+//!
+//! Everything is a function of plain data: no cluster is changed, and the steps of a walk are taken in
+//! the world alone. Content comes from folders, which are read here, and from registries, which the
+//! caller reads ([`RegistryReader`]). Errors are typed and free of the options of any program, so that
+//! a command line and a page can each say what to do in its own words.
+//!
+//! What this crate does not do: read a cluster, parse arguments, or render answers.
+
+mod answer;
+mod catalogs;
+mod change;
+mod comparison;
+mod entries;
+mod extension;
+mod form;
+mod heads;
+mod published;
+mod request;
+mod saved_state;
+mod state;
+mod suggestions;
+mod targets;
+mod walk;
+mod world;
+
+pub use answer::{NamespaceAnswer, Question, QuestionError, suppose, unresolved_subscriptions};
+pub use catalogs::{
+    AssembleError, CatalogContent, CatalogOverrides, CatalogSnapshot, CatalogSnapshots,
+    FindCatalogError, FolderCache, FolderError, MissingContent, Origin, RegistryReader,
+    SnapshotSource, UnusableFolder,
+};
+pub use change::{ChangeError, NotFound, apply, install_all};
+pub use comparison::{Comparison, Difference, Summary, compare};
+pub use extension::{
+    ContentRepair, ExtensionEnd, ExtensionError, ExtensionFailure, ExtensionPath, ExtensionsAnswer,
+};
+pub use published::{PublishedError, check_published_name, load_published};
+pub use request::{
+    CatalogFolder, CatalogName, CatalogPriority, Change, PackageRequest, RequestError,
+};
+pub use saved_state::{Position, SavedStateError, SavedStateReader};
+pub use state::{
+    CatalogSourceState, ClusterState, MissingVersions, NamespaceState, Note, catalogs_of,
+};
+pub use suggestions::{Suggestion, nearest};
+pub use targets::{
+    ChangeTargets, TargetError, UnknownNamespace, check_namespace, namespaces_to_resolve, one_of,
+};
+pub use walk::{CutShort, Hop, NamespaceWalk, OperatorPath, PathEnd, blocks, fails};
+pub use world::{is_ready, namespace_world};

@@ -1,0 +1,263 @@
+//! Saved states: the output of `kubectl get -o yaml` or `-o json`, read into a [`ClusterState`].
+//!
+//! Files come from users, so every object is checked for the form of its kind, and an object that
+//! appears twice has to be the same both times. Errors carry the place in the file.
+
+use crate::form::{Form, type_name};
+use crate::state::{ClusterState, Note};
+use mainstay_cause::Place;
+use mainstay_object::Object;
+use mainstay_yaml::{Options, documents};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Most kinds that an error lists.
+const LISTED: usize = 5;
+
+/// The position of an object in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The file, and the line of the document.
+    pub place: Place,
+    /// The item of a List, such as `items[3]`; empty for an object of its own.
+    pub item: String,
+}
+
+/// Why a saved state cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SavedStateError {
+    /// A document is neither YAML nor JSON.
+    #[error("{message}{}", if *.truncated { ": the file seems to be cut off there" } else { "" })]
+    ParseDocument {
+        /// The place of the mistake.
+        place: Place,
+        /// The message of the parser.
+        message: String,
+        /// Whether the file seems to end too early.
+        truncated: bool,
+    },
+    /// A document or an item of a List is not an object of Kubernetes.
+    #[error("{}this is no Kubernetes object: {reason}", item_prefix(.position))]
+    ReadObject {
+        /// The position of the document or item.
+        position: Position,
+        /// Which part is missing.
+        reason: &'static str,
+    },
+    /// An object does not have the form of its kind.
+    #[error("{}{problem}", subject_prefix(.position, .object))]
+    ValidateObject {
+        /// The position of the object.
+        position: Position,
+        /// Kind and name of the object, as far as it has them.
+        object: String,
+        /// Which field is wrong.
+        problem: String,
+    },
+    /// A file holds no object that resolution reads.
+    #[error("{}", others(.kinds))]
+    FindObjects {
+        /// The file.
+        place: Place,
+        /// The kinds that it holds instead, with the number of objects.
+        kinds: Vec<(String, usize)>,
+    },
+}
+
+impl SavedStateError {
+    /// The place in the file.
+    pub const fn place(&self) -> &Place {
+        match self {
+            Self::ParseDocument { place, .. } | Self::FindObjects { place, .. } => place,
+            Self::ReadObject { position, .. } | Self::ValidateObject { position, .. } => {
+                &position.place
+            }
+        }
+    }
+}
+
+fn item_prefix(position: &Position) -> String {
+    if position.item.is_empty() { String::new() } else { format!("{}: ", position.item) }
+}
+
+fn subject_prefix(position: &Position, object: &str) -> String {
+    let parts: Vec<&str> =
+        [&*position.item, object].into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { String::new() } else { parts.join(", ") + ": " }
+}
+
+fn others(kinds: &[(String, usize)]) -> String {
+    if kinds.is_empty() {
+        return "the file holds no objects".to_owned();
+    }
+    let plural = |number: usize| if number == 1 { "" } else { "s" };
+    let kinds = kinds.iter().take(LISTED);
+    let kinds: Vec<String> =
+        kinds.map(|(kind, number)| format!("{number} {kind}{}", plural(*number))).collect();
+    format!("the file holds nothing that resolution looks at, only {}", kinds.join(", "))
+}
+
+/// Reads saved states, one file after the other.
+#[derive(Default)]
+pub struct SavedStateReader {
+    state: ClusterState,
+    /// The position of each object, and the hash of its content.
+    known: HashMap<(String, String, String), (String, u64)>,
+}
+
+impl Position {
+    fn invalid(&self, object: &str, problem: &str) -> SavedStateError {
+        SavedStateError::ValidateObject {
+            position: self.clone(),
+            object: object.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
+
+    fn shown(&self) -> String {
+        let item = if self.item.is_empty() { String::new() } else { format!(" ({})", self.item) };
+        format!("{}{item}", self.place)
+    }
+}
+
+/// The contents of a file.
+#[derive(Default)]
+struct Contents {
+    /// The number of objects that resolution reads.
+    used: usize,
+    /// The number of empty Lists.
+    empty: usize,
+    /// The number of objects of each other kind.
+    others: BTreeMap<String, usize>,
+}
+
+impl SavedStateReader {
+    /// Reads a file that `kubectl get … -o yaml` or `-o json` wrote: a List, or one document after the
+    /// other. `name` is the name of the file in messages.
+    ///
+    /// # Errors
+    /// If the text holds something else than objects, no object that resolution reads, or objects
+    /// that are not of the form of their kind; and if two objects of one name differ.
+    pub fn read(&mut self, name: &Place, text: &str) -> Result<(), SavedStateError> {
+        let mut contents = Contents::default();
+        for document in documents(text.as_bytes(), &Options::default()) {
+            let document = document.map_err(|error| {
+                let is_last = error.line >= text.lines().count();
+                let ends = ["EOF", "unexpected end", "end of stream", "did not find expected"];
+                SavedStateError::ParseDocument {
+                    place: Place { line: error.line, column: error.column, ..name.clone() },
+                    truncated: is_last && ends.iter().any(|end| error.message.contains(end)),
+                    message: error.message.clone(),
+                }
+            })?;
+            let place = Place { line: document.line, ..name.clone() };
+            let position = Position { place, item: String::new() };
+            self.document(document.value, &position, &mut contents)?;
+        }
+        if contents.used > 0 {
+            return Ok(());
+        }
+        if contents.others.is_empty() && contents.empty > 0 {
+            self.state.notes.push(Note::EmptyList { file: name.to_string() });
+            return Ok(());
+        }
+        let kinds = contents.others.into_iter().collect();
+        Err(SavedStateError::FindObjects { place: name.clone(), kinds })
+    }
+
+    /// The state of all files.
+    pub fn finish(self) -> ClusterState {
+        self.state
+    }
+
+    /// Reads an object, or a List of them.
+    fn document(
+        &mut self,
+        value: Value,
+        position: &Position,
+        contents: &mut Contents,
+    ) -> Result<(), SavedStateError> {
+        if value.is_null() {
+            return Ok(());
+        }
+        let no_object = |reason| SavedStateError::ReadObject { position: position.clone(), reason };
+        let has_items = value.get("items").is_some();
+        let Ok(mut object) = Object::from_value(value) else {
+            return Err(no_object("it has no fields"));
+        };
+        if object.kind().is_empty() {
+            return Err(no_object(if has_items {
+                "it has `items` and no `kind`: the file seems to be cut off"
+            } else {
+                "it has no `kind`"
+            }));
+        }
+        if !object.kind().ends_with("List") {
+            return self.object(object, position, contents);
+        }
+        let kind = object.kind().to_owned();
+        match object.remove(&["items"]) {
+            Some(Value::Array(items)) => {
+                contents.empty += usize::from(items.is_empty());
+                for (at, item) in items.into_iter().enumerate() {
+                    let position =
+                        Position { place: position.place.clone(), item: format!("items[{at}]") };
+                    if item.is_null() {
+                        return Err(position.invalid("", "this is no object, but null"));
+                    }
+                    self.document(item, &position, contents)?;
+                }
+                Ok(())
+            }
+            Some(other) => {
+                let problem = format!("`items` is {}, not a list", type_name(&other));
+                Err(position.invalid(&kind, &problem))
+            }
+            None => Err(position.invalid(&kind, "it has no `items`")),
+        }
+    }
+
+    fn object(
+        &mut self,
+        object: Object,
+        position: &Position,
+        contents: &mut Contents,
+    ) -> Result<(), SavedStateError> {
+        let kind = object.kind().to_owned();
+        let Some(form) = Form::of(&object) else {
+            *contents.others.entry(kind).or_default() += 1;
+            return Ok(());
+        };
+        contents.used += 1;
+        let shown = match (object.namespace(), object.name()) {
+            ("", name) => format!("{kind} {name}"),
+            (namespace, name) => format!("{kind} {namespace}/{name}"),
+        };
+        form.check(&object)
+            .map_err(|problem| position.invalid(shown.trim_end_matches([' ', '/']), &problem))?;
+        let key = (kind, object.namespace().to_owned(), object.name().to_owned());
+        let hash = content_hash(&object);
+        if let Some((first, known)) = self.known.get(&key) {
+            if *known == hash {
+                return Ok(());
+            }
+            let problem = format!("it is there twice, and not the same: first at {first}");
+            return Err(position.invalid(&shown, &problem));
+        }
+        self.known.insert(key, (position.shown(), hash));
+        self.state.add(object);
+        Ok(())
+    }
+}
+
+/// The hash of an object without the fields that change with every write.
+fn content_hash(object: &Object) -> u64 {
+    let mut object = object.clone();
+    for field in ["managedFields", "resourceVersion", "generation"] {
+        object.remove(&["metadata", field]);
+    }
+    let mut hasher = DefaultHasher::new();
+    object.into_value().to_string().hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,389 @@
+//! Package walks: from a world, hop by hop, to the heads of the channels.
+//!
+//! Every step is a resolution; its outcome counts as installed in the next one. A failure that repeats
+//! for the same reasons is not searched or explained again, and all steps together have a budget.
+
+use crate::entries::{self, Entries};
+use crate::heads::HeadSearch;
+use mainstay_cause::Cause;
+use mainstay_resolver::{
+    CatalogKey, Chosen, Csv, Failure, FailureKind, Memory, Outcome, Subscription, World,
+    resolve_again,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Most search steps for all resolutions after the first; one takes some nanoseconds.
+const BUDGET: u64 = 500_000_000;
+
+/// The cost of a step for each Subscription and ClusterServiceVersion, in search steps.
+const OBJECT: u64 = 200;
+
+/// The walk of a namespace to the heads of its channels.
+#[derive(Debug)]
+pub struct NamespaceWalk {
+    /// The namespace.
+    pub namespace: String,
+    /// The outcome of the first resolution: what would happen now.
+    pub outcome: Outcome,
+    /// The upgrade path of each operator: by first step, package and name.
+    pub operators: Vec<OperatorPath>,
+    /// Failures of later resolutions, each with the step before it.
+    pub later: Vec<(usize, Failure)>,
+    /// Why the walk was cut short, if it was.
+    pub cut: Option<CutShort>,
+    /// The number of held operators without an explanation.
+    pub unexplained: usize,
+}
+
+/// Why a walk was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutShort {
+    /// The world after one step is the world after an earlier one.
+    Cycle {
+        /// The later step.
+        after: usize,
+        /// The earlier step; zero is the world before the first one.
+        back_to: usize,
+    },
+    /// The budget is spent.
+    Budget {
+        /// The last step.
+        after: usize,
+    },
+}
+
+/// The upgrade path of one operator.
+#[derive(Debug)]
+pub struct OperatorPath {
+    /// Its package.
+    pub package: String,
+    /// The channel at the end of the path.
+    pub channel: String,
+    /// The catalog.
+    pub catalog: CatalogKey,
+    /// The names of the Subscriptions of the operator.
+    pub subscriptions: Vec<String>,
+    /// The name of the installed ClusterServiceVersion.
+    pub installed: Option<String>,
+    /// The versions on the path, in order.
+    pub hops: Vec<Hop>,
+    /// The bundles that require the operator, each with its requirement in words.
+    pub needed_by: Vec<(String, String)>,
+    /// The end of the path.
+    pub end: PathEnd,
+}
+
+/// One version on an upgrade path.
+#[derive(Debug)]
+pub struct Hop {
+    /// The step that installs it, counted from one, which would happen now.
+    pub step: usize,
+    /// The name of the bundle.
+    pub bundle: String,
+    /// The version of the bundle.
+    pub version: Option<String>,
+    /// The channel of the bundle; a Subscription that names none may change channels on its path.
+    pub channel: String,
+}
+
+/// The end of an upgrade path.
+#[derive(Debug)]
+pub enum PathEnd {
+    /// The head of the channel.
+    Head,
+    /// A version without an update.
+    Stranded {
+        /// The head that is not reached.
+        head: String,
+        /// The reason, where the update graph has one.
+        why: String,
+    },
+    /// A version that the channel does not have and has no update for.
+    Outside,
+    /// A version with an update that cannot be chosen.
+    Held {
+        /// The update.
+        next: String,
+        /// Why it cannot be chosen, if the explanation was affordable.
+        why: Option<Cause>,
+    },
+    /// The resolution of the Subscription fails.
+    Failed,
+    /// An installed version without a Subscription.
+    Unsubscribed,
+    /// A version with an update, where the walk was cut short.
+    Cut {
+        /// The update.
+        next: String,
+    },
+    /// The catalog has no content.
+    Unknown,
+}
+
+impl PathEnd {
+    /// The word of the JSON output.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Stranded { .. } => "stranded",
+            Self::Outside => "outside",
+            Self::Held { .. } => "held",
+            Self::Failed => "failed",
+            Self::Unsubscribed => "unsubscribed",
+            Self::Cut { .. } => "cut",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl OperatorPath {
+    /// The last version of the path.
+    pub fn last(&self) -> Option<&str> {
+        self.hops.last().map(|hop| &*hop.bundle).or(self.installed.as_deref())
+    }
+
+    /// The version that would be installed now.
+    pub fn now(&self) -> Option<&str> {
+        self.hops.first().filter(|hop| hop.step == 1).map(|hop| &*hop.bundle)
+    }
+}
+
+impl NamespaceWalk {
+    /// Whether an operator would be installed or upgraded now.
+    pub const fn changes(&self) -> bool {
+        !self.outcome.installs.is_empty()
+    }
+
+    /// Whether the first resolution fails. A broken catalog that no Subscription depends on is reported,
+    /// and is no failure.
+    pub fn fails(&self) -> bool {
+        fails(&self.outcome)
+    }
+
+    /// Walks a world to the heads of its channels.
+    pub fn of(world: &World<'_>) -> Self {
+        let entries = Entries::of(world);
+        let mut operators = installed_operators(world, &entries);
+        let mut now = world.clone();
+        let mut first: Option<Outcome> = None;
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut later = Vec::new();
+        let mut memory = Memory::default();
+        let mut seen = HashMap::from([(fingerprint(&now), 0)]);
+        let (mut step, mut taken, mut spent) = (1, 0, 0);
+        let cut = loop {
+            let outcome = resolve_again(&now, &mut memory);
+            for failure in &outcome.failures {
+                if known.insert(failure.message.clone()) && first.is_some() {
+                    later.push((step - 1, failure.clone()));
+                }
+            }
+            for install in &outcome.installs {
+                let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
+                add_hop(&mut operators, step, chosen, &install.subscriptions);
+                if install.subscriptions.is_empty() {
+                    let needed = needed_by(chosen, &outcome, &now, &entries);
+                    let mut paths = operators.iter_mut();
+                    if let Some(path) = paths.find(|path| path.last() == Some(&*chosen.name)) {
+                        path.needed_by = needed;
+                    }
+                }
+            }
+            let moves = !outcome.installs.is_empty();
+            install_outcome(&mut now, &outcome, &entries);
+            if first.is_none() {
+                first = Some(outcome);
+                spent = memory.spent();
+            }
+            if !moves {
+                break None;
+            }
+            if let Some(back_to) = seen.insert(fingerprint(&now), step) {
+                break Some(CutShort::Cycle { after: step, back_to });
+            }
+            taken += OBJECT * (1 + now.subscriptions.len() + now.csvs.len()) as u64;
+            if memory.spent() - spent + taken > BUDGET {
+                break Some(CutShort::Budget { after: step });
+            }
+            step += 1;
+        };
+        let outcome = first.unwrap_or_default();
+        let mut heads = HeadSearch::new(now, &entries, &outcome, cut.is_some(), memory);
+        for path in &mut operators {
+            path.end = heads.end_of(path);
+        }
+        let unexplained = heads.unexplained();
+        // Paths without a hop come last.
+        operators.sort_by(|a, b| {
+            let step = |path: &OperatorPath| path.hops.first().map_or(usize::MAX, |hop| hop.step);
+            (step(a), &a.package, a.last()).cmp(&(step(b), &b.package, b.last()))
+        });
+        Self { namespace: world.namespace.clone(), outcome, operators, later, cut, unexplained }
+    }
+}
+
+/// Whether a resolution fails for a Subscription or an installed operator.
+pub fn fails(outcome: &Outcome) -> bool {
+    outcome.failures.iter().any(blocks)
+}
+
+/// Whether a failure concerns a Subscription or an installed operator; a broken catalog that none
+/// depends on does not.
+pub fn blocks(failure: &Failure) -> bool {
+    failure.kind == FailureKind::NotSatisfiable || !failure.subscriptions.is_empty()
+}
+
+/// The installed operators, each with its Subscriptions.
+fn installed_operators(world: &World<'_>, entries: &Entries<'_>) -> Vec<OperatorPath> {
+    let replaced: BTreeSet<&str> = world.csvs.iter().map(|csv| &*csv.replaces).collect();
+    let mut operators = Vec::new();
+    for csv in world.csvs.iter().filter(|csv| !csv.copied) {
+        let is_of_csv = |subscription: &&Subscription| subscription.installed_csv == csv.name;
+        let subscriptions: Vec<&Subscription> =
+            world.subscriptions.iter().filter(is_of_csv).collect();
+        if subscriptions.is_empty() && replaced.contains(&*csv.name) {
+            continue;
+        }
+        let first = subscriptions.first();
+        let entry = entries.named(&csv.name).next();
+        let package = match first {
+            Some(subscription) => subscription.package.clone(),
+            None => entry.map(|(_, entry)| entry.package().to_owned()).unwrap_or_default(),
+        };
+        operators.push(OperatorPath {
+            package,
+            channel: first.map(|subscription| subscription.channel.clone()).unwrap_or_default(),
+            catalog: first.map(|subscription| subscription.catalog.clone()).unwrap_or_default(),
+            subscriptions: subscriptions
+                .iter()
+                .map(|subscription| subscription.name.clone())
+                .collect(),
+            installed: Some(csv.name.clone()),
+            hops: Vec::new(),
+            needed_by: Vec::new(),
+            end: PathEnd::Unknown,
+        });
+    }
+    operators
+}
+
+/// Adds the chosen bundle of a step to the path of its operator, which may be new.
+fn add_hop(
+    operators: &mut Vec<OperatorPath>,
+    step: usize,
+    chosen: &Chosen,
+    subscriptions: &[String],
+) {
+    let hop = Hop {
+        step,
+        bundle: chosen.name.clone(),
+        version: chosen.version.clone(),
+        channel: chosen.channel.clone(),
+    };
+    let before = chosen.replaces.as_deref();
+    let known = operators.iter_mut().find(|path| {
+        path.package == chosen.package && before.is_some() && path.last() == before
+            || path.last() == Some(&*chosen.name)
+    });
+    if let Some(path) = known {
+        path.channel.clone_from(&chosen.channel);
+        path.catalog = chosen.catalog.clone();
+        if path.subscriptions.is_empty() {
+            path.subscriptions = subscriptions.to_vec();
+        }
+        if path.last() != Some(&*chosen.name) {
+            path.hops.push(hop);
+        }
+        return;
+    }
+    operators.push(OperatorPath {
+        package: chosen.package.clone(),
+        channel: chosen.channel.clone(),
+        catalog: chosen.catalog.clone(),
+        subscriptions: subscriptions.to_vec(),
+        installed: None,
+        hops: vec![hop],
+        needed_by: Vec::new(),
+        end: PathEnd::Unknown,
+    });
+}
+
+/// The chosen and installed bundles that require a chosen one, each with its requirement.
+fn needed_by(
+    chosen: &Chosen,
+    outcome: &Outcome,
+    world: &World<'_>,
+    entries: &Entries<'_>,
+) -> Vec<(String, String)> {
+    let Some(target) = entries.at(&chosen.catalog, &chosen.name) else { return Vec::new() };
+    let mut found = BTreeMap::new();
+    let others = outcome.resolved.iter().filter(|other| other.name != chosen.name);
+    let others = others.filter_map(|other| entries.at(&other.catalog, &other.name));
+    let existing = world.csvs.iter().filter_map(|csv| entries.named(&csv.name).next());
+    for entry in others.chain(existing.map(|(_, entry)| entry)) {
+        if let Some(words) = entries::requirement(entry, target) {
+            found.insert(entry.name().to_owned(), words);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Makes the outcome of a resolution the installed state of a world.
+fn install_outcome(world: &mut World<'_>, outcome: &Outcome, entries: &Entries<'_>) {
+    for install in &outcome.installs {
+        let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
+        let replaces = chosen.replaces.clone().unwrap_or_default();
+        world.csvs.retain(|csv| csv.name != replaces && csv.name != chosen.name);
+        world.csvs.push(installed(entries, &chosen.catalog, &chosen.name, replaces));
+        for subscription in &mut world.subscriptions {
+            if install.subscriptions.contains(&subscription.name) {
+                subscription.installed_csv.clone_from(&chosen.name);
+                subscription.current_csv.clone_from(&chosen.name);
+            }
+        }
+    }
+    for new in &outcome.new_subscriptions {
+        world.subscriptions.push(Subscription {
+            name: new.name.clone(),
+            package: new.package.clone(),
+            channel: new.channel.clone(),
+            catalog: new.catalog.clone(),
+            starting_csv: new.starting_csv.clone(),
+            restores: false,
+            installed_csv: new.starting_csv.clone(),
+            current_csv: new.starting_csv.clone(),
+        });
+    }
+}
+
+/// The ClusterServiceVersion of a bundle once it is installed.
+pub(crate) fn installed(
+    entries: &Entries<'_>,
+    catalog: &CatalogKey,
+    name: &str,
+    replaces: String,
+) -> Csv {
+    let entry = entries.at(catalog, name);
+    Csv {
+        name: name.to_owned(),
+        version: entry.and_then(|entry| entry.version().cloned()),
+        replaces,
+        phase: "Succeeded".to_owned(),
+        properties: entry.map(entries::annotation),
+        ..Csv::default()
+    }
+}
+
+/// A fingerprint of a world among others of its walk: installed versions, and their Subscriptions.
+fn fingerprint(world: &World<'_>) -> u64 {
+    let mut names: Vec<(&str, &str)> = world.csvs.iter().map(|csv| (&*csv.name, "")).collect();
+    let subscriptions = world.subscriptions.iter();
+    names.extend(
+        subscriptions.map(|subscription| (&*subscription.name, &*subscription.installed_csv)),
+    );
+    names.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    hasher.finish()
+}
