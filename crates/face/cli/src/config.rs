@@ -427,9 +427,9 @@ pub fn runtime_folder() -> PathBuf {
         .unwrap_or_else(std::env::temp_dir)
 }
 
-/// The folder of published catalogs that `MAINSTAY_TESTDATA` names.
+/// The folder of published catalogs that `MAINSTAY_PUBLISHED` names.
 pub(crate) fn published_catalogs() -> Option<PathBuf> {
-    environment("MAINSTAY_TESTDATA")
+    environment("MAINSTAY_PUBLISHED")
 }
 
 /// The kubeconfig that `mainstay up` writes where nothing else is said, if it is there.

@@ -88,7 +88,7 @@ pub struct ResolveArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     universe: Option<String>,
     /// Folder with the published catalogs that a universe names with `realData`: `catalog-NAME/`
-    /// or `catalog-NAME.tar.xz` [default: what `MAINSTAY_TESTDATA` says].
+    /// or `catalog-NAME.tar.xz` [default: what `MAINSTAY_PUBLISHED` says].
     #[arg(long, value_name = "DIR")]
     published: Option<PathBuf>,
     /// Write the world, with all changes, as a universe to a file: for a bug report.

@@ -91,7 +91,7 @@ fn published(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
     check_published_name(name).map_err(|error| failure::published(&error))?;
     let root = root.ok_or_else(|| {
         Cause::new("it is not said where the published catalogs are")
-            .remedy("name their folder with --published DIR, or in MAINSTAY_TESTDATA")
+            .remedy("name their folder with --published DIR, or in MAINSTAY_PUBLISHED")
     })?;
     load_published(root, name).map_err(|error| failure::published(&error))
 }
@@ -121,4 +121,18 @@ fn refusal(typed: &str, text: &str, error: UniverseError) -> Cause {
     };
     let why = Cause::new(crate::catalog::plain(&format!("{field}{}", error.message)));
     Cause::new("the universe cannot be read").because(why.at(place).remedy(error.remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_catalog_needs_a_folder_that_an_option_or_its_variable_names() {
+        let Err(cause) = published(None, "x") else { panic!("no folder is named") };
+        assert_eq!(
+            cause.remedies(),
+            ["name their folder with --published DIR, or in MAINSTAY_PUBLISHED"]
+        );
+    }
 }
