@@ -1,11 +1,13 @@
-//! What people type and what they read.
+//! The command line `mainstay`: arguments, checked configuration, progress, output and exit codes.
 //!
-//! Arguments go through two levels: [`args`] is what was typed, [`config`] is what it means, checked
-//! against the machine before anything is touched. [`report`] prints progress, [`exit`] names the
-//! exit codes. [`catalog`] is about file-based catalogs, [`bundle`] about bundle folders, [`image`]
-//! about images ([`machine`] is how they are got from here), [`resolve`] about what would be installed
-//! from catalogs, [`why`] about what is in the way of what was asked for, [`uninstall`] about the way out; [`opm`] is the other command line, the one of upstream.
-//! No business logic lives here.
+//! Arguments have two levels: [`args`] holds the typed words, [`config`] their meaning, checked against
+//! the machine before a command changes anything. [`report`] prints progress, [`output`] remembers
+//! errors of standard output, [`exit`] names the exit codes. [`catalog`] works on file-based catalogs,
+//! [`bundle`] on bundle folders, [`image`] on images ([`machine`] reads the registry settings of this
+//! machine). [`resolve`] shows what would be installed, [`why`] explains what prevents an installation,
+//! [`uninstall`] removes an operator.
+//!
+//! No business logic lives here. The command line of upstream, `opm`, is a crate of its own.
 
 pub mod args;
 pub mod bundle;
@@ -17,8 +19,7 @@ mod examples;
 pub mod exit;
 pub mod image;
 pub mod machine;
-pub mod opm;
-mod output;
+pub mod output;
 pub mod report;
 pub mod resolve;
 mod serving;

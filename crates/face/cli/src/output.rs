@@ -4,19 +4,19 @@ use std::io::{self, Write};
 
 /// A sink that remembers the first error of its writer. A result that is cut off must not look like a
 /// whole one. A reader that closes the pipe, as in `… | head`, is not an error.
-pub(crate) struct OutputSink<'o> {
+pub struct OutputSink<'o> {
     inner: &'o mut dyn Write,
     failed: Option<io::Error>,
 }
 
 impl<'o> OutputSink<'o> {
     /// A sink that writes to `inner`.
-    pub(crate) fn new(inner: &'o mut dyn Write) -> Self {
+    pub fn new(inner: &'o mut dyn Write) -> Self {
         Self { inner, failed: None }
     }
 
     /// The first error, unless the reader closed the pipe.
-    pub(crate) fn error(self) -> Option<io::Error> {
+    pub fn error(self) -> Option<io::Error> {
         self.failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
 

@@ -1,7 +1,7 @@
 //! `opm` and `operator-sdk`: hands the process to the other command line that its name means.
 
-use mainstay_cli::opm::{self, Io, sdk};
 use mainstay_clock::Clock;
+use mainstay_opm::{self as opm, Io, sdk};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory, Parser};
 use mainstay_cli::args::Arguments;
-use mainstay_cli::{opm, upstream};
+use mainstay_cli::upstream;
 
 /// Every command with what it is called, the program itself first.
 fn commands() -> Vec<(String, Command)> {
@@ -47,10 +47,8 @@ fn every_command_has_examples_in_its_help_and_they_are_read_without_an_error() {
             for words in examples {
                 let typed = format!("mainstay {}", words.join(" "));
                 assert!(typed.starts_with(&name), "`{typed}` is no example of {name}");
-                if let [first, rest @ ..] = words.as_slice()
-                    && first == "opm"
-                {
-                    assert_eq!(opm::check(rest), Ok(()), "{typed}");
+                // What follows is for the parser of `opm`, in whose crate it is tested.
+                if words.first().is_some_and(|first| first == "opm") {
                     continue;
                 }
                 let all = std::iter::once("mainstay").chain(words.iter().map(String::as_str));

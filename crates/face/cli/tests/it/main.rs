@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-mod acceptance;
 mod baselines;
 mod builds;
 mod bundles;
 mod drawn;
 mod extensions;
-mod fbc;
 mod findings;
 mod help;
 mod images;
@@ -18,7 +16,6 @@ mod loopback;
 mod queries;
 mod rendering;
 mod resolve;
-mod sdk;
 mod shown;
 mod states;
 mod uninstall;
@@ -29,9 +26,8 @@ mod why;
 use clap::Parser;
 use mainstay_cli::{
     args::{Arguments, Command},
-    bundle, catalog, image, opm,
+    bundle, catalog, image,
 };
-use mainstay_clock::Clock;
 use std::{fs, path::Path};
 use tempfile::TempDir;
 
@@ -120,53 +116,6 @@ impl Place {
         let code = exit as u8;
         answer(code, out, err)
     }
-
-    /// `opm …`; the arguments are separated by blanks.
-    fn opm(&self, arguments: &str) -> Answer {
-        self.opm_with(arguments, &|_| None)
-    }
-
-    /// `opm …` by somebody whose policy takes every image.
-    fn opm_pulling(&self, arguments: &str) -> Answer {
-        let policy = self.path().join("policy.json");
-        fs::write(&policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#).unwrap();
-        self.opm_with(arguments, &|name| match name {
-            "CONTAINERS_POLICY_JSON" => Some(policy.display().to_string()),
-            "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
-            _ => None,
-        })
-    }
-
-    fn opm_with(&self, arguments: &str, environment: &dyn Fn(&str) -> Option<String>) -> Answer {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-        let code = opm::run(
-            &arguments,
-            &mut opm::Io {
-                stdin: &mut std::io::empty(),
-                stdout: &mut out,
-                stderr: &mut err,
-                folder: self.path().to_owned(),
-                alpha: false,
-                terminal: false,
-                clock: Clock::system(),
-                environment,
-            },
-        );
-        answer(code, out, err)
-    }
-
-    /// What both voices say to the catalog in the folder `c`: the exit code of `opm validate`, and
-    /// the rules that `mainstay catalog validate` finds broken.
-    fn verdicts(&self) -> (u8, Vec<String>) {
-        let answer = self.catalog("validate c -o json");
-        let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
-        let problems = found["problems"].as_array().unwrap();
-        let rules: Vec<String> =
-            problems.iter().map(|it| it["rule"].as_str().unwrap().to_owned()).collect();
-        assert_eq!(answer.code, u8::from(found["passed"] == false), "{answer:?}");
-        (self.opm("validate c").code, rules)
-    }
 }
 
 fn answer(code: u8, out: Vec<u8>, err: Vec<u8>) -> Answer {
@@ -198,9 +147,4 @@ properties:
 fn changed(from: &str, to: &str) -> Place {
     assert!(SOUND.contains(from), "{from}");
     Place::with(&SOUND.replacen(from, to, 1))
-}
-
-/// The sound catalog with documents added.
-fn added(documents: &str) -> Place {
-    Place::with(&format!("{SOUND}---\n{documents}"))
 }

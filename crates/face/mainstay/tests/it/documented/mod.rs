@@ -14,7 +14,7 @@ mod world;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use mainstay_cli::args::Arguments;
-use mainstay_cli::opm;
+use mainstay_opm as opm;
 use page::Statement;
 use plan::How;
 use std::collections::BTreeSet;

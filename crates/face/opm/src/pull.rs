@@ -12,7 +12,7 @@
 
 use super::call::Io;
 use super::{go, reference};
-use crate::machine;
+use mainstay_cli::machine;
 use mainstay_image::{
     fetch::{FetchError, Fetcher},
     manifest::{Config, Document, Manifest},

@@ -1,9 +1,8 @@
 //! Acceptance tests of the specification: what a bundle is, and a catalog that is made of others.
 
 use crate::{
-    Answer, Place,
-    builds::{ANNOTATIONS, CSV},
     loopback::Loopback,
+    place::{Answer, Place, SOUND},
 };
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_image::{
@@ -26,6 +25,34 @@ spec:
   scope: Namespaced
   versions:
   - {name: v1beta2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+";
+
+/// A sound ClusterServiceVersion.
+const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: kiwi.v1.0.0
+  annotations: {alm-examples: '[]'}
+spec:
+  displayName: Kiwi
+  version: 1.0.0
+  minKubeVersion: 1.25.0
+  installModes:
+  - {type: AllNamespaces, supported: true}
+  install:
+    strategy: deployment
+    spec: {deployments: []}
+";
+
+/// The annotations of its bundle.
+const ANNOTATIONS: &str = "annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: kiwi
+  operators.operatorframework.io.bundle.channels.v1: stable
+  operators.operatorframework.io.test.config.v1: tests/scorecard/
+  com.redhat.openshift.versions: v4.12
 ";
 
 /// The six lines of the specification.
@@ -272,7 +299,7 @@ fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
     let mut references = String::new();
     for name in ["etcd-operator", "prometheus-operator"] {
         let folder = format!("theirs/{name}");
-        let content = crate::SOUND.replace("foo", name);
+        let content = SOUND.replace("foo", name);
         let path = place.path().join(&folder);
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("catalog.yaml"), content).unwrap();

@@ -1,7 +1,7 @@
 //! `operator-sdk bundle validate` beside recorded answers of operator-sdk 1.42.
 
-use mainstay_cli::opm::{Io, sdk};
 use mainstay_clock::Clock;
+use mainstay_opm::{Io, sdk};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

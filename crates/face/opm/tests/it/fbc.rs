@@ -1,6 +1,6 @@
 //! The acceptance rows of the inventories about file-based catalogs, by their IDs, in both voices.
 
-use crate::{Place, SOUND, added, changed};
+use crate::place::{Place, SOUND, added, changed};
 use base64::Engine as _;
 use serde_json::Value;
 
@@ -312,4 +312,16 @@ fn at_31_a_dockerfile_stands_beside_the_folder() {
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let written = std::fs::read_to_string(place.path().join("c.Dockerfile")).unwrap();
     assert!(written.contains(&format!("FROM {base}\n")), "{written}");
+}
+
+#[test]
+fn both_voices_render_the_same() {
+    let place =
+        my_operator("").file("c/a.yaml", package("zero")).file("c/z.json", json(&package("a")));
+    for format in ["json", "yaml"] {
+        let ours = place.catalog(&format!("render c -o {format}"));
+        let opm = place.opm(&format!("render c -o {format}"));
+        assert_eq!((ours.code, opm.code), (0, 0), "{ours:?}\n{opm:?}");
+        assert_eq!(ours.out, opm.out);
+    }
 }

@@ -1,4 +1,5 @@
-//! `opm`: the command line that authors of catalogs know, answered by this program.
+//! `opm`: the command line of operator-registry for authors of catalogs, and the `bundle validate` of
+//! `operator-sdk`.
 //!
 //! Started under the name `opm`, or as `mainstay opm …`. Arguments, flags, defaults, formats, exit
 //! codes and the texts of errors are those of operator-registry 1.73, so that scripts go on
@@ -50,8 +51,8 @@ mod voice;
 
 pub use call::Io;
 
-use crate::output::OutputSink;
 use call::End;
+use mainstay_cli::output::OutputSink;
 
 /// Runs one command line (without the name of the program) and gives the exit code.
 pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
