@@ -1,6 +1,7 @@
 //! What is in an image: a catalog, or the objects of a bundle.
 
-use super::{CatalogPlace, PulledImage, Puller, line};
+use super::error::line;
+use super::{CatalogPlace, ContentError, MissingIdentity, PulledImage, Puller};
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_image::unpack;
@@ -33,7 +34,7 @@ impl Puller {
         &self,
         image: &PulledImage,
         folder: Option<&str>,
-    ) -> Result<Arc<Catalog>, String> {
+    ) -> Result<Arc<Catalog>, ContentError> {
         self.catalog_at(image, &CatalogPlace::of(&image.config.config, folder)?)
     }
 
@@ -45,38 +46,40 @@ impl Puller {
         &self,
         image: &PulledImage,
         place: &CatalogPlace,
-    ) -> Result<Arc<Catalog>, String> {
+    ) -> Result<Arc<Catalog>, ContentError> {
         match place {
             CatalogPlace::Folder(folder) => self.files(image, folder),
             CatalogPlace::Database(file) => self.database(image, file),
         }
     }
 
-    fn files(&self, image: &PulledImage, folder: &str) -> Result<Arc<Catalog>, String> {
+    fn files(&self, image: &PulledImage, folder: &str) -> Result<Arc<Catalog>, ContentError> {
         let unpacked = self.unpack(image, vec![folder.to_owned()])?;
         let place = unpacked.0.join(folder);
         if !place.is_dir() {
-            return Err(format!("the image is no catalog: it has no folder /{folder}"));
+            let path = folder.to_owned();
+            return Err(ContentError::Missing { what: "catalog", kind: "folder", path });
         }
         Catalog::load(&place, &LoadOptions::default()).map_err(|mut error| {
             for problem in &mut error.problems {
                 problem.file = format!("/{folder}/{}", problem.file).into();
             }
-            error.headline()
+            ContentError::ReadCatalog(error.headline())
         })
     }
 
-    fn database(&self, image: &PulledImage, file: &str) -> Result<Arc<Catalog>, String> {
+    fn database(&self, image: &PulledImage, file: &str) -> Result<Arc<Catalog>, ContentError> {
         // A log beside it that was not worked in says that the database is not all.
         let only = ["", "-wal", "-journal"].map(|end| format!("{file}{end}"));
         let unpacked = self.unpack(image, only.into())?;
         let place = unpacked.0.join(file);
         if !place.is_file() {
-            return Err(format!("the image is no catalog: it has no database /{file}"));
+            let path = file.to_owned();
+            return Err(ContentError::Missing { what: "catalog", kind: "database", path });
         }
         mainstay_database::load(&place).map_err(|error| {
             let folder = format!("{}/", unpacked.0.display());
-            flat(&line(&error).replace(&folder, "/"))
+            ContentError::ReadCatalog(flat(&line(&error).replace(&folder, "/")))
         })
     }
 
@@ -84,7 +87,7 @@ impl Puller {
     ///
     /// # Errors
     /// What is wrong with it, in one line.
-    pub fn bundle(&self, image: &PulledImage) -> Result<Vec<Object>, String> {
+    pub fn bundle(&self, image: &PulledImage) -> Result<Vec<Object>, ContentError> {
         let labels = &image.config.config.labels;
         let place = |(label, usual): (&str, &str)| {
             labels.get(label).map_or_else(|| usual.to_owned(), |folder| within(folder))
@@ -94,35 +97,43 @@ impl Puller {
         for (folder, usual) in [(&manifests, MANIFESTS.1), (&metadata, METADATA.1)] {
             let (from, to) = (unpacked.0.join(folder), unpacked.0.join(usual));
             if !from.is_dir() {
-                return Err(format!("the image is no bundle: it has no folder /{folder}"));
+                let path = folder.clone();
+                return Err(ContentError::Missing { what: "bundle", kind: "folder", path });
             }
             if from != to {
-                std::fs::rename(&from, &to).map_err(|error| line(&error))?;
+                let moved = std::fs::rename(&from, &to);
+                moved.map_err(|error| ContentError::Unpack(line(&error)))?;
             }
         }
         let bundle = Bundle::read(&unpacked.0).map_err(|error| {
             let problem = error.problem();
             let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-            format!("/{}{line}: {}", problem.file, problem.message)
+            ContentError::ReadBundle {
+                place: format!("/{}{line}", problem.file),
+                reason: problem.message.clone(),
+            }
         })?;
         let object = |manifest: &mainstay_bundle::Manifest| {
-            let told = |why: String| format!("/{}: {why}", manifest.file());
+            let unreadable = |reason: String| ContentError::ReadBundle {
+                place: format!("/{}", manifest.file()),
+                reason,
+            };
             let object = Object::from_value(manifest.value().clone());
-            let object = object.map_err(|error| told(line(&error)))?;
-            check_identity(&object).map_err(told)?;
+            let object = object.map_err(|error| unreadable(line(&error)))?;
+            check_identity(&object).map_err(|missing| unreadable(missing.to_string()))?;
             Ok(object)
         };
         bundle.manifests().iter().map(object).collect()
     }
 
-    fn unpack(&self, image: &PulledImage, only: Vec<String>) -> Result<Unpacked, String> {
+    fn unpack(&self, image: &PulledImage, only: Vec<String>) -> Result<Unpacked, ContentError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let target = self.images.work.join(format!("unpacked-{number}"));
         let options = unpack::Options { only, ..unpack::Options::default() };
         let unpacked = Unpacked(target);
         unpack::image(&image.store, &image.manifest, &image.config, &unpacked.0, options)
-            .map_err(|error| line(&error))?;
+            .map_err(|error| ContentError::Unpack(line(&error)))?;
         Ok(unpacked)
     }
 }
@@ -131,7 +142,7 @@ impl Puller {
 ///
 /// # Errors
 /// The field that it lacks.
-pub fn check_identity(object: &Object) -> Result<(), String> {
+pub fn check_identity(object: &Object) -> Result<(), MissingIdentity> {
     let name = match object.name() {
         "" => object.str(&["metadata", "generateName"]).unwrap_or_default(),
         name => name,
@@ -143,11 +154,10 @@ pub fn check_identity(object: &Object) -> Result<(), String> {
     ];
     match has.iter().find(|(_, value)| value.is_empty()) {
         None => Ok(()),
-        Some((field, _)) => Err(format!(
-            "the field {field} is missing (kind {}, name {})",
-            mainstay_formats::quote(object.kind()),
-            mainstay_formats::quote(name)
-        )),
+        Some((field, _)) => {
+            let (kind, name) = (object.kind().to_owned(), name.to_owned());
+            Err(MissingIdentity { field, kind, name })
+        }
     }
 }
 

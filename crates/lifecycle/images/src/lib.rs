@@ -14,10 +14,12 @@
 //! What this crate does not do: decide when an image is pulled again, or keep what was read.
 
 mod content;
+mod error;
 mod place;
 mod pull;
 
 pub use content::{check_identity, within};
+pub use error::{ContentError, MissingIdentity, OpenError, PullError};
 pub use place::CatalogPlace;
 pub use pull::PulledImage;
 
@@ -106,24 +108,11 @@ impl Puller {
 ///
 /// # Errors
 /// Those of the work, and that it ended unexpectedly.
-pub async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
+pub async fn blocking<T: Send + 'static, E: Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ended: impl FnOnce(String) -> E,
+) -> Result<T, E> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| format!("reading ended unexpectedly: {error}"))?
-}
-
-/// An error and what is below it, in one line.
-fn line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(source) = below {
-        let more = source.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        below = source.source();
-    }
-    text
+        .unwrap_or_else(|error| Err(ended(format!("reading ended unexpectedly: {error}"))))
 }

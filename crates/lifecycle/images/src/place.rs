@@ -3,6 +3,7 @@
 //! Labels say it. Images from before there were labels have a program that serves the catalog: what
 //! it would be started with says the same.
 
+use super::ContentError;
 use super::content::within;
 use mainstay_image::manifest::Run;
 use std::path::Path;
@@ -28,7 +29,7 @@ impl CatalogPlace {
     ///
     /// # Errors
     /// Why it is no catalog.
-    pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, ContentError> {
         if let Some(folder) = folder {
             return Ok(Self::Folder(within(folder)));
         }
@@ -40,11 +41,8 @@ impl CatalogPlace {
             return Ok(Self::Database(within(file)));
         }
         let words: Vec<&str> = run.entrypoint.iter().chain(&run.cmd).map(String::as_str).collect();
-        Self::served(&words, &run.working_dir).ok_or_else(|| {
-            format!(
-                "the image is no catalog: it has neither a label {CONFIGS} nor {DATABASE}, and does not start a program that serves one"
-            )
-        })
+        Self::served(&words, &run.working_dir)
+            .ok_or(ContentError::NoCatalogPlace { configs: CONFIGS, database: DATABASE })
     }
 
     /// What a program serves that is started with these words in a folder, if it is one that serves
@@ -119,7 +117,7 @@ mod tests {
         }
         assert_eq!(CatalogPlace::of(&run(&[index], "", ""), Some("/catalog")), folder("catalog"));
         for command in ["", "/bin/sh -c opm", "opm", "opm render /configs", "opm serve --help"] {
-            let refused = CatalogPlace::of(&run(&[], command, ""), None).unwrap_err();
+            let refused = CatalogPlace::of(&run(&[], command, ""), None).unwrap_err().to_string();
             assert!(refused.contains(CONFIGS) && refused.contains(DATABASE), "{refused}");
         }
     }

@@ -1,6 +1,7 @@
 //! Pulling: from a reference to an image in a store of this machine.
 
-use super::{Puller, Requester, blocking, line};
+use super::error::line;
+use super::{OpenError, PullError, Puller, Requester, blocking};
 use base64::Engine as _;
 use mainstay_client::ListParams;
 use mainstay_image::credentials::Keyring;
@@ -42,42 +43,44 @@ impl Puller {
     ///
     /// # Errors
     /// Why it cannot be had, in one line that names the image.
-    pub async fn pull(&self, image: &str, requester: &Requester) -> Result<PulledImage, String> {
-        let reference = Reference::parse(image)
-            .map_err(|error| format!("the image {image:?} cannot be had: {error}"))?;
+    pub async fn pull(&self, image: &str, requester: &Requester) -> Result<PulledImage, PullError> {
+        let reference = Reference::parse(image).map_err(|error| PullError::ParseReference {
+            image: image.to_owned(),
+            reason: error.to_string(),
+        })?;
         let local = (self.images.named)(&reference);
         let store = self.images.local.clone();
         let name = local.reference.clone();
-        if let Some(found) = blocking(move || known(&store, &name)).await? {
+        if let Some(found) = blocking(move || known(&store, &name), OpenError::ReadStore).await? {
             return Ok(found);
         }
         if local.only_here {
-            return Err(format!(
-                "the cluster has no image {image}: push it to the registry of the cluster, or start with --image {image}=DIR"
-            ));
+            return Err(PullError::NotInCluster { image: image.to_owned() });
         }
-        self.pull_from_registry(&reference, requester)
-            .await
-            .map_err(|why| format!("cannot pull {why}"))
+        self.pull_from_registry(&reference, requester).await
     }
 
     async fn pull_from_registry(
         &self,
         reference: &Reference,
         requester: &Requester,
-    ) -> Result<PulledImage, String> {
+    ) -> Result<PulledImage, PullError> {
         let read = Arc::clone(&self.images.policy);
         // First: what is not to be taken is nobody's to be asked for.
-        let policy = blocking(move || read()).await;
-        let policy = policy.map_err(|why| format!("{reference}: {why}"))?;
+        let policy = blocking(move || read(), |ended| ended).await;
+        let image = || reference.to_string();
+        let policy = policy.map_err(|reason| PullError::ReadPolicy { image: image(), reason })?;
         let (keyring, missing) = self.keyring(requester).await?;
         let rules = self.mirrors().await?;
         let mut settings = self.images.registries.clone();
         settings.keyring = Arc::new(keyring);
-        let told = |error: &dyn std::error::Error| format!("{reference}: {}", line(error));
+        let no_client = |reason: String| PullError::AskRegistry {
+            reason: format!("{reference}: {reason}"),
+            secrets: Vec::new(),
+        };
         // Reads the machine's certificates.
-        let client = tokio::task::spawn_blocking(move || Client::new(settings)).await;
-        let client = client.map_err(|error| told(&error))?.map_err(|error| told(&error))?;
+        let client = move || Client::new(settings).map_err(|error| line(&error));
+        let client = blocking(client, |ended| ended).await.map_err(no_client)?;
         let fetcher = Fetcher {
             client,
             rules,
@@ -90,15 +93,12 @@ impl Puller {
             let text = line(&error);
             // Mirrors name it themselves.
             let name = reference.to_string();
-            let text = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
-            let missing: Vec<String> = missing
-                .iter()
-                .map(|name| format!("; there is no pull secret {}/{name}", requester.namespace))
-                .collect();
-            format!("{text}{}", missing.concat())
+            let reason = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
+            let secret = |name: &String| format!("{}/{name}", requester.namespace);
+            PullError::AskRegistry { reason, secrets: missing.iter().map(secret).collect() }
         })?;
         let store = self.images.pulled.clone();
-        blocking(move || {
+        let read = move || {
             let image = pulled.image.as_ref().unwrap_or(&pulled.top);
             let mut found = open(&store, image)?;
             found.digests.insert(pulled.top.digest.to_string());
@@ -106,17 +106,18 @@ impl Puller {
                 found.digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
             }
             Ok(found)
-        })
-        .await
+        };
+        blocking(read, OpenError::ReadStore).await.map_err(PullError::OpenPulled)
     }
 
     /// What the pull secrets of a catalog say, and those that are not there, which is no reason not
     /// to try: secrets of the catalog first, then those of its service account, then those of the
     /// namespace's.
-    async fn keyring(&self, requester: &Requester) -> Result<(Keyring, Vec<String>), String> {
+    async fn keyring(&self, requester: &Requester) -> Result<(Keyring, Vec<String>), PullError> {
         let namespace = &*requester.namespace;
         let failed = |what: &str, name: &str, error: &dyn std::error::Error| {
-            format!("the {what} {namespace}/{name} cannot be read: {}", line(error))
+            let why = format!("the {what} {namespace}/{name} cannot be read: {}", line(error));
+            PullError::ReadCredentials(why)
         };
         let mut names = requester.secrets.clone();
         for account in [requester.name.as_str(), "default"] {
@@ -137,7 +138,8 @@ impl Puller {
                 Some(secret) => {
                     for bytes in credentials(&secret) {
                         let place = format!("the pull secret {namespace}/{name}");
-                        keyring.add_file(&place, &bytes).map_err(|error| error.to_string())?;
+                        let added = keyring.add_file(&place, &bytes);
+                        added.map_err(|error| PullError::ReadCredentials(error.to_string()))?;
                     }
                 }
             }
@@ -147,9 +149,10 @@ impl Puller {
     }
 
     /// The mirrors that objects of the cluster name.
-    async fn mirrors(&self) -> Result<Rules, String> {
+    async fn mirrors(&self) -> Result<Rules, PullError> {
         let failed = |kind: &str, error: &dyn std::error::Error| {
-            format!("the mirrors in {kind} objects cannot be read: {}", line(error))
+            let why = format!("the mirrors in {kind} objects cannot be read: {}", line(error));
+            PullError::ReadMirrors(why)
         };
         let mut objects: Vec<Value> = Vec::new();
         for (group, version, kind) in MIRRORS {
@@ -165,7 +168,8 @@ impl Puller {
                 objects.push(value);
             }
         }
-        mirror::from_objects(&objects).map_err(|error| error.to_string())
+        let rules = mirror::from_objects(&objects);
+        rules.map_err(|error| PullError::ReadMirrors(error.to_string()))
     }
 }
 
@@ -192,17 +196,19 @@ fn security(reference: &Reference) -> Security {
 }
 
 /// An image that a store has under a name, if it has it.
-fn known(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, String> {
-    let told = |error: &dyn std::error::Error| format!("{reference}: {}", line(error));
-    let mut found = store.resolve(reference).map_err(|error| told(&error))?;
+fn known(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, OpenError> {
+    let unreadable = |error: &dyn std::error::Error| {
+        OpenError::ReadStore(format!("{reference}: {}", line(error)))
+    };
+    let mut found = store.resolve(reference).map_err(|error| unreadable(&error))?;
     if found.is_none()
         && let Some(digest) = reference.digest()
     {
         // Put there by tag: the repository has it all the same.
-        let tags = store.tags(&reference.repository()).map_err(|error| told(&error))?;
+        let tags = store.tags(&reference.repository()).map_err(|error| unreadable(&error))?;
         for tag in tags {
             let Ok(tagged) = reference.with_tag(&tag) else { continue };
-            let one = store.resolve(&tagged).map_err(|error| told(&error))?;
+            let one = store.resolve(&tagged).map_err(|error| unreadable(&error))?;
             found = found.or(one.filter(|one| one.digest == *digest));
         }
     }
@@ -210,15 +216,15 @@ fn known(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, St
 }
 
 /// Opens an image, or of an index the one for this machine.
-fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, String> {
-    let told = |error: &dyn std::error::Error| line(error);
+fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, OpenError> {
+    let unreadable = |error: &dyn std::error::Error| OpenError::ReadStore(line(error));
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
     let mut digests = BTreeSet::from([digest.clone()]);
     for _ in 0..=mainstay_image::manifest::DEEPEST_INDEX {
-        match store.document_of(&descriptor).map_err(|error| told(&error))? {
+        match store.document_of(&descriptor).map_err(|error| unreadable(&error))? {
             Document::Manifest(manifest) => {
-                let config = store.config(&manifest).map_err(|error| told(&error))?;
+                let config = store.config(&manifest).map_err(|error| unreadable(&error))?;
                 digests.insert(descriptor.digest.to_string());
                 digests.insert(manifest.config.digest.to_string());
                 return Ok(PulledImage { store: store.clone(), manifest, config, digest, digests });
@@ -226,13 +232,14 @@ fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, String> {
             Document::Index(index) => {
                 let platform = Platform::host();
                 digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
-                descriptor = index.choose(&platform).cloned().ok_or_else(|| {
-                    format!("{digest} has no image for {}/{}", platform.os, platform.architecture)
-                })?;
+                let chosen = index.choose(&platform).cloned();
+                let platform = format!("{}/{}", platform.os, platform.architecture);
+                let missing = || OpenError::NoPlatform { digest: digest.clone(), platform };
+                descriptor = chosen.ok_or_else(missing)?;
             }
         }
     }
-    Err(format!("{digest}: indexes lie too deep in each other"))
+    Err(OpenError::TooDeep { digest })
 }
 
 #[cfg(test)]

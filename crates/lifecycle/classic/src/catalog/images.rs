@@ -158,8 +158,8 @@ impl CatalogStore {
             wait = poll;
             let found = match puller.pull(&request.image, &request.asking).await {
                 Ok(found) => found,
-                Err(why) => {
-                    tracing::warn!(catalog = %key, why, "a catalog image cannot be looked at again");
+                Err(error) => {
+                    tracing::warn!(catalog = %key, %error, "a catalog image cannot be looked at again");
                     continue;
                 }
             };
@@ -199,7 +199,7 @@ impl CatalogStore {
         let name = key.clone();
         let loaded = tokio::task::spawn_blocking(move || {
             let mut there = false;
-            let catalog = found.and_then(|found| {
+            let catalog = found.map_err(|error| error.to_string()).and_then(|found| {
                 there = true;
                 puller.catalog(&found, folder.as_deref()).map_err(|why| format!("{image}: {why}"))
             });

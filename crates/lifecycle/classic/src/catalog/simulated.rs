@@ -279,7 +279,7 @@ impl CatalogStore {
                         read.catalog
                     })
                 };
-                blocking(read).await
+                blocking(read, |ended| ended).await
             }
             Program::Files(folder, mounts) => {
                 let mut maps = Vec::new();
@@ -287,15 +287,15 @@ impl CatalogStore {
                     maps.push((mount, find(cluster, namespace, &mount.config_map).await?));
                 }
                 let files = program::files(&folder, &maps);
-                blocking(move || {
+                let read = move || {
                     Catalog::load_from(&files, &LoadOptions::default()).map_err(|mut error| {
                         for problem in &mut error.problems {
                             problem.file = format!("/{folder}/{}", problem.file).into();
                         }
                         error.headline()
                     })
-                })
-                .await
+                };
+                blocking(read, |ended| ended).await
             }
             Program::Image(image, place) => {
                 let puller = self.puller().ok_or("images are not read here")?;
@@ -310,15 +310,16 @@ impl CatalogStore {
                         .map(str::to_owned)
                         .collect(),
                 };
-                let found = puller.pull(&image, &asking).await?;
-                blocking(move || {
+                let found =
+                    puller.pull(&image, &asking).await.map_err(|error| error.to_string())?;
+                let read = move || {
                     let read = match &place {
                         Some(place) => puller.catalog_at(&found, place),
                         None => puller.catalog(&found, None),
                     };
                     read.map_err(|why| format!("{image}: {why}"))
-                })
-                .await
+                };
+                blocking(read, |ended| ended).await
             }
         }
     }

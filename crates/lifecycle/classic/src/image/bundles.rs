@@ -283,7 +283,7 @@ impl Bundles {
         let Some(puller) = self.inner.puller.clone() else {
             return Err(format!("bundles by image are not unpacked here: {image}"));
         };
-        let found = puller.pull(image, asking).await?;
+        let found = puller.pull(image, asking).await.map_err(|error| error.to_string())?;
         let image = image.to_owned();
         let read = move || puller.bundle(&found).map_err(|why| format!("{image}: {why}"));
         tokio::task::spawn_blocking(read)
