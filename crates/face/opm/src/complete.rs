@@ -149,7 +149,8 @@ fn flag_names(
             if flag.hidden || !again || excluded(flag.name) {
                 continue;
             }
-            let names = [Some(format!("--{}", flag.name)), flag.short.map(|it| format!("-{it}"))];
+            let names =
+                [Some(format!("--{}", flag.name)), flag.short.map(|letter| format!("-{letter}"))];
             for name in names.into_iter().flatten().filter(|name| name.starts_with(typed)) {
                 found.push((name, flag.text.clone().into_owned()));
             }

@@ -213,7 +213,9 @@ pub(super) fn read(flags: &[&Flag], arguments: &[String]) -> Result<Given, Stop>
             given.arguments.extend(rest.by_ref().cloned());
         } else if let Some(long) = argument.strip_prefix("--") {
             read_long(flags, long, argument, &mut rest, &mut given)?;
-        } else if let Some(letters) = argument.strip_prefix('-').filter(|it| !it.is_empty()) {
+        } else if let Some(letters) =
+            argument.strip_prefix('-').filter(|letters| !letters.is_empty())
+        {
             read_letters(flags, letters, &mut rest, &mut given)?;
         } else {
             given.arguments.push(argument.clone());

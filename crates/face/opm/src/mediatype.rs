@@ -245,7 +245,9 @@ fn computed(bytes: &[u8]) -> Option<&'static str> {
             }
         }
     }
-    if bytes.starts_with(b"\0\0\x01") && bytes.get(3).is_some_and(|it| (0xb0..=0xbf).contains(it)) {
+    if bytes.starts_with(b"\0\0\x01")
+        && bytes.get(3).is_some_and(|byte| (0xb0..=0xbf).contains(byte))
+    {
         return Some("video/mpeg");
     }
     if bytes.len() <= 513 && bytes.starts_with(b"\xd0\xcf\x11\xe0") {

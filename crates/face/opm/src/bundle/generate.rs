@@ -97,7 +97,7 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
         }
     };
     let folder = absolute(flags.text("directory"));
-    let output = Some(flags.text("output-dir")).filter(|it| !it.is_empty()).map(absolute);
+    let output = Some(flags.text("output-dir")).filter(|folder| !folder.is_empty()).map(absolute);
     let mut labels = Labels {
         media_type: "",
         package: flags.text("package").to_owned(),

@@ -13,7 +13,7 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let builder = call.flags.text("image-builder").to_owned();
     let name = call.flags.text("tag").to_owned();
     let hub =
-        call.flags.text("optional-validators").split(',').any(|it| it.trim() == "operatorhub");
+        call.flags.text("optional-validators").split(',').any(|name| name.trim() == "operatorhub");
     let fields = [("container-tool", &*builder)];
     let place = tempfile::Builder::new()
         .prefix("bundle-")

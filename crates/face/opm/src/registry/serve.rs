@@ -59,7 +59,8 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), String> {
     let path = io.at(file);
     let opened = |error: &_| format!("open {file}: {}", go::reason(error));
-    let found = File::open(&path).and_then(|opened| opened.metadata()).map_err(|it| opened(&it))?;
+    let found =
+        File::open(&path).and_then(|opened| opened.metadata()).map_err(|error| opened(&error))?;
     if !found.is_file() {
         return Err(format!("{file} is not a regular file"));
     }

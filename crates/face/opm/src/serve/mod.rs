@@ -228,7 +228,8 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
     let listener = address::listen(&settings.port).await;
     let (port, mut serving) = match listener {
         Ok(listener) => {
-            let port = listener.local_addr().map(|it| it.port().to_string()).unwrap_or_default();
+            let port =
+                listener.local_addr().map(|address| address.port().to_string()).unwrap_or_default();
             let task = tokio::spawn(server::serve(
                 listener,
                 Api::new(Arc::clone(&shelf)),
@@ -303,8 +304,14 @@ async fn ended(serving: &mut Option<JoinHandle<()>>) -> String {
 
 /// Tells of every answer; what nobody has time to hear is not told.
 fn hear(tell: mpsc::Sender<News>) -> Hear {
-    Arc::new(move |it| {
-        let line = format!("{} {} {} for {}", it.method, it.uri, it.status.as_u16(), it.peer);
+    Arc::new(move |answer| {
+        let line = format!(
+            "{} {} {} for {}",
+            answer.method,
+            answer.uri,
+            answer.status.as_u16(),
+            answer.peer
+        );
         let _ = tell.try_send(News::Answered(line));
     })
 }

@@ -96,7 +96,9 @@ fn json(answer: &Answer) -> Value {
 /// The properties of a type.
 fn properties(blob: &Value, kind: &str) -> Vec<Value> {
     let all = blob["properties"].as_array().unwrap().iter();
-    all.filter(|it| it["type"] == kind).map(|it| it["value"].clone()).collect()
+    all.filter(|property| property["type"] == kind)
+        .map(|property| property["value"].clone())
+        .collect()
 }
 
 /// AT-BND-01.
@@ -118,15 +120,15 @@ fn a_folder_of_manifests_and_metadata_is_one_bundle() {
 fn a_version_that_cannot_be_read_is_told_with_its_place() {
     let name = "etcd/manifests/etcdoperator.clusterserviceversion.yaml";
     let tab = csv().replacen("  displayName", "\tdisplayName", 1);
-    let line = tab.lines().position(|it| it.starts_with('\t')).unwrap() + 1;
+    let line = tab.lines().position(|line| line.starts_with('\t')).unwrap() + 1;
     for (text, place, why) in [
         (tab, format!("{name}:{line}: error: "), "cannot start any token"),
         (String::new(), format!("{name}: error: "), "the file is empty"),
     ] {
         let judged = etcd().file(name, text).bundle("validate etcd");
         assert_eq!(judged.code, 1, "{judged:?}");
-        let told = judged.out.lines().find(|it| it.starts_with(&place));
-        assert!(told.is_some_and(|it| it.contains(why)), "{judged:?}");
+        let told = judged.out.lines().find(|line| line.starts_with(&place));
+        assert!(told.is_some_and(|line| line.contains(why)), "{judged:?}");
         assert!(judged.out.contains("no ClusterServiceVersion that can be read"), "{judged:?}");
         // What the annotations should say follows from what cannot be read.
         assert!(!judged.out.contains("mediatype"), "{judged:?}");
@@ -281,7 +283,7 @@ fn both_dependencies_are_read_and_both_are_needed() {
             ..World::default()
         };
         let outcome = resolve(&world);
-        let mut names: Vec<&str> = outcome.resolved.iter().map(|it| &*it.name).collect();
+        let mut names: Vec<&str> = outcome.resolved.iter().map(|chosen| &*chosen.name).collect();
         names.sort_unstable();
         let all: &[&str] = &["etcd.v0.9.4", "prometheus.v0.28.0", "test-operator.v1.0.0"];
         let wanted = if resolves { all } else { &[] };

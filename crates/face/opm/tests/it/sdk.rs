@@ -64,7 +64,7 @@ fn loose(text: &str) -> String {
     let text = size.replace_all(text, "size=~ ,").into_owned();
     let random =
         ["Migrate the API(s) for", "Bundle validation errors: ", "error validating object: ["];
-    if !random.iter().any(|it| text.contains(it)) {
+    if !random.iter().any(|word| text.contains(word)) {
         return text;
     }
     let mut letters: Vec<char> = text.chars().collect();
@@ -118,8 +118,8 @@ fn differs(recorded: &Value, done: &Done, shown: &dyn Fn(&str) -> String) -> Opt
         if ours != wanted {
             let only = |one: &[(String, String)], other: &[(String, String)]| {
                 one.iter()
-                    .filter(|it| !other.contains(it))
-                    .map(|it| it.1.clone())
+                    .filter(|line| !other.contains(line))
+                    .map(|line| line.1.clone())
                     .collect::<Vec<_>>()
             };
             return Some(format!(
