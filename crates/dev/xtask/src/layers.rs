@@ -16,6 +16,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/object", &["base/"]),
     ("kube/schema", &["base/", "kube/object"]),
     ("kube/patch", &["base/", "kube/object", "kube/schema"]),
+    ("kube/http", &["base/", "kube/object", "kube/schema"]),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

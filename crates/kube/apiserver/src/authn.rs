@@ -25,9 +25,9 @@ mod requests;
 mod token;
 
 use crate::Identity;
-use crate::strategy::Objects;
 use http::HeaderMap;
 use mainstay_clock::Clock;
+use mainstay_object::Objects;
 use mainstay_object::{Status, fnv};
 use serde_json::json;
 use std::fmt;

@@ -17,7 +17,6 @@ mod convert;
 mod discovery;
 mod filter;
 mod handlers;
-mod http;
 mod identity;
 mod limits;
 mod metrics;
@@ -40,7 +39,6 @@ pub mod strategy;
 
 pub use aggregation::{FrontProxy, NativeGroup};
 pub use health::Readiness;
-pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};
 pub use reach::NativeBackend;
 pub use registry::KindRow;

@@ -8,18 +8,12 @@ use crate::discovery::{self, Asked};
 use crate::handlers::aside::aside;
 use crate::handlers::compute::{ComputePool, LARGE};
 use crate::handlers::{self, Request};
-use crate::http::answer::{Answer, JSON, Wishes};
-use crate::http::gather::gather;
-use crate::http::path::{self, Target};
-use crate::http::query::Query;
-use crate::http::{Body, negotiate};
 use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
 use crate::policy::Policies;
 use crate::registry::Registry;
 use crate::service::{ApiService, PortService};
-use crate::strategy::Objects;
 use crate::strategy::ledger::Ledger;
 use crate::version::VersionInfo;
 use crate::{Identity, Readiness, audit, limits, serve};
@@ -33,7 +27,12 @@ use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
-use mainstay_object::{Object, Reason, Status};
+use mainstay_http::path::{self, Target};
+use mainstay_http::query::Query;
+use mainstay_http::request_body::gather;
+use mainstay_http::response::{ApiResponse, JSON, ResponseFormat};
+use mainstay_http::{Body, negotiate};
+use mainstay_object::{Reason, Status};
 use mainstay_store::Store;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -131,17 +130,6 @@ pub struct ApiServer {
     pub(crate) aggregation: Aggregation,
     /// When the server started.
     pub(crate) started: jiff::Timestamp,
-}
-
-/// Looks at what the store holds.
-impl Objects for Store {
-    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
-        self.find(resource, namespace, name).map(|stored| stored.object())
-    }
-
-    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object> {
-        Self::list(self, resource, namespace).iter().map(|stored| stored.object()).collect()
-    }
 }
 
 impl ApiServer {
@@ -295,7 +283,7 @@ impl ApiServer {
     }
 
     /// What other systems read to check our tokens themselves.
-    fn openid(&self, path: &str, host: Option<&str>) -> Option<Answer> {
+    fn openid(&self, path: &str, host: Option<&str>) -> Option<ApiResponse> {
         let (content_type, text) = match path {
             KEYS_PATH => ("application/jwk-set+json", self.authenticator.openid_keys()),
             CONFIGURATION_PATH => {
@@ -304,7 +292,7 @@ impl ApiServer {
             _ => return None,
         };
         let an_hour = HeaderValue::from_static("public, max-age=3600");
-        let mut document = Answer::bytes(StatusCode::OK, text.into());
+        let mut document = ApiResponse::bytes(StatusCode::OK, text.into());
         document.content_type = content_type;
         Some(document.unindented().header(CACHE_CONTROL, an_hour))
     }
@@ -371,8 +359,8 @@ impl ApiServer {
                 "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
                 mainstay_quote::quote(url)
             );
-            let answer = Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why);
-            return Some(answer.into_response(Wishes::default()));
+            let answer = ApiResponse::text(StatusCode::INTERNAL_SERVER_ERROR, why);
+            return Some(answer.into_response(ResponseFormat::default()));
         };
         let refused = self.authorizer.require(asked).err()?;
         Some(refuse(parts, &refused))
@@ -393,7 +381,7 @@ impl ApiServer {
             (Ok(query), Ok(body)) => self.to_the_end(identity, parts, query, body).await,
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
-        let answer = answer.unwrap_or_else(|status| Answer::refusal(&status));
+        let answer = answer.unwrap_or_else(|status| ApiResponse::refusal(&status));
         if answer.size >= LARGE_ANSWER && wishes.rewrites() {
             return aside(|| answer.into_response(wishes));
         }
@@ -411,7 +399,7 @@ impl ApiServer {
         parts: &request::Parts,
         query: Query,
         body: Bytes,
-    ) -> BoxFuture<'static, Result<Answer, Status>> {
+    ) -> BoxFuture<'static, Result<ApiResponse, Status>> {
         let large = body.len() >= LARGE || self.is_large(parts);
         let (server, identity, parts) = (self.clone(), identity.clone(), parts.clone());
         let task = async move { server.route(&identity, &parts, query, body).await };
@@ -455,13 +443,13 @@ impl ApiServer {
         parts: &request::Parts,
         query: Query,
         body: Bytes,
-    ) -> Result<Answer, Status> {
+    ) -> Result<ApiResponse, Status> {
         let Some(path) = path::decoded(parts.uri.path()) else {
-            return Ok(Answer::page_not_found());
+            return Ok(ApiResponse::page_not_found());
         };
         // No route begins like that.
         if path.starts_with("//") {
-            return Ok(Answer::page_not_found());
+            return Ok(ApiResponse::page_not_found());
         }
         let target = path::parse(&path);
         if let Target::Resource(path) = target {
@@ -469,7 +457,7 @@ impl ApiServer {
                 return discovery::nothing_at(&self.registry.kinds(), &path.group);
             };
             let headers = &parts.headers;
-            let warnings = handlers::Warnings::default();
+            let warnings = mainstay_http::Warnings::default();
             let kept = warnings.clone();
             let claim = self.ledger.claim();
             let server = self;
@@ -491,9 +479,9 @@ impl ApiServer {
             let outcome = handlers::dispatch(request, &parts.method).await;
             // No route, no warning.
             let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
-            let mut answer = outcome.unwrap_or_else(|status| Answer::refusal(&status));
+            let mut answer = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
             let deprecated = deprecated.filter(|_| routed);
-            answer.notes = kept.take_notes();
+            answer.audit_annotations = kept.take_annotations();
             answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
             return Ok(answer);
         }
@@ -540,7 +528,7 @@ impl ApiServer {
                 Ok(handlers::health::answer(self, identity, &path, &query).await)
             }
             Target::Metrics => Ok(metrics::answer(self)),
-            Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
+            Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
         }
     }
 }
@@ -548,7 +536,7 @@ impl ApiServer {
 /// A refusal of a request that nobody has looked at closely.
 pub(crate) fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
     let query = Query::parse(parts.uri.query()).ok();
-    Answer::refusal(status).into_response(wishes(parts, query.as_ref()))
+    ApiResponse::refusal(status).into_response(wishes(parts, query.as_ref()))
 }
 
 /// The group and version that a path is below, or is.
@@ -561,9 +549,9 @@ fn version_of(path: &str) -> Option<(String, String)> {
 }
 
 /// How the client wants the answer to be written.
-fn wishes(parts: &request::Parts, query: Option<&Query>) -> Wishes {
+fn wishes(parts: &request::Parts, query: Option<&Query>) -> ResponseFormat {
     let headers = &parts.headers;
-    Wishes {
+    ResponseFormat {
         gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
         pretty: is_for_reading(query, text(headers, &USER_AGENT)),
         encoding: negotiate::encoding(text(headers, &ACCEPT)),

@@ -1,13 +1,13 @@
 //! The API as a service of HTTP requests: without a socket, and behind a port.
 
-use crate::http::answer::warn;
-use crate::http::{Body, form};
 use crate::limits::From;
 use crate::server::ApiServer;
 use crate::{Identity, serve};
 use bytes::Buf;
 use futures::future::BoxFuture;
 use http::Response;
+use mainstay_http::response::warn;
+use mainstay_http::{Body, malformed};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ where
         let server = self.server.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            if let Some(refusal) = form::refusal(&parts) {
+            if let Some(refusal) = malformed::refusal(&parts) {
                 return Ok(refusal);
             }
             let peer = parts.extensions.get::<serve::Peer>();

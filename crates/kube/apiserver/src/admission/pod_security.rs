@@ -177,7 +177,7 @@ fn judge_pod(
     };
     let (policy, errors) = Policy::of_labels(&namespace.object());
     let note =
-        |name: &str, value: String| attributes.warnings.note(format!("{PREFIX}{name}"), value);
+        |name: &str, value: String| attributes.warnings.annotate(format!("{PREFIX}{name}"), value);
     let told = [policy.audit, policy.warn].iter().any(|one| one.level != Level::Privileged);
     if errors.is_empty() && (policy.is_privileged() || (!enforced && !told)) {
         if enforced {

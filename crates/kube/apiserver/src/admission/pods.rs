@@ -4,9 +4,9 @@
 //! The rules and texts are those of the original's plugins of the same names (Kubernetes 1.35).
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::strategy::Objects;
 use crate::strategy::fields::{Fields, each, fill, inner, text_in};
 use crate::strategy::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_nodes};
+use mainstay_object::Objects;
 use mainstay_object::fnv::random_suffix;
 use mainstay_object::{Object, gotext};
 use serde_json::{Value, json};

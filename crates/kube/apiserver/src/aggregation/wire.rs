@@ -3,7 +3,6 @@
 
 use super::Remote;
 use crate::Identity;
-use crate::http::Body;
 use crate::reach::dial::{dial, failure};
 use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
@@ -17,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_tls::Anybody;
 use rustls::ClientConfig;

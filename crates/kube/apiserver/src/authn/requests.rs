@@ -2,7 +2,7 @@
 
 use super::{Authenticator, Bound, Grant, ISSUER, Used, Verified, headers};
 use crate::Identity;
-use crate::strategy::Objects;
+use mainstay_object::Objects;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
 use serde_json::{Value, json};
 

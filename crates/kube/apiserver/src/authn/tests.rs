@@ -3,7 +3,7 @@ use crate::pki::Pki;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
-use mainstay_object::Object;
+use mainstay_object::{Object, Objects};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -5,10 +5,10 @@
 //! same uid), and the older kind that lives in a Secret and never ends.
 
 use super::{Audience, CREDENTIAL_ID, ISSUER, Identity, Refused, Verified};
-use crate::strategy::Objects;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_object::Object;
+use mainstay_object::Objects;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

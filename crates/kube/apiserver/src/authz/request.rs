@@ -2,9 +2,9 @@
 
 use super::Attributes;
 use crate::Identity;
-use crate::http::path::{self, ResourcePath, Special};
-use crate::http::query::{Query, parse_int};
 use http::Method;
+use mainstay_http::path::{self, ResourcePath, Special};
+use mainstay_http::query::{Query, parse_int};
 use mainstay_object::names;
 use mainstay_object::selector::{FieldSelector, LabelSelector};
 

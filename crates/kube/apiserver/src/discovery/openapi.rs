@@ -1,13 +1,13 @@
 //! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
 
 use super::{Asked, digest, tagged, unless_known};
-use crate::http::answer::{Answer, JSON, packed};
-use crate::http::negotiate;
 use crate::registry::{GroupVersion, Kinds};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use jiff::Timestamp;
+use mainstay_http::negotiate;
+use mainstay_http::response::{ApiResponse, JSON, packed};
 use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// `/openapi/v3`, with documents that others have. Hashes are computed without making the documents.
-pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> Answer {
+pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> ApiResponse {
     let (bytes, _) = kinds.answers.openapi_index.get_or_init(|| {
         let entry = |path: &str, hash: &str| {
             (path.to_owned(), json!({"serverRelativeURL": url(path, hash)}))
@@ -39,7 +39,7 @@ pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> Answer 
         bytes = index.to_string().into();
     }
     // Behind the original's aggregator the index has no entity tag.
-    let mut answer = Answer::bytes(StatusCode::OK, bytes).unindented();
+    let mut answer = ApiResponse::bytes(StatusCode::OK, bytes).unindented();
     answer.content_type = INDEX_TYPE;
     answer
 }
@@ -55,23 +55,23 @@ pub(crate) async fn document(
     kinds: &Kinds,
     path: &str,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     // Nobody is known to ask for the protobuf form of version 3, which is not offered.
     if form(asked.accept, "").is_none() {
-        return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, ACCEPT_TEXT));
+        return Ok(ApiResponse::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, ACCEPT_TEXT));
     }
     let found =
         kinds.groups.iter().flat_map(|group| &group.versions).find(|one| path_of(one) == path);
     let hash = match found {
         Some(version) => hash(version),
         None if openapi::pages().iter().any(|page| page == path) => page_hash(path),
-        None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+        None => return Ok(ApiResponse::empty(StatusCode::NOT_FOUND)),
     };
     let etag = format!("\"{hash}\"");
     if let Some(asked_for) = asked.hash
         && asked_for != hash
     {
-        let mut answer = Answer::empty(StatusCode::MOVED_PERMANENTLY);
+        let mut answer = ApiResponse::empty(StatusCode::MOVED_PERMANENTLY);
         answer.content_type = JSON;
         answer.etag = Some(etag);
         let url = HeaderValue::try_from(url(path, &hash)).map_err(Status::internal)?;
@@ -85,9 +85,9 @@ pub(crate) async fn document(
         None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
     };
     let mut answer = if known {
-        Answer::empty(StatusCode::NOT_MODIFIED)
+        ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
-        Answer::of_packed(StatusCode::OK, bytes)
+        ApiResponse::of_packed(StatusCode::OK, bytes)
     };
     answer.etag = Some(etag);
     if asked.hash.is_some() {
@@ -161,10 +161,10 @@ pub(crate) async fn swagger(
     kinds: &Arc<Kinds>,
     others: Arc<dyn Others>,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let vary = HeaderValue::from_static("Accept-Encoding, Accept");
     let Some(protobuf) = form(asked.accept, SWAGGER_PROTOBUF) else {
-        return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
+        return Ok(ApiResponse::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
     };
     let mut hashes = String::new();
     for path in openapi::pages().iter().filter(|path| openapi::is_discovery(path)) {
@@ -195,7 +195,7 @@ pub(crate) async fn swagger(
             };
             tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
         };
-        answer = Answer::of_packed(StatusCode::OK, bytes);
+        answer = ApiResponse::of_packed(StatusCode::OK, bytes);
         answer.etag = Some(etag);
         if protobuf {
             answer.content_type = SWAGGER_PROTOBUF;

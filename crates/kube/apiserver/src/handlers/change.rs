@@ -9,11 +9,11 @@ use super::{Request, compute, create, decode, definitions, meta, scale};
 use crate::admission::{self, Operation};
 use crate::conversion;
 use crate::convert;
-use crate::http::answer::Answer;
-use crate::http::query::parse_uint;
 use crate::registry::KindRow;
 use crate::strategy::Target;
 use http::StatusCode;
+use mainstay_http::query::parse_uint;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A PUT.
-pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Update)?;
     let Decoded { mut object, warnings } = decode::object(request, options.validation)?;
     meta::drop_repeated_owners(request, &mut object, false);
@@ -105,7 +105,7 @@ pub(super) struct Changed {
 
 impl Changed {
     /// The usual answer.
-    pub(super) fn answer(self, request: &Request<'_>) -> Result<Answer, Status> {
+    pub(super) fn answer(self, request: &Request<'_>) -> Result<ApiResponse, Status> {
         let mut answer = create::written_answer(request, StatusCode::OK, &self.written)?;
         answer.warnings = self.warnings;
         Ok(answer)

@@ -8,15 +8,15 @@ use super::write::{self, Written};
 use super::{Request, compute, decode, definitions, events, meta, present};
 use crate::admission::{self, Asked, Operation};
 use crate::convert;
-use crate::http::answer::Answer;
 use crate::registry::KindRow;
 use crate::strategy::Target;
 use http::StatusCode;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
 
 /// A POST to a collection.
-pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let decoded = decode::object(request, options.validation)?;
     request.refuse_if_terminating(decoded.object.name())?;
@@ -28,7 +28,7 @@ pub(super) async fn create(
     request: &Request<'_>,
     decoded: Decoded,
     options: &WriteOptions,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let Decoded { mut object, warnings } = decoded;
     write::check_size(request, &request.key_of(object.name()), &object)?;
     meta::drop_repeated_owners(request, &mut object, false);
@@ -46,7 +46,7 @@ pub(super) async fn store(
     mut sent: Object,
     warnings: Vec<String>,
     options: &WriteOptions,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let asked_name = sent.name().to_owned();
     let asked = request.asked(Operation::Create, "", &asked_name, options.dry_run);
@@ -146,7 +146,7 @@ pub(super) fn written_answer(
     request: &Request<'_>,
     code: StatusCode,
     written: &Written,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     match written {
         Written::Stored(stored) => present::stored(request, code, stored),
         Written::Dry(object) => {

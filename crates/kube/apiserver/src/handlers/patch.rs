@@ -5,10 +5,10 @@ use super::decode::FieldValidation;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::{Request, apply, decode};
-use crate::http::answer::Answer;
 use crate::registry::Source;
 use crate::server::text;
 use http::header::CONTENT_TYPE;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::strict;
@@ -162,7 +162,7 @@ pub(super) fn is_apply(request: &Request<'_>) -> bool {
 }
 
 /// A PATCH of an object or of a part of it.
-pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     if is_apply(request) {
         return apply::answer(request, part).await;
     }

@@ -3,15 +3,15 @@
 use super::Request;
 use super::aside::aside;
 use crate::convert;
-use crate::http::Body;
-use crate::http::answer::Answer;
-use crate::http::negotiate::Form;
-use crate::http::query::Query;
 use crate::print::{self, IncludeObject, TableOptions};
 use crate::registry::KindRow;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
+use mainstay_http::Body;
+use mainstay_http::negotiate::Form;
+use mainstay_http::query::Query;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use mainstay_store::Stored;
 use serde_json::{Value, json};
@@ -25,10 +25,10 @@ pub(super) fn stored(
     request: &Request<'_>,
     code: StatusCode,
     stored: &Stored,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let form = request.form()?;
     if form == Form::Plain {
-        return Ok(Answer::bytes(code, convert::bytes(&request.row, stored)));
+        return Ok(ApiResponse::bytes(code, convert::bytes(&request.row, stored)));
     }
     let object = convert::object(&request.row, stored);
     shaped(request, code, &object, form)
@@ -39,7 +39,7 @@ pub(super) fn object(
     request: &Request<'_>,
     code: StatusCode,
     object: &Object,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     shaped(request, code, object, request.form()?)
 }
 
@@ -48,7 +48,7 @@ fn shaped(
     code: StatusCode,
     object: &Object,
     form: Form,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let value = match form {
         Form::Table(version) => {
             let options = table_options(request.server, &request.query, version)?;
@@ -56,16 +56,16 @@ fn shaped(
             print::table(&request.row, std::slice::from_ref(object), metadata, &options)
         }
         Form::Metadata(version) => print::partial(object, version),
-        _ => return Ok(Answer::bytes(code, encode(object))),
+        _ => return Ok(ApiResponse::bytes(code, encode(object))),
     };
-    Ok(Answer::value(code, &value))
+    Ok(ApiResponse::value(code, &value))
 }
 
 /// The `Scale` of an object of the request's kind.
-pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<Answer, Status> {
+pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, Status> {
     let form = request.form()?;
     if form == Form::Plain {
-        return Ok(Answer::ok(&scale));
+        return Ok(ApiResponse::ok(&scale));
     }
     let scale = Object::from_value(scale).map_err(Status::internal)?;
     let value = match form {
@@ -76,7 +76,7 @@ pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<Answer, Statu
         Form::Metadata(version) => print::partial(&scale, version),
         _ => scale.to_value(),
     };
-    Ok(Answer::ok(&value))
+    Ok(ApiResponse::ok(&value))
 }
 
 /// An object as JSON text.
@@ -120,7 +120,7 @@ pub(super) async fn list(
     request: &Request<'_>,
     items: Vec<Arc<Stored>>,
     metadata: Value,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let form = request.form()?;
     if let Form::Table(version) = form {
@@ -135,7 +135,7 @@ pub(super) async fn list(
             print::table(row, &objects, metadata, &options)
         };
         let table = if items.len() > super::read::TURN { aside(table) } else { table() };
-        return Ok(Answer::ok(&table));
+        return Ok(ApiResponse::ok(&table));
     }
     let (kind, api_version, form) = match form {
         Form::Metadata(version) => (
@@ -172,7 +172,7 @@ pub(super) async fn list(
     } else {
         Body::chunks(chunks)
     };
-    Ok(Answer::body(StatusCode::OK, body, size))
+    Ok(ApiResponse::body(StatusCode::OK, body, size))
 }
 
 #[derive(Clone, Copy)]

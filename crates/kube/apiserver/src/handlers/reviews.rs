@@ -4,13 +4,13 @@ use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
 use super::{Request, decode, meta, present, subresources, tokens};
 use crate::admission::{self, Operation};
-use crate::http::answer::Answer;
 use http::StatusCode;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
 /// A POST to a collection that keeps nothing.
-pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> {
     if &*request.row.plural == "bindings" {
         return subresources::bind(&request, "").await;
     }
@@ -43,7 +43,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
         _ => return Err(Status::no_such_path()),
     }
     give_metadata(&request, &mut review);
-    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&review));
+    let mut answer = ApiResponse::bytes(StatusCode::CREATED, present::encode(&review));
     answer.warnings = decoded.warnings;
     Ok(answer)
 }

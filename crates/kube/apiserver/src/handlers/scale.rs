@@ -11,9 +11,9 @@ use super::{Request, decode, present, read};
 use crate::admission::{self, Asked};
 use crate::conversion;
 use crate::convert;
-use crate::http::answer::Answer;
 use crate::registry::{KindRow, Source};
 use http::Method;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_patch::managed;
@@ -21,7 +21,7 @@ use mainstay_schema::builtin;
 use serde_json::{Value, json};
 
 /// GET, PUT or PATCH of `…/scale`.
-pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let gvk = gvk();
     if *method == Method::GET {

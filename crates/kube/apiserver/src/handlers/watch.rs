@@ -11,9 +11,6 @@ use super::{Request, present, read};
 use crate::conversion;
 use crate::convert;
 use crate::filter::Filter;
-use crate::http::Body;
-use crate::http::answer::Answer;
-use crate::http::negotiate::Form;
 use crate::metrics::streams::Sent;
 use crate::print::{self, TableOptions};
 use crate::registry::KindRow;
@@ -21,6 +18,9 @@ use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
 use http::StatusCode;
+use mainstay_http::Body;
+use mainstay_http::negotiate::Form;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ enum Start {
 }
 
 /// A watch of a collection.
-pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let server = request.server;
     let options = ListOptions::of_watch(request)?;
@@ -72,7 +72,7 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let start = match (revision, initial) {
         (revision, Some(true)) => {
             if let Err(status) = read::refuse_future(request, revision) {
-                return Ok(Answer::bytes(StatusCode::OK, status_frame(&status)));
+                return Ok(ApiResponse::bytes(StatusCode::OK, status_frame(&status)));
             }
             Start::Everything
         }
@@ -121,13 +121,13 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let frames = stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|frame| (frame, stream))
     });
-    Ok(Answer::body(StatusCode::OK, Body::stream(frames), 0))
+    Ok(ApiResponse::body(StatusCode::OK, Body::stream(frames), 0))
 }
 
 /// A watch that has nothing to say but that its revision is gone: 200 with one `ERROR` event, which
 /// is how the original answers once it has begun, and what every client understands.
-fn expired(message: &str) -> Answer {
-    Answer::bytes(StatusCode::OK, error_frame(message))
+fn expired(message: &str) -> ApiResponse {
+    ApiResponse::bytes(StatusCode::OK, error_frame(message))
 }
 
 fn error_frame(message: &str) -> Bytes {

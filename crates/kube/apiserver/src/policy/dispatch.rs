@@ -192,7 +192,7 @@ impl<'a, 'r> Session<'a, 'r> {
             }
             for (key, values) in std::mem::take(&mut self.notes) {
                 let name = format!("{}/{key}", hook.policy.name);
-                attributes.warnings.note(name, values.join(", "));
+                attributes.warnings.annotate(name, values.join(", "));
             }
         }
         self.refusal().map_or(Ok(()), Err)
@@ -216,7 +216,7 @@ impl<'a, 'r> Session<'a, 'r> {
                     )),
                     "Audit" => {
                         let failure = failure_note(policy, binding, &broken);
-                        self.attributes.warnings.note(FAILURE_NOTE.to_owned(), failure);
+                        self.attributes.warnings.annotate(FAILURE_NOTE.to_owned(), failure);
                     }
                     _ => {}
                 }

@@ -23,7 +23,7 @@ struct Running {
 /// A store with nothing in it.
 struct Nothing;
 
-impl crate::strategy::Objects for Nothing {
+impl mainstay_object::Objects for Nothing {
     fn get(&self, _: &str, _: &str, _: &str) -> Option<mainstay_object::Object> {
         None
     }

@@ -28,18 +28,8 @@ pub(crate) use self::check::access_review;
 use crate::Identity;
 use crate::registry::KindRow;
 use mainstay_clock::Clock;
-use mainstay_object::{FieldError, Gvk, Object, Status, names};
+use mainstay_object::{FieldError, Gvk, Object, Objects, Status, names};
 use std::borrow::Cow;
-
-/// Other objects, to look at: what the store holds, decoded.
-pub trait Objects: Sync {
-    /// One object. `resource` is the store's name (`services`, `apps/deployments`); `namespace` is
-    /// empty for cluster-scoped kinds.
-    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object>;
-
-    /// All objects of a kind, of one namespace or of all.
-    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object>;
-}
 
 /// What a strategy may look at besides the object.
 #[derive(Clone, Copy)]

@@ -11,9 +11,9 @@ use super::tunnel::Tunnel;
 use super::upgrade::{self, Connection as Changed, Known, Offer, Way};
 use super::{Connection, NativePod, options};
 use crate::handlers::Request;
-use crate::http::answer::Answer;
 use bytes::Bytes;
 use mainstay_clock::Clock;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ impl Target {
     }
 }
 
-pub(super) fn answer(request: &Request<'_>, asked: &Object) -> Result<Answer, Status> {
+pub(super) fn answer(request: &Request<'_>, asked: &Object) -> Result<ApiResponse, Status> {
     let pod = options::pod(request)?;
     if !options::has_node(&pod) {
         return Err(options::no_host(&pod));

@@ -3,21 +3,21 @@
 use super::options::{self, LogOptions};
 use super::{Log, LogLine};
 use crate::handlers::Request;
-use crate::http::Body;
-use crate::http::answer::Answer;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
+use mainstay_http::Body;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use serde_json::Value;
 
-pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = LogOptions::read(&request.query, &request.path.name)?;
     let pod = options::pod(request)?;
     let container = options::container(&pod, &options.container)?;
     if !options::has_node(&pod) {
-        return Ok(Answer::empty(StatusCode::NO_CONTENT));
+        return Ok(ApiResponse::empty(StatusCode::NO_CONTENT));
     }
     may_have_log(&pod, container, options.previous).map_err(Status::bad_request)?;
     let native = request
@@ -30,7 +30,7 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
         return Err(Status::bad_request(text));
     };
     let body = text(log, &options, request.server.clock.now());
-    let mut answer = Answer::body(StatusCode::OK, body, 0);
+    let mut answer = ApiResponse::body(StatusCode::OK, body, 0);
     answer.content_type = "text/plain";
     Ok(answer)
 }

@@ -26,11 +26,11 @@ mod upgrade;
 
 use crate::authz::{Attributes, Decision};
 use crate::handlers::Request;
-use crate::http::answer::Answer;
 use crate::server::ApiServer;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::Method;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_store::Store;
 use parking_lot::RwLock;
@@ -200,7 +200,7 @@ pub(crate) async fn answer(
     request: &Request<'_>,
     subresource: &str,
     method: &Method,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     match subresource {
         "log" => return log::answer(request),
         "proxy" => {

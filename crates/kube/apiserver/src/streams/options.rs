@@ -1,8 +1,8 @@
 //! What clients ask of streams, and which container they mean.
 
 use crate::handlers::Request;
-use crate::http::query::{Query, parse_int};
 use jiff::Timestamp;
+use mainstay_http::query::{Query, parse_int};
 use mainstay_object::{FieldError, FieldPath, Object, Status};
 use serde_json::Value;
 

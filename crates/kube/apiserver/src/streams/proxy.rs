@@ -13,8 +13,6 @@
 use super::{Connection, NativePod, no_process, upgrade};
 use crate::aggregation;
 use crate::handlers::Request;
-use crate::http::Body;
-use crate::http::answer::Answer;
 use crate::reach::dial::judge;
 use bytes::Bytes;
 use futures::stream;
@@ -28,6 +26,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use mainstay_formats::destination::parse_old;
+use mainstay_http::Body;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub(super) async fn answer(
     request: &Request<'_>,
     asked: &Object,
     method: &Method,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let to = match &*request.row.storage {
         "pods" => of_pod(request)?,
         "services" => of_service(request)?,
@@ -83,16 +83,16 @@ pub(super) async fn answer(
     })?;
     let (parts, body) = response.into_parts();
     let body = body.holding(Some(permit));
-    let mut answer = Answer::body(parts.status, body, 0);
+    let mut answer = ApiResponse::body(parts.status, body, 0);
     answer.content_type = "";
     answer.headers = headers_of(&parts.headers, request.uri, &to);
     Ok(answer)
 }
 
 /// Sends the client where the path ends with a slash, so that relative links hold.
-fn below(uri: &Uri) -> Answer {
+fn below(uri: &Uri) -> ApiResponse {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let answer = Answer::empty(StatusCode::MOVED_PERMANENTLY);
+    let answer = ApiResponse::empty(StatusCode::MOVED_PERMANENTLY);
     match HeaderValue::try_from(format!("{}/{query}", uri.path())) {
         Ok(location) => answer.header(LOCATION, location),
         Err(_) => answer,

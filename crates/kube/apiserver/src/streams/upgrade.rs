@@ -2,7 +2,6 @@
 //! section 4.2) or that of SPDY, and the choice among the protocols that the client offers.
 
 use crate::handlers::Request;
-use crate::http::answer::Answer;
 use crate::server::text;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,6 +12,7 @@ use http::header::{
 };
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Reason, Status};
 use std::future::Future;
 use tokio::sync::OwnedSemaphorePermit;
@@ -90,7 +90,7 @@ impl Offer {
     }
 
     /// The answer that agrees; `serve` is given the connection once the client has it.
-    pub(super) fn agree<F, S>(self, request: &Request<'_>, serve: F) -> Answer
+    pub(super) fn agree<F, S>(self, request: &Request<'_>, serve: F) -> ApiResponse
     where
         F: FnOnce(Connection) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
@@ -110,7 +110,7 @@ impl Offer {
             }
             drop(permit);
         });
-        let answer = Answer::empty(StatusCode::SWITCHING_PROTOCOLS)
+        let answer = ApiResponse::empty(StatusCode::SWITCHING_PROTOCOLS)
             .header(CONNECTION, HeaderValue::from_static("Upgrade"));
         let protocol = HeaderValue::from_static(protocol);
         match way {

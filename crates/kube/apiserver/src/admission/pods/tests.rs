@@ -1,8 +1,8 @@
 //! Accounts, classes and mirrors.
 
 use super::{Place, give_account, judge_account, prioritize};
-use crate::strategy::Objects;
 use mainstay_object::Object;
+use mainstay_object::Objects;
 use serde_json::{Value, json};
 
 struct World(Vec<(&'static str, Object)>);

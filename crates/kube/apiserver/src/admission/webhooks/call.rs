@@ -149,7 +149,7 @@ async fn called(
         let key = format!("{name}/{key}");
         // What is no name is not noted, and nobody else is told.
         if names::qualified_name(&key).is_empty() {
-            attributes.warnings.note(key, value.clone());
+            attributes.warnings.annotate(key, value.clone());
         }
     }
     for warning in

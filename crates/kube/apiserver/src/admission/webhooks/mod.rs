@@ -145,7 +145,7 @@ async fn judge(attributes: &Attributes<'_>, named: Vec<(Arc<Hook>, Named)>) -> R
             Ok(None) => {
                 let key =
                     format!("{FORGIVEN}validating.webhook.admission.k8s.io/round_0_index_{at}");
-                attributes.warnings.note(key, hook.name.to_string());
+                attributes.warnings.annotate(key, hook.name.to_string());
             }
             Err(status) => drop(refused.get_or_insert(status)),
         }
@@ -269,11 +269,11 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
             json!(hook.name),
             matches!(came, Ok(Came::Changed(_)))
         );
-        attributes.warnings.note(place.clone(), note);
+        attributes.warnings.annotate(place.clone(), note);
         match came? {
             Came::Same => {}
             Came::Forgiven => {
-                attributes.warnings.note(format!("{FORGIVEN}{place}"), hook.name.to_string());
+                attributes.warnings.annotate(format!("{FORGIVEN}{place}"), hook.name.to_string());
             }
             Came::Changed(object) => {
                 attributes.object = Some(*object);

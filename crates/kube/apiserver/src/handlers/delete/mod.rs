@@ -17,11 +17,11 @@ use super::{Request, change, definitions, present, read, write};
 use crate::admission::{self, Asked, Operation};
 use crate::conversion;
 use crate::convert;
-use crate::http::answer::Answer;
 use crate::registry::KindRow;
 use crate::server::ApiServer;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Change, CommitError, Expect, Key, Stored};
 use serde_json::Value;
@@ -66,7 +66,7 @@ pub(super) enum Removed {
 type Held = bool;
 
 /// A DELETE of one object.
-pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = Options::read(request)?;
     let row = &request.row;
     let given = options.to_value();
@@ -98,7 +98,7 @@ pub(super) fn removed_answer(
     request: &Request<'_>,
     removed: &Removed,
     cascades: bool,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let held = matches!(removed, Removed::Held(_) | Removed::WouldMark(_, true));
     let code = if held && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
@@ -107,7 +107,7 @@ pub(super) fn removed_answer(
             if !ANSWERED_WHOLE.contains(&&*row.storage) =>
         {
             let object = stored.object();
-            Ok(Answer::deleted(&row.group, &row.plural, object.name(), object.uid()))
+            Ok(ApiResponse::deleted(&row.group, &row.plural, object.name(), object.uid()))
         }
         Removed::Gone(stored) | Removed::WouldGo(stored) | Removed::Held(stored) => {
             present::stored(request, code, stored)
@@ -122,7 +122,7 @@ pub(super) fn removed_answer(
 
 /// A DELETE of a collection: everything that a list with the same options shows, which is also the
 /// answer.
-pub(super) async fn collection(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn collection(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let listed = ListOptions::of_list(request)?;
     let options = Options::read(request)?;
     let (row, server) = (&request.row, request.server);

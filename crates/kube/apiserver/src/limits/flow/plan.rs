@@ -2,9 +2,9 @@
 
 use super::super::info::Info;
 use crate::Identity;
-use crate::strategy::Objects;
 use http::HeaderValue;
 use mainstay_object::Object;
+use mainstay_object::Objects;
 use serde_json::Value;
 use std::sync::Arc;
 

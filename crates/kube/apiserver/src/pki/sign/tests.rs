@@ -65,7 +65,7 @@ async fn a_client_certificate_has_the_subject_and_the_life_that_were_asked_for()
 
 struct Nothing;
 
-impl crate::strategy::Objects for Nothing {
+impl mainstay_object::Objects for Nothing {
     fn get(&self, _: &str, _: &str, _: &str) -> Option<Object> {
         None
     }

@@ -1,6 +1,6 @@
 //! Little languages in fields of jobs: when they run, in which time zone, and which of their indexes.
 
-use crate::limits::duration;
+use mainstay_object::duration;
 use mainstay_object::gotext::quote;
 
 /// Bounds of the five fields of a schedule.

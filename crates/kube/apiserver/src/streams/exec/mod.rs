@@ -7,8 +7,8 @@ use super::options;
 use super::upgrade::{Known, Offer, Way};
 use super::{Exit, NativePod, Process, TerminalSize, no_process};
 use crate::handlers::Request;
-use crate::http::answer::Answer;
 use bytes::Bytes;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) fn answer(
     request: &Request<'_>,
     asked: &Object,
     attach: bool,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let pod = options::pod(request)?;
     let container = asked.str(&["container"]).unwrap_or_default();
     let container = options::container(&pod, container)?.to_owned();

@@ -57,7 +57,8 @@ impl Body {
 
     /// The same body, which keeps something until it has been sent, if it is a stream; what is sent in
     /// one go keeps nothing.
-    pub(crate) fn holding<T: Send + 'static>(self, kept: Option<T>) -> Self {
+    #[must_use]
+    pub fn holding<T: Send + 'static>(self, kept: Option<T>) -> Self {
         match (self.0, kept) {
             (Inner::Stream(stream), Some(kept)) => {
                 Self(Inner::Stream(Box::pin(Held(stream, kept))))
@@ -67,7 +68,8 @@ impl Body {
     }
 
     /// The same stream with each of its pieces made into another one; other bodies stay as they are.
-    pub(crate) fn mapped(self, change: fn(&Bytes) -> Bytes) -> Self {
+    #[must_use]
+    pub fn mapped(self, change: fn(&Bytes) -> Bytes) -> Self {
         match self.0 {
             Inner::Stream(stream) => {
                 Self(Inner::Stream(Box::pin(stream.map(move |piece| change(&piece)))))
@@ -77,7 +79,7 @@ impl Body {
     }
 
     /// The whole body in one piece; none for an endless stream.
-    pub(crate) fn whole(self) -> Result<Bytes, Self> {
+    pub fn whole(self) -> Result<Bytes, Self> {
         match self.0 {
             Inner::Empty => Ok(Bytes::new()),
             Inner::Full(bytes) => Ok(bytes),
@@ -91,7 +93,7 @@ impl Body {
     }
 
     /// Whether compressing it is worth it: it is at least that long, or made as it is sent.
-    pub(crate) const fn is_worth_compressing(&self, from: usize) -> bool {
+    pub const fn is_worth_compressing(&self, from: usize) -> bool {
         match &self.0 {
             Inner::Full(bytes) => bytes.len() >= from,
             Inner::Chunks(_) => true,
@@ -100,7 +102,8 @@ impl Body {
     }
 
     /// The same body compressed. Streams stay as they are: each event must leave at once.
-    pub(crate) fn gzip(self) -> Self {
+    #[must_use]
+    pub fn gzip(self) -> Self {
         let chunks: Box<dyn Iterator<Item = Bytes> + Send> = match self.0 {
             Inner::Full(bytes) => Box::new(Slices(bytes)),
             Inner::Chunks(chunks) => chunks,

@@ -1,13 +1,13 @@
 //! Durations as Go writes them: `1h2m3.5s`.
 
-use mainstay_object::gotext::quote;
+use crate::gotext::quote;
 use std::time::Duration;
 
 /// Why a text is no duration, in Go's words.
-pub(crate) type Refused = String;
+pub type Refused = String;
 
 /// Reads a duration (`time.ParseDuration`). A negative one is none.
-pub(crate) fn parse(text: &str) -> Result<Option<Duration>, Refused> {
+pub fn parse(text: &str) -> Result<Option<Duration>, Refused> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let negative = text.starts_with('-');
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -7,7 +7,7 @@
 //! Everything is made in JSON, which nearly every client accepts, and which is cheapest here. Who
 //! accepts nothing but protobuf gets that, of kinds that have messages.
 
-use super::answer::Encoding;
+use crate::response::Encoding;
 use mainstay_object::{Reason, Status};
 
 /// What the original writes, in the order told to clients.
@@ -18,7 +18,7 @@ const STREAMS: &str =
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// The object or list itself.
     #[default]
     Plain,
@@ -32,7 +32,7 @@ pub(crate) enum Form {
 
 /// Which special forms an endpoint has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offer {
+pub enum Offer {
     /// Tables and metadata.
     Objects,
     /// The same, of kinds that have messages: protobuf too.
@@ -47,7 +47,7 @@ pub(crate) enum Offer {
 
 /// How the original routes an endpoint, which decides on the words of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub enum Route {
     /// By its table of routes, which looks at media types first.
     Table,
     /// The same, for a route that can also watch.
@@ -61,7 +61,7 @@ pub(crate) enum Route {
 /// Chooses the first form of an `Accept` header that the endpoint has; no header means JSON.
 ///
 /// Clauses are taken by falling quality, then in the order written, as clients list their wishes.
-pub(crate) fn choose(accept: Option<&str>, offer: Offer, route: Route) -> Result<Form, Status> {
+pub fn choose(accept: Option<&str>, offer: Offer, route: Route) -> Result<Form, Status> {
     let accept = accept.unwrap_or_default().trim();
     if accept.is_empty() {
         return Ok(Form::Plain);
@@ -78,7 +78,7 @@ pub(crate) fn choose(accept: Option<&str>, offer: Offer, route: Route) -> Result
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// How the client wants objects to be written.
-pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
+pub fn encoding(accept: Option<&str>) -> Encoding {
     if wants_protobuf(accept) {
         Encoding::Protobuf
     } else if prefers_yaml(accept) {
@@ -111,7 +111,7 @@ fn prefers_yaml(accept: Option<&str>) -> bool {
 }
 
 /// The media types of an `Accept` header without their parameters, the most wanted first.
-pub(crate) fn media(accept: &str) -> Vec<&str> {
+pub fn media(accept: &str) -> Vec<&str> {
     clauses(accept).into_iter().map(|clause| clause.media).collect()
 }
 
@@ -207,7 +207,7 @@ impl<'a> Clause<'a> {
 }
 
 /// Whether gzip is among the accepted encodings.
-pub(crate) fn accepts_gzip(accept_encoding: Option<&str>) -> bool {
+pub fn accepts_gzip(accept_encoding: Option<&str>) -> bool {
     accept_encoding.unwrap_or_default().split(',').any(|one| {
         let mut parts = one.split(';').map(str::trim);
         parts.next() == Some("gzip") && !parts.any(|part| matches!(part, "q=0" | "q=0.0"))

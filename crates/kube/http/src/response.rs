@@ -1,7 +1,6 @@
-//! Answers and their headers.
+//! API responses: status, body, headers, warnings, and the form in which the client wants them.
 
-use super::{Body, messages};
-use crate::audit::Notes;
+use crate::{AuditAnnotations, Body, protobuf_body};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -19,53 +18,58 @@ use std::collections::HashSet;
 use std::io::{Read, Write};
 
 /// The media type of nearly everything.
-pub(crate) const JSON: &str = "application/json";
+pub const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 /// Smaller answers are not worth compressing; the original's bound.
 const GZIP_FROM: usize = 128 * 1024;
 
 /// What a handler answers, before the headers that depend on the request.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) code: StatusCode,
-    pub(crate) body: Body,
-    pub(crate) content_type: &'static str,
-    pub(crate) etag: Option<String>,
-    pub(crate) warnings: Vec<String>,
-    /// What the audit log is told.
-    pub(crate) notes: Notes,
+pub struct ApiResponse {
+    /// Status code.
+    pub code: StatusCode,
+    /// Body.
+    pub body: Body,
+    /// Media type of the body; empty for no body.
+    pub content_type: &'static str,
+    /// Entity tag, of documents that clients keep.
+    pub etag: Option<String>,
+    /// Texts of `Warning` headers.
+    pub warnings: Vec<String>,
+    /// Annotations of the audit event.
+    pub audit_annotations: AuditAnnotations,
     /// Headers of this answer alone; they win over those that every answer has.
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     retry_after: u32,
     /// Whether the body stays as it is even for clients that get everything else indented.
     plain: bool,
     /// Whether the body is compressed already.
     packed: bool,
     /// Bytes in the body as far as known, to decide on compression.
-    pub(crate) size: usize,
+    pub size: usize,
 }
 
 /// What a client wants of every answer alike.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wishes {
+pub struct ResponseFormat {
     /// Compressed, where that is worth it.
-    pub(crate) gzip: bool,
+    pub gzip: bool,
     /// Indented.
-    pub(crate) pretty: bool,
+    pub pretty: bool,
     /// In which encoding.
-    pub(crate) encoding: Encoding,
+    pub encoding: Encoding,
 }
 
-impl Wishes {
+impl ResponseFormat {
     /// Whether answers are written anew for the client.
-    pub(crate) fn rewrites(self) -> bool {
+    pub fn rewrites(self) -> bool {
         self.pretty || self.encoding != Encoding::Json
     }
 }
 
 /// How objects are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub enum Encoding {
     /// As they are made.
     #[default]
     Json,
@@ -75,22 +79,22 @@ pub(crate) enum Encoding {
     Protobuf,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Encoded JSON.
-    pub(crate) fn bytes(code: StatusCode, bytes: Bytes) -> Self {
+    pub fn bytes(code: StatusCode, bytes: Bytes) -> Self {
         let size = bytes.len();
         Self::body(code, Body::from(bytes), size)
     }
 
     /// Any body of JSON, with its size as far as known.
-    pub(crate) fn body(code: StatusCode, body: Body, size: usize) -> Self {
+    pub fn body(code: StatusCode, body: Body, size: usize) -> Self {
         Self {
             code,
             body,
             content_type: JSON,
             etag: None,
             warnings: Vec::new(),
-            notes: Notes::default(),
+            audit_annotations: AuditAnnotations::default(),
             headers: Vec::new(),
             retry_after: 0,
             plain: false,
@@ -100,7 +104,7 @@ impl Answer {
     }
 
     /// A value with code 200, its fields in the order in which its type has them.
-    pub(crate) fn of<T: Serialize>(value: &T) -> Self {
+    pub fn of<T: Serialize>(value: &T) -> Self {
         match encoded(value) {
             Ok(bytes) => Self::bytes(StatusCode::OK, bytes),
             Err(error) => Self::refusal(&Status::internal(error)),
@@ -108,38 +112,39 @@ impl Answer {
     }
 
     /// A JSON value with code 200.
-    pub(crate) fn ok(value: &Value) -> Self {
+    pub fn ok(value: &Value) -> Self {
         Self::value(StatusCode::OK, value)
     }
 
     /// A JSON value.
-    pub(crate) fn value(code: StatusCode, value: &Value) -> Self {
+    pub fn value(code: StatusCode, value: &Value) -> Self {
         Self::bytes(code, value.to_string().into())
     }
 
     /// Plain text.
-    pub(crate) fn text(code: StatusCode, text: String) -> Self {
+    pub fn text(code: StatusCode, text: String) -> Self {
         Self { content_type: "text/plain; charset=utf-8", ..Self::bytes(code, text.into()) }
     }
 
     /// The same answer, whose body is not indented for anybody: it is as it is to be.
-    pub(crate) fn unindented(mut self) -> Self {
+    #[must_use]
+    pub fn unindented(mut self) -> Self {
         self.plain = true;
         self
     }
 
     /// A large document, kept compressed ([`packed`]).
-    pub(crate) fn of_packed(code: StatusCode, bytes: Bytes) -> Self {
+    pub fn of_packed(code: StatusCode, bytes: Bytes) -> Self {
         Self { packed: true, plain: true, ..Self::bytes(code, bytes) }
     }
 
     /// No body at all.
-    pub(crate) fn empty(code: StatusCode) -> Self {
+    pub fn empty(code: StatusCode) -> Self {
         Self { content_type: "", ..Self::bytes(code, Bytes::new()) }
     }
 
     /// What a web server says of a path that nobody registered.
-    pub(crate) fn page_not_found() -> Self {
+    pub fn page_not_found() -> Self {
         let mut answer = Self::text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
         let nosniff = HeaderValue::from_static("nosniff");
         answer.headers.push((X_CONTENT_TYPE_OPTIONS, nosniff));
@@ -147,20 +152,21 @@ impl Answer {
     }
 
     /// The same answer with a header.
-    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// A refusal.
-    pub(crate) fn refusal(status: &Status) -> Self {
+    pub fn refusal(status: &Status) -> Self {
         let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = status.details.retry_after_seconds;
         Self { retry_after, ..Self::value(code, &status.to_value()) }
     }
 
     /// The success that a deletion answers.
-    pub(crate) fn deleted(group: &str, plural: &str, name: &str, uid: &str) -> Self {
+    pub fn deleted(group: &str, plural: &str, name: &str, uid: &str) -> Self {
         let mut details = json!({"name": name, "kind": plural, "uid": uid});
         if !group.is_empty() {
             details["group"] = group.into();
@@ -172,14 +178,14 @@ impl Answer {
     }
 
     /// The response, in YAML, indented and compressed as the client asked.
-    pub(crate) fn into_response(self, wishes: Wishes) -> Response<Body> {
+    pub fn into_response(self, wishes: ResponseFormat) -> Response<Body> {
         let mut body = self.body;
         let mut content_type = self.content_type;
         if wishes.encoding == Encoding::Protobuf
             && content_type == JSON
             && self.code != StatusCode::NOT_ACCEPTABLE
         {
-            (body, content_type) = messages::body(body);
+            (body, content_type) = protobuf_body::body(body);
         } else if wishes.encoding == Encoding::Yaml && content_type == JSON && !self.packed {
             body = match body.whole() {
                 Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
@@ -236,8 +242,8 @@ impl Answer {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         warn(headers, &self.warnings);
-        if !self.notes.0.is_empty() {
-            response.extensions_mut().insert(self.notes);
+        if !self.audit_annotations.0.is_empty() {
+            response.extensions_mut().insert(self.audit_annotations);
         }
         response
     }
@@ -245,7 +251,7 @@ impl Answer {
 
 /// An answer that a handler of this process made for a client that takes gzip, compressed if that is
 /// worth it.
-pub(crate) fn compressed(response: Response<Body>) -> Response<Body> {
+pub fn compressed(response: Response<Body>) -> Response<Body> {
     let known = response.headers().contains_key(CONTENT_ENCODING);
     if known || !response.body().is_worth_compressing(GZIP_FROM) {
         return response;
@@ -258,7 +264,7 @@ pub(crate) fn compressed(response: Response<Body>) -> Response<Body> {
 }
 
 /// Writes warnings into the headers of an answer.
-pub(crate) fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+pub fn warn(headers: &mut HeaderMap, warnings: &[String]) {
     for warning in told(warnings) {
         if let Ok(value) = HeaderValue::try_from(warning_header(&warning)) {
             headers.append(WARNING, value);
@@ -310,7 +316,7 @@ fn warning_header(text: &str) -> String {
 
 /// JSON with its fields in the order of the type, and the line break that the original's encoder
 /// ends with.
-pub(crate) fn encoded<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
+pub fn encoded<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
     Ok(bytes.into())
@@ -318,7 +324,7 @@ pub(crate) fn encoded<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Erro
 
 /// A document compressed with gzip: what is kept of large ones, which nearly every client takes as
 /// it is.
-pub(crate) fn packed(document: &[u8]) -> Bytes {
+pub fn packed(document: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
     let _ = encoder.write_all(document);
@@ -334,7 +340,7 @@ fn unpacked(bytes: &Bytes) -> Bytes {
 
 /// JSON indented by two blanks, with its order and its numbers as they were; empty objects and
 /// lists stay on one line. Works on the text, so that it cannot change a value.
-pub(crate) fn indented(bytes: &[u8]) -> Bytes {
+pub fn indented(bytes: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(bytes.len() * 2);
     let mut depth = 0_usize;
     let mut in_text = false;
@@ -419,7 +425,7 @@ mod tests {
     #[test]
     fn a_refusal_carries_its_code_and_when_to_come_back() {
         let status = Status::new(mainstay_object::Reason::Timeout, "later").retry_after(3);
-        let response = Answer::refusal(&status).into_response(Wishes::default());
+        let response = ApiResponse::refusal(&status).into_response(ResponseFormat::default());
         assert_eq!(response.status(), 504);
         assert_eq!(response.headers()["retry-after"], "3");
     }

@@ -3,8 +3,8 @@
 //! Objects, lists and refusals go into the envelope that Kubernetes' clients know. A watch is a
 //! sequence of events, each behind its length.
 
-use super::Body;
-use super::answer::JSON;
+use crate::Body;
+use crate::response::JSON;
 use bytes::Bytes;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, Definition};

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 /// Largest body taken, in bytes: what the original's store takes as one write, doubled.
-pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
+pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// How much of a body that is too large is read and thrown away.
 const DRAIN_LIMIT: usize = 64 * 1024 * 1024;
@@ -18,7 +18,7 @@ const DRAIN_LIMIT: usize = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Reads a whole body of at most [`BODY_LIMIT`] bytes. A body of one frame is not copied.
-pub(crate) async fn gather<B>(body: B) -> Result<Bytes, Status>
+pub async fn gather<B>(body: B) -> Result<Bytes, Status>
 where
     B: Body<Data: Buf, Error: Display>,
 {

@@ -4,11 +4,11 @@ use mainstay_object::Status;
 
 /// The parameters of a request, decoded, in order. Empty pairs (`?&limit=5`) are skipped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Reads the part after `?`.
-    pub(crate) fn parse(text: Option<&str>) -> Result<Self, Status> {
+    pub fn parse(text: Option<&str>) -> Result<Self, Status> {
         let mut pairs = Vec::new();
         for pair in text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -23,12 +23,12 @@ impl Query {
     }
 
     /// The first value of a parameter, if it is given and not empty.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.first(name).filter(|value| !value.is_empty())
     }
 
     /// The first value of a parameter, if it is given; it may be empty.
-    pub(crate) fn raw(&self, name: &str) -> Option<&str> {
+    pub fn raw(&self, name: &str) -> Option<&str> {
         self.first(name)
     }
 
@@ -37,23 +37,23 @@ impl Query {
     }
 
     /// All values of a parameter.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// A boolean: absent, `0` and `false` are false, everything else is true, as in the original.
-    pub(crate) fn flag(&self, name: &str) -> bool {
+    pub fn flag(&self, name: &str) -> bool {
         self.tri(name).unwrap_or_default()
     }
 
     /// A boolean that may be absent.
-    pub(crate) fn tri(&self, name: &str) -> Option<bool> {
+    pub fn tri(&self, name: &str) -> Option<bool> {
         self.first(name).map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
     }
 }
 
 /// Reads a decimal integer as Go's `strconv.ParseInt` does; 400 in its words.
-pub(crate) fn parse_int(text: &str) -> Result<i64, Status> {
+pub fn parse_int(text: &str) -> Result<i64, Status> {
     text.parse().map_err(|_| {
         let why = number_problem(text, &['+', '-']);
         Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
@@ -61,7 +61,7 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, Status> {
 }
 
 /// Reads a decimal number as Go's `strconv.ParseUint` does; its words as the error.
-pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
+pub fn parse_uint(text: &str) -> Result<u64, String> {
     // Rust takes a plus sign where Go does not.
     let parsed = if text.starts_with('+') { None } else { text.parse().ok() };
     parsed.ok_or_else(|| {
@@ -78,7 +78,7 @@ fn number_problem(text: &str, signs: &[char]) -> &'static str {
 }
 
 /// Decodes `%xx`, and `+` as a blank in queries; none if an escape or the UTF-8 is broken.
-pub(crate) fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
+pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
     if !text.bytes().any(|b| b == b'%' || b == b'+') {
         return Some(text.to_owned());
     }

@@ -1,25 +1,25 @@
 //! What is wrong with a request before anybody asks what it is about, as Go's server says it.
 
-use super::Body;
-use super::answer::{Answer, Wishes};
+use crate::Body;
+use crate::response::{ApiResponse, ResponseFormat};
 use http::header::{CONNECTION, HOST, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
 
 /// The refusal of a request whose host or path is none; the connection ends with it.
-pub(crate) fn refusal(parts: &Parts) -> Option<Response<Body>> {
+pub fn refusal(parts: &Parts) -> Option<Response<Body>> {
     // A tunnel to somewhere, which has no path.
     if parts.method == Method::CONNECT && parts.uri.path().is_empty() {
-        return Some(Answer::page_not_found().into_response(Wishes::default()));
+        return Some(ApiResponse::page_not_found().into_response(ResponseFormat::default()));
     }
     let why = wrong(parts)?;
     let mut text = "400 Bad Request".to_owned();
     if !why.is_empty() {
         text = format!("{text}: {why}");
     }
-    let answer = Answer::text(StatusCode::BAD_REQUEST, text)
+    let answer = ApiResponse::text(StatusCode::BAD_REQUEST, text)
         .header(CONNECTION, HeaderValue::from_static("close"));
-    Some(answer.into_response(Wishes::default()))
+    Some(answer.into_response(ResponseFormat::default()))
 }
 
 fn wrong(parts: &Parts) -> Option<&'static str> {

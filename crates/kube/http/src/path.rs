@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     /// `/`.
     Root,
     /// `/api`.
@@ -36,7 +36,7 @@ pub(crate) enum Target {
 impl Target {
     /// Whether the original's table of routes has it, which knows one method for each; the others
     /// answer to any method as they do to GET.
-    pub(crate) fn is_routed(&self) -> bool {
+    pub fn is_routed(&self) -> bool {
         match self {
             Self::CoreVersions | Self::Version => true,
             Self::GroupVersion(group, _) => !group.contains('.') || group.ends_with(".k8s.io"),
@@ -47,31 +47,31 @@ impl Target {
 
 /// A path below a group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ResourcePath {
+pub struct ResourcePath {
     /// API group; empty for the core group.
-    pub(crate) group: String,
+    pub group: String,
     /// Version.
-    pub(crate) version: String,
+    pub version: String,
     /// Namespace; empty for cluster-scoped objects and for all namespaces.
-    pub(crate) namespace: String,
+    pub namespace: String,
     /// Plural.
-    pub(crate) plural: String,
+    pub plural: String,
     /// Name; empty for the collection.
-    pub(crate) name: String,
+    pub name: String,
     /// Subresource; empty for the object itself.
-    pub(crate) subresource: String,
+    pub subresource: String,
     /// What follows the subresource, joined by slashes: of `proxy/…` the path that is meant.
-    pub(crate) rest: String,
+    pub rest: String,
     /// Whether segments are empty that no route has empty. Nothing is there, but whoever may not
     /// ask for it is told that first.
-    pub(crate) is_odd: bool,
+    pub is_odd: bool,
     /// The word before it.
-    pub(crate) special: Special,
+    pub special: Special,
 }
 
 /// Words between the version and the resource, from before there were other ways to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Special {
+pub enum Special {
     /// None.
     #[default]
     None,
@@ -83,7 +83,7 @@ pub(crate) enum Special {
 
 impl ResourcePath {
     /// The namespace that permission is asked in: of a namespace itself its own name.
-    pub(crate) fn scope(&self) -> &str {
+    pub fn scope(&self) -> &str {
         if self.namespace.is_empty() && self.plural == "namespaces" {
             &self.name
         } else {
@@ -97,7 +97,7 @@ const NAMESPACE_PARTS: [&str; 2] = ["status", "finalize"];
 
 /// A path as the original compares it: with escapes undone, so that an encoded slash is one. None
 /// if an escape is broken.
-pub(crate) fn decoded(path: &str) -> Option<Cow<'_, str>> {
+pub fn decoded(path: &str) -> Option<Cow<'_, str>> {
     if path.contains('%') {
         super::query::percent_decode(path, false).map(Cow::Owned)
     } else {
@@ -107,7 +107,7 @@ pub(crate) fn decoded(path: &str) -> Option<Cow<'_, str>> {
 
 /// The segments of a decoded path. Slashes around it do not count; those inside do, and make empty
 /// segments.
-pub(crate) fn segments(path: &str) -> Vec<&str> {
+pub fn segments(path: &str) -> Vec<&str> {
     match path.trim_matches('/') {
         "" => Vec::new(),
         path => path.split('/').collect(),
@@ -116,7 +116,7 @@ pub(crate) fn segments(path: &str) -> Vec<&str> {
 
 /// Reads a decoded path. What names a resource is read in the way that permission for it is asked:
 /// there is no path that means one thing there and another here.
-pub(crate) fn parse(path: &str) -> Target {
+pub fn parse(path: &str) -> Target {
     if let Some(path) = resource(path) {
         return Target::Resource(path);
     }
@@ -145,7 +145,7 @@ pub(crate) fn parse(path: &str) -> Target {
 }
 
 /// The resource that a decoded path names, if it names one: anything below a group and a version.
-pub(crate) fn resource(path: &str) -> Option<ResourcePath> {
+pub fn resource(path: &str) -> Option<ResourcePath> {
     let segments = segments(path);
     let (group, version, rest) = match segments.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
