@@ -17,6 +17,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/schema", &["base/", "kube/object"]),
     ("kube/patch", &["base/", "kube/object", "kube/schema"]),
     ("kube/http", &["base/", "kube/object", "kube/schema"]),
+    ("kube/store", &["base/", "kube/object"]),
+    ("kube/auth", &["base/", "kube/object", "kube/http", "kube/store"]),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

@@ -7,8 +7,9 @@
 use crate::credentials::Keys;
 use crate::ports::Ports;
 use crate::{catalogs, data, hub, images, kubeconfig, layout, network, packages};
-use mainstay_apiserver::pki::{Pki, PkiError};
-use mainstay_apiserver::{ApiServer, Identity, audit};
+use mainstay_apiserver::{ApiServer, audit};
+use mainstay_auth::Identity;
+use mainstay_auth::pki::{Pki, PkiError};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
 use mainstay_cli::args::{CatalogMode, Profile};

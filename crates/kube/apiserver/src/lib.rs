@@ -17,7 +17,6 @@ mod convert;
 mod discovery;
 mod filter;
 mod handlers;
-mod identity;
 mod limits;
 mod metrics;
 mod policy;
@@ -29,17 +28,13 @@ mod streams;
 mod version;
 
 pub mod audit;
-pub mod authn;
-pub mod authz;
 pub mod health;
-pub mod pki;
 pub mod print;
 pub mod serve;
 pub mod strategy;
 
-pub use aggregation::{FrontProxy, NativeGroup};
+pub use aggregation::NativeGroup;
 pub use health::Readiness;
-pub use identity::{AUTHENTICATED, Identity, MASTERS};
 pub use reach::NativeBackend;
 pub use registry::KindRow;
 pub use server::{ApiServer, Config, StartError};

@@ -1,9 +1,6 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
 use crate::aggregation::{self, Aggregation};
-use crate::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
-use crate::authn::{Authenticator, Shown};
-use crate::authz::{Attributes, Authorizer};
 use crate::discovery::{self, Asked};
 use crate::handlers::aside::aside;
 use crate::handlers::compute::{ComputePool, LARGE};
@@ -16,7 +13,7 @@ use crate::registry::Registry;
 use crate::service::{ApiService, PortService};
 use crate::strategy::ledger::Ledger;
 use crate::version::VersionInfo;
-use crate::{Identity, Readiness, audit, limits, serve};
+use crate::{Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use http::header::{
@@ -25,6 +22,10 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
+use mainstay_auth::Identity;
+use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
+use mainstay_auth::authn::{Authenticator, Shown};
+use mainstay_auth::authz::{Attributes, Authorizer};
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
 use mainstay_http::path::{self, Target};

@@ -1,11 +1,12 @@
 //! The API as a service of HTTP requests: without a socket, and behind a port.
 
 use crate::limits::From;
+use crate::serve;
 use crate::server::ApiServer;
-use crate::{Identity, serve};
 use bytes::Buf;
 use futures::future::BoxFuture;
 use http::Response;
+use mainstay_auth::Identity;
 use mainstay_http::response::warn;
 use mainstay_http::{Body, malformed};
 use std::convert::Infallible;

@@ -2,11 +2,11 @@
 //! gets.
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::authz;
-use crate::pki::CLIENT;
-use crate::pki::request::SigningRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mainstay_auth::authz;
+use mainstay_auth::pki::CLIENT;
+use mainstay_auth::pki::request::SigningRequest;
 use mainstay_object::Object;
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ impl Plugin for CertificateSubjectRestriction {
         let refused = match SigningRequest::read(&String::from_utf8_lossy(&bytes)) {
             Err(why) => format!("failed to parse CSR: {why}"),
             Ok(request)
-                if request.organizations.iter().any(|it| it == crate::MASTERS)
+                if request.organizations.iter().any(|it| it == mainstay_auth::MASTERS)
                     && !mainstay_fault::is_on("anybody-becomes-a-master") =>
             {
                 format!("use of {CLIENT} signer with system:masters group is not allowed")

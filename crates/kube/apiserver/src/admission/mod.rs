@@ -23,11 +23,11 @@ mod webhooks;
 
 pub(crate) use webhooks::{Webhooks, review_value};
 
-use crate::Identity;
 use crate::metrics::admission::Step;
 use crate::registry::KindRow;
 use crate::server::ApiServer;
 use futures::future::BoxFuture;
+use mainstay_auth::Identity;
 use mainstay_http::Warnings;
 use mainstay_http::query::Query;
 use mainstay_object::{Gvk, Object, Status};

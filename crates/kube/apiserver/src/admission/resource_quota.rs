@@ -5,12 +5,12 @@
 //! somebody counts what there is: the controller of quotas, within seconds.
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::Identity;
-use crate::identity::MASTERS;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode};
+use mainstay_auth::Identity;
+use mainstay_auth::MASTERS;
 use mainstay_object::{Object, Status};
 use mainstay_quota::{Counted, Write, charge};
 use std::sync::Arc;

@@ -18,7 +18,7 @@ mod local;
 mod proxy;
 mod wire;
 
-pub use wire::{FrontProxy, NativeGroup};
+pub use wire::NativeGroup;
 
 pub(crate) use documents::{Remotes, document, index};
 pub(crate) use local::{create_local, seed};
@@ -29,6 +29,7 @@ use self::available::Looked;
 use self::documents::{Documents, Swagger};
 use crate::server::ApiServer;
 use arc_swap::ArcSwap;
+use mainstay_auth::pki::FrontProxy;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Watch, WatchError};
 use parking_lot::{Mutex, RwLock};

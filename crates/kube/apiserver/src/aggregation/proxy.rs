@@ -2,7 +2,6 @@
 
 use super::wire::Sent;
 use super::{Remote, wire};
-use crate::Identity;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{
@@ -13,6 +12,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_http::negotiate;
 use mainstay_http::response::{ApiResponse, ResponseFormat, compressed};

@@ -2,7 +2,6 @@
 //! answer is passed on while it comes, or a handler of this process.
 
 use super::Remote;
-use crate::Identity;
 use crate::reach::dial::{dial, failure};
 use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
@@ -16,11 +15,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_tls::Anybody;
 use rustls::ClientConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use serde_json::json;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -38,22 +38,6 @@ pub trait NativeGroup: Send + Sync + fmt::Debug + 'static {
     /// so are the headers, without what proves who it is. Watches answer with a body that goes on
     /// ([`Body::stream`]).
     fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>>;
-}
-
-/// What the server shows to servers of remote groups, so that they believe whom it speaks for: a
-/// client certificate and its key.
-pub struct FrontProxy {
-    /// The certificate, and those between it and the authority.
-    pub chain: Vec<CertificateDer<'static>>,
-    /// Its key.
-    pub key: PrivateKeyDer<'static>,
-}
-
-impl fmt::Debug for FrontProxy {
-    /// Prints no keys.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrontProxy").finish_non_exhaustive()
-    }
 }
 
 /// The PEM text of a `caBundle`.

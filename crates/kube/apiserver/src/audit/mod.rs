@@ -8,13 +8,14 @@
 
 mod writer;
 
-use crate::authz::Decision;
 use crate::limits::info::Info;
-use crate::{Identity, serve};
+use crate::serve;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
+use mainstay_auth::Identity;
+use mainstay_auth::authz::Decision;
 use mainstay_clock::Clock;
 use mainstay_http::AuditAnnotations;
 use mainstay_http::Body;

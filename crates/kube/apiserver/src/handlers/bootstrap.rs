@@ -9,12 +9,12 @@ use super::meta;
 use super::part::Part;
 use super::track::Tracker;
 use super::write::{self, commit_status};
-use crate::Identity;
 use crate::convert;
 use crate::registry::KindRow;
 use crate::server::{ApiServer, StartError};
 use crate::strategy::Context;
 use crate::strategy::ledger::Claim;
+use mainstay_auth::Identity;
 use mainstay_formats::destination;
 use mainstay_object::{Object, Status, known};
 use mainstay_store::{Change, CommitError, EventKind, Expect, Key};
@@ -316,8 +316,8 @@ fn context<'a>(
 mod tests {
     use super::*;
     use crate::Config;
-    use crate::authn::Authenticator;
-    use crate::pki::Pki;
+    use mainstay_auth::authn::Authenticator;
+    use mainstay_auth::pki::Pki;
     use mainstay_clock::Clock;
     use mainstay_store::{Options, Store};
 

@@ -1,9 +1,9 @@
 //! `/healthz`, `/livez` and `/readyz`: what is said of the server's health, to anybody.
 
-use crate::Identity;
 use crate::server::ApiServer;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderValue, StatusCode};
+use mainstay_auth::Identity;
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
 use mainstay_store::{EngineError, Store};

@@ -4,6 +4,7 @@ use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
 use super::{Request, decode, meta, present, subresources, tokens};
 use crate::admission::{self, Operation};
+use crate::strategy::access_review;
 use http::StatusCode;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
@@ -37,8 +38,13 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
             request.server.authorizer.answer_rules_review(request.identity, &mut review)?;
         }
         kind @ ("SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview") => {
+            let errors = access_review(kind, &review);
+            if !errors.is_empty() {
+                // The original names no kind here.
+                return Err(Status::invalid("authorization.k8s.io", "", "", &errors));
+            }
             let authorizer = &request.server.authorizer;
-            authorizer.answer_access_review(kind, request.identity, &mut review)?;
+            authorizer.answer_access_review(kind, request.identity, &mut review);
         }
         _ => return Err(Status::no_such_path()),
     }

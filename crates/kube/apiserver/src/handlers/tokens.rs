@@ -3,14 +3,14 @@
 use super::options::{Verb, WriteOptions};
 use super::track::{ENTRIES, Tracker};
 use super::{Request, decode, present};
-use crate::Identity;
 use crate::admission::{self, Operation};
-use crate::authn::Used;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use mainstay_auth::Identity;
+use mainstay_auth::authn::Used;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Gvk, Status};

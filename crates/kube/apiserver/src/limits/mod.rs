@@ -14,11 +14,7 @@ pub(crate) mod info;
 
 use self::flow::{Seat, Turn};
 use self::info::Info;
-use crate::Identity;
 use crate::audit::Entry;
-use crate::authn::impersonation;
-use crate::authz::Attributes;
-use crate::authz::request::RequestInfo;
 use crate::metrics::Counted;
 use crate::metrics::streams::Waits;
 use crate::server::{ApiServer, refuse};
@@ -28,6 +24,10 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
+use mainstay_auth::Identity;
+use mainstay_auth::authn::impersonation;
+use mainstay_auth::authz::Attributes;
+use mainstay_auth::authz::RequestInfo;
 use mainstay_http::AuditAnnotations;
 use mainstay_http::Body;
 use mainstay_http::path;

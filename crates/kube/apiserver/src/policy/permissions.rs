@@ -6,9 +6,9 @@
 
 use super::hints::param_kind;
 use super::index::POLICIES;
-use crate::MASTERS;
 use crate::admission::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::authz;
+use mainstay_auth::MASTERS;
+use mainstay_auth::authz;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
 use serde_json::Value;
 

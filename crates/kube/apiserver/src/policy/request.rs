@@ -2,13 +2,13 @@
 
 use super::evaluate::Asking;
 use super::matching::{Asked, Labels, Resource};
-use crate::Identity;
 use crate::admission::Attributes;
-use crate::authz;
 use crate::conversion;
 use crate::convert;
 use crate::registry::{KindRow, Kinds};
 use crate::server::ApiServer;
+use mainstay_auth::Identity;
+use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
     Authorizer, Decision, Request, Resource as Checked, Target, User,
 };

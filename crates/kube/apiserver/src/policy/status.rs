@@ -5,12 +5,12 @@
 
 use super::hints::warnings;
 use super::index::POLICIES;
-use crate::Identity;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 use http_body_util::Full;
+use mainstay_auth::Identity;
 use mainstay_object::Object;
 use mainstay_store::{EventKind, WatchError};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Whether the certificate and the key of a secret belong together, as Go's `tls` package says it.
 
-use crate::pki::pem::blocks;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mainstay_auth::pki::pem::blocks;
 use serde_json::Value;
 
 fn text_of(data: &Value, key: &str) -> String {

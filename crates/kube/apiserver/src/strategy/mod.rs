@@ -25,8 +25,8 @@ mod workloads;
 
 pub(crate) use self::check::access_review;
 
-use crate::Identity;
 use crate::registry::KindRow;
+use mainstay_auth::Identity;
 use mainstay_clock::Clock;
 use mainstay_object::{FieldError, Gvk, Object, Objects, Status, names};
 use std::borrow::Cow;

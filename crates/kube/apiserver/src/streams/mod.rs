@@ -24,12 +24,12 @@ mod spdy;
 mod tunnel;
 mod upgrade;
 
-use crate::authz::{Attributes, Decision};
 use crate::handlers::Request;
 use crate::server::ApiServer;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::Method;
+use mainstay_auth::authz::{Attributes, Decision};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_store::Store;

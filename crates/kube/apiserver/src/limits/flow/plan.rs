@@ -1,8 +1,8 @@
 //! The flow schemas and priority levels as they are now, read once and asked for each request.
 
 use super::super::info::Info;
-use crate::Identity;
 use http::HeaderValue;
+use mainstay_auth::Identity;
 use mainstay_object::Object;
 use mainstay_object::Objects;
 use serde_json::Value;

@@ -2,10 +2,10 @@
 
 use super::super::rules::{Errors, Node, one_of};
 use super::view;
-use crate::pki::request::SigningRequest;
-use crate::pki::{LEGACY, pem};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mainstay_auth::pki::request::SigningRequest;
+use mainstay_auth::pki::{LEGACY, pem};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::HashSet;

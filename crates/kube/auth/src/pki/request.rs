@@ -21,11 +21,11 @@ const ADDRESS: u8 = 0x87;
 
 /// What a request asks for.
 #[derive(Debug)]
-pub(crate) struct SigningRequest {
+pub struct SigningRequest {
     /// The last common name of the subject; empty if it has none.
     pub(crate) common_name: String,
     /// The organizations of the subject, in its order.
-    pub(crate) organizations: Vec<String>,
+    pub organizations: Vec<String>,
     /// The subject, of those parts that certificates of ours have.
     pub(super) subject: Vec<u8>,
     /// The key as it was sent.
@@ -41,7 +41,7 @@ pub(crate) struct SigningRequest {
 
 impl SigningRequest {
     /// Reads the first block of a PEM text.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         let block = pem::blocks(text)
             .into_iter()
             .next()
@@ -78,7 +78,7 @@ impl SigningRequest {
     }
 
     /// Whether who asks has the key, in the words of Go's `crypto/x509`.
-    pub(crate) fn check_signature(&self) -> Result<(), &'static str> {
+    pub fn check_signature(&self) -> Result<(), &'static str> {
         const UNKNOWN: &str = "x509: cannot verify signature: algorithm unimplemented";
         const RSA: &str = "crypto/rsa: verification error";
         const CURVE: &str = "x509: ECDSA verification failure";

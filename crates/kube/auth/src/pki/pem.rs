@@ -5,17 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 
 /// One block.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub struct Block {
     /// What it is called.
-    pub(crate) label: String,
+    pub label: String,
     /// Whether it has headers before its bytes.
-    pub(crate) has_headers: bool,
+    pub has_headers: bool,
     /// Its bytes.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// All blocks of a text; what is broken is passed over.
-pub(crate) fn blocks(text: &str) -> Vec<Block> {
+pub fn blocks(text: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("-----BEGIN ") {

@@ -15,10 +15,7 @@ const MOST_PARTS: usize = 250_000;
 /// What of some rules others do not hold: parts, in order.
 ///
 /// `Err` if they have too many parts to be looked at.
-pub(crate) fn missing(
-    owner: &[&PolicyRule],
-    wanted: &[PolicyRule],
-) -> Result<Vec<PolicyRule>, usize> {
+pub fn missing(owner: &[&PolicyRule], wanted: &[PolicyRule]) -> Result<Vec<PolicyRule>, usize> {
     let count = wanted.iter().map(parts).fold(0, usize::saturating_add);
     if count > MOST_PARTS {
         return Err(count);

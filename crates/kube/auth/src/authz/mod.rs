@@ -1,4 +1,4 @@
-//! Who may do what: role-based access control.
+//! Authorization: role-based access control.
 //!
 //! ```text
 //!  request ─► Attributes ─► Authorizer::decide ─► Decision
@@ -18,12 +18,12 @@
 //! of a node refer to. There is none here: nodes are simulated by controllers of this process. A
 //! user of that name has what roles give it.
 
-pub(crate) mod cover;
-pub(crate) mod escalation;
+pub mod cover;
+pub mod escalation;
 mod index;
-pub(crate) mod request;
+mod request;
 mod review;
-pub(crate) mod rules;
+pub mod rules;
 
 pub use request::RequestInfo;
 
@@ -36,7 +36,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 
 /// The group of the kinds of this module.
-pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+pub const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// What is asked: who wants to do what with which resource, or with which path.
 #[derive(Clone, Copy, Debug)]

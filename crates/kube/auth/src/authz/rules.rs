@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// One rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct PolicyRule {
+pub struct PolicyRule {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub(crate) api_groups: Vec<String>,
     #[serde(

@@ -1,4 +1,4 @@
-//! Who asks.
+//! User identity: name, uid, groups and extra fields, as authentication proved them.
 
 use mainstay_port::Client;
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ pub const MASTERS: &str = "system:masters";
 pub const AUTHENTICATED: &str = "system:authenticated";
 
 /// The user who has not proved who they are.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of everyone who has not.
-pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// Who asks: what authentication found, and what `SelfSubjectReview` answers.
 ///
@@ -51,7 +51,7 @@ impl Identity {
     }
 
     /// With these groups and no others.
-    pub(crate) fn exactly(
+    pub fn exactly(
         user: impl Into<String>,
         uid: impl Into<String>,
         groups: Vec<String>,

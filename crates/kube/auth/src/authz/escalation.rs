@@ -13,21 +13,22 @@ use std::sync::Arc;
 
 /// What is written, and by whom.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Write<'a> {
-    pub(crate) identity: &'a Identity,
+pub struct Write<'a> {
+    /// User that writes.
+    pub identity: &'a Identity,
     /// API group of the kind.
-    pub(crate) group: &'a str,
+    pub group: &'a str,
     /// Plural of the kind.
-    pub(crate) plural: &'a str,
+    pub plural: &'a str,
     /// Namespace of the path.
-    pub(crate) namespace: &'a str,
+    pub namespace: &'a str,
     /// Name of the path; empty for a POST.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
 }
 
 impl Write<'_> {
     /// Whether roles or bindings are written by somebody who does not hold everything anyway.
-    pub(crate) fn matters(&self) -> bool {
+    pub fn matters(&self) -> bool {
         self.group == GROUP && !self.identity.is_in(MASTERS)
     }
 }
@@ -35,7 +36,7 @@ impl Write<'_> {
 impl Authorizer {
     /// Refuses a role or binding that grants what its writer does not hold: with all defaults, and
     /// on an update with what was there. Says nothing of other kinds.
-    pub(crate) fn confirm(
+    pub fn confirm(
         &self,
         write: Write<'_>,
         object: &Object,

@@ -1,4 +1,4 @@
-//! Who asks: client certificates, tokens, and strangers.
+//! Authentication: client certificates, service account tokens, anonymous requests.
 //!
 //! Two proofs are accepted. A client certificate must be signed by the cluster's authority for this
 //! use, and be valid now ([`ClientAuthority`]). A bearer token is a service account's: signed by one
@@ -18,9 +18,9 @@
 
 mod certificate;
 mod headers;
-pub(crate) mod impersonation;
+pub mod impersonation;
 mod keys;
-pub(crate) mod openid;
+pub mod openid;
 mod requests;
 mod token;
 

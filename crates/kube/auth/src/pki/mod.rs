@@ -1,4 +1,4 @@
-//! The cluster's keys and certificates.
+//! PKI of the cluster: the certificate authority, its leaves, and the keys of tokens.
 //!
 //! One certificate authority signs two leaves: what the TLS port shows, and who the administrator
 //! is. One more key signs service-account tokens. All are ECDSA P-256: generation takes well under
@@ -19,12 +19,11 @@
 
 pub(crate) mod der;
 mod files;
-pub(crate) mod pem;
-pub(crate) mod request;
+pub mod pem;
+pub mod request;
 mod serving;
 mod sign;
 
-use crate::FrontProxy;
 use crate::authn::{Authenticator, ClientAuthority, KeyError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,6 +38,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serving::Serving;
 use sha2::{Digest as _, Sha256};
+use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,6 +67,22 @@ const SERVING_NAMES: [&str; 7] = [
     "127.0.0.1",
     "::1",
 ];
+
+/// Client certificate of the front proxy, by which the API server proves to aggregated API servers
+/// that it forwards requests.
+pub struct FrontProxy {
+    /// The certificate, and those between it and the authority.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// Its key.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl fmt::Debug for FrontProxy {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrontProxy").finish_non_exhaustive()
+    }
+}
 
 /// Why keys or certificates cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -144,9 +160,9 @@ pub struct Pki {
     older_token_keys: Vec<Vec<u8>>,
 }
 
-impl std::fmt::Debug for Pki {
+impl fmt::Debug for Pki {
     /// Prints no keys.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pki").finish_non_exhaustive()
     }
 }

@@ -63,7 +63,7 @@ impl Wish {
 
 /// Whom a request acts as; none if it acts for its sender. 400 if the headers name no user, 403 if
 /// the sender may not.
-pub(crate) fn acting(
+pub fn acting(
     asker: &Identity,
     headers: &HeaderMap,
     authorizer: &Authorizer,
@@ -138,7 +138,7 @@ fn wishes(headers: &HeaderMap) -> Result<Vec<Wish>, Status> {
 }
 
 /// Takes the headers away: nobody behind this may look at them.
-pub(crate) fn strip(headers: &mut HeaderMap) {
+pub fn strip(headers: &mut HeaderMap) {
     let ours: Vec<http::HeaderName> = headers
         .keys()
         .filter(|name| {

@@ -5,14 +5,14 @@ use super::{Authenticator, ISSUER};
 use serde_json::json;
 
 /// Where the keys are.
-pub(crate) const KEYS_PATH: &str = "/openid/v1/jwks";
+pub const KEYS_PATH: &str = "/openid/v1/jwks";
 /// Where it is said where the keys are.
-pub(crate) const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
+pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 
 impl Authenticator {
     /// The document of [`CONFIGURATION_PATH`] for a server that is reached at `address`
     /// (`host:port`).
-    pub(crate) fn openid_configuration(&self, address: &str) -> String {
+    pub fn openid_configuration(&self, address: &str) -> String {
         let text = |value: &str| json!(value).to_string();
         format!(
             r#"{{"issuer":{},"jwks_uri":{},"response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":{}}}"#,
@@ -23,7 +23,7 @@ impl Authenticator {
     }
 
     /// The document of [`KEYS_PATH`].
-    pub(crate) fn openid_keys(&self) -> String {
+    pub fn openid_keys(&self) -> String {
         self.keys.document()
     }
 }
