@@ -19,6 +19,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/http", &["base/", "kube/object", "kube/schema"]),
     ("kube/store", &["base/", "kube/object"]),
     ("kube/auth", &["base/", "kube/object", "kube/http", "kube/store"]),
+    ("kube/kinds", &["base/", "kube/object", "kube/schema", "kube/store", "kube/auth"]),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

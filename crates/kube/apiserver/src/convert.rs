@@ -19,8 +19,8 @@ mod scalers;
 
 pub(crate) use events::core_field as event_field;
 
-use crate::registry::{Custom, KindRow, Source};
 use bytes::{BufMut, Bytes, BytesMut};
+use mainstay_kinds::{Custom, KindRow, Source};
 use mainstay_object::Object;
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_store::Stored;
@@ -236,11 +236,11 @@ fn substitute(row: &KindRow, bytes: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
+    use mainstay_kinds::Registry;
     use serde_json::json;
 
     fn there_and_back(group: &str, plural: &str, value: Value) -> (Object, Object) {
-        let registry = Registry::new();
+        let registry = Registry::new(crate::strategy::for_kind);
         let row = registry.find(group, "v1", plural).unwrap();
         let mut object = Object::from_value(value).unwrap();
         to_storage(&row, &mut object);

@@ -1,7 +1,7 @@
 //! Which objects of a collection a list or watch is about.
 
 use crate::convert;
-use crate::registry::{KindRow, Source};
+use mainstay_kinds::{KindRow, Source};
 use mainstay_object::selector::{FieldSelector, FieldTerm, LabelSelector};
 use mainstay_object::{Object, Status};
 use mainstay_store::Stored;

@@ -1,7 +1,7 @@
 //! A Kubernetes API server as a library: one set of handlers for every kind.
 //!
 //! A built-in kind is a row of a generated table, a custom resource definition makes the same sort
-//! of row at run time ([`KindRow`]), and what is special about a kind is a small [`Strategy`].
+//! of row at run time ([`mainstay_kinds::KindRow`]), and what is special about a kind is a small [`mainstay_kinds::Strategy`].
 //! Handlers, discovery, printing and documents look at rows only.
 //!
 //! The server is a tower service first ([`ApiService`]): controllers and tests of the same process
@@ -21,7 +21,6 @@ mod limits;
 mod metrics;
 mod policy;
 mod reach;
-pub mod registry;
 mod server;
 mod service;
 mod streams;
@@ -36,9 +35,7 @@ pub mod strategy;
 pub use aggregation::NativeGroup;
 pub use health::Readiness;
 pub use reach::NativeBackend;
-pub use registry::KindRow;
 pub use server::{ApiServer, Config, StartError};
 pub use service::{ApiService, PortService};
-pub use strategy::Strategy;
 pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};
 pub use version::VersionInfo;

@@ -9,9 +9,7 @@ use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
 use crate::policy::Policies;
-use crate::registry::Registry;
 use crate::service::{ApiService, PortService};
-use crate::strategy::ledger::Ledger;
 use crate::version::VersionInfo;
 use crate::{Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
@@ -33,6 +31,8 @@ use mainstay_http::query::Query;
 use mainstay_http::request_body::gather;
 use mainstay_http::response::{ApiResponse, JSON, ResponseFormat};
 use mainstay_http::{Body, negotiate};
+use mainstay_kinds::Registry;
+use mainstay_kinds::allocator::Allocator;
 use mainstay_object::{Reason, Status};
 use mainstay_store::Store;
 use std::fmt;
@@ -108,7 +108,7 @@ pub struct ApiServer {
     /// Writes are charged to quotas one at a time, so that two never take the same room.
     pub(crate) quotas: tokio::sync::Mutex<()>,
     /// Which addresses and ports Services have.
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) allocator: Arc<Allocator>,
     /// The webhooks in force.
     pub(crate) webhooks: crate::admission::Webhooks,
     /// Calls webhooks and other backends.
@@ -140,12 +140,12 @@ impl ApiServer {
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let Config { store, clock, authenticator, version, stop } = config;
         let server = Arc::new(Self {
-            ledger: Ledger::new(store.clone(), clock),
+            allocator: Allocator::new(store.clone(), clock),
             authorizer: Authorizer::new(store.clone()),
             store,
             clock,
             authenticator,
-            registry: Registry::new(),
+            registry: Registry::new(crate::strategy::for_kind),
             readiness: Readiness::default(),
             storage_check: handlers::health::StorageCheck::default(),
             version,
@@ -460,7 +460,7 @@ impl ApiServer {
             let headers = &parts.headers;
             let warnings = mainstay_http::Warnings::default();
             let kept = warnings.clone();
-            let claim = self.ledger.claim();
+            let reservations = self.allocator.reservations();
             let server = self;
             let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
             let request = Request {
@@ -474,7 +474,7 @@ impl ApiServer {
                 body,
                 warnings,
                 on_upgrade,
-                claim,
+                reservations,
             };
             let deprecated = request.row.deprecation().map(str::to_owned);
             let outcome = handlers::dispatch(request, &parts.method).await;

@@ -3,7 +3,7 @@
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
 use crate::handlers::bootstrap;
-use crate::registry::KindRow;
+use mainstay_kinds::KindRow;
 use mainstay_object::Status;
 
 pub(super) struct NamespaceLifecycle;

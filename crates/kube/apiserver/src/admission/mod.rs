@@ -24,12 +24,12 @@ mod webhooks;
 pub(crate) use webhooks::{Webhooks, review_value};
 
 use crate::metrics::admission::Step;
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use futures::future::BoxFuture;
 use mainstay_auth::Identity;
 use mainstay_http::Warnings;
 use mainstay_http::query::Query;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
 use serde_json::{Map, Value, json};
 use std::ops::Deref;

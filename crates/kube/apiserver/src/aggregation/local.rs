@@ -4,8 +4,8 @@
 use super::{STORAGE, available};
 use crate::handlers;
 use crate::server::ApiServer;
-use crate::strategy::Context;
 use http::Method;
+use mainstay_kinds::Context;
 use mainstay_object::{Object, Status};
 use mainstay_schema::builtin;
 use serde::Deserialize;

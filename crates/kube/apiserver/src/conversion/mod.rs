@@ -9,9 +9,9 @@
 use crate::admission::review_value;
 use crate::handlers::aside::waited;
 use crate::reach::{Call, ClientConfig};
-use crate::registry::{Custom, KindRow};
 use crate::server::ApiServer;
 use http::Method;
+use mainstay_kinds::{Custom, KindRow};
 use mainstay_object::fnv::random_uid;
 use mainstay_object::{FieldPath, Object, Reason, Status, metadata};
 use mainstay_store::Stored;
@@ -36,11 +36,14 @@ pub(crate) struct Converter {
 }
 
 impl Converter {
-    /// Reads `spec.conversion`; none if no webhook converts.
-    pub(crate) fn read(conversion: &Value) -> Option<Self> {
-        if conversion.get("strategy").and_then(Value::as_str) != Some("Webhook") {
-            return None;
-        }
+    /// The converter of a definition; none if no webhook converts.
+    pub(crate) fn of(custom: &Custom) -> Option<Arc<Self>> {
+        let read = || Self::read(&custom.definition.conversion);
+        custom.is_converted.then(|| custom.derived.get_or_init(read))
+    }
+
+    /// Reads `spec.conversion`.
+    fn read(conversion: &Value) -> Self {
         let webhook = conversion.get("webhook").unwrap_or(&Value::Null);
         let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array);
         let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
@@ -49,10 +52,10 @@ impl Converter {
             "v1beta1" => Some("apiextensions.k8s.io/v1beta1"),
             _ => None,
         };
-        Some(Self {
+        Self {
             client: ClientConfig::read(webhook.get("clientConfig").unwrap_or(&Value::Null)),
             review: versions.find_map(known),
-        })
+        }
     }
 
     /// Turns objects of one version into another one.
@@ -208,8 +211,8 @@ fn refusal(why: String) -> Status {
     Status::new(Reason::Unknown, why)
 }
 
-fn converter(row: &KindRow) -> Option<&Converter> {
-    row.custom()?.converter.as_deref()
+fn converter(row: &KindRow) -> Option<Arc<Converter>> {
+    Converter::of(row.custom()?)
 }
 
 /// Whether a stored object is in the row's version.
@@ -278,7 +281,8 @@ pub(crate) async fn to_storage(
     object: Object,
 ) -> Result<Object, Status> {
     let Some(custom) = row.custom() else { return Ok(object) };
-    let (Some(converter), Some(stored)) = (&custom.converter, custom.definition.storage_version())
+    let (Some(converter), Some(stored)) =
+        (Converter::of(custom), custom.definition.storage_version())
     else {
         return Ok(object);
     };
@@ -286,7 +290,7 @@ pub(crate) async fn to_storage(
     if *row.api_version == *wanted {
         return Ok(object);
     }
-    let mut value = converted_to(server, converter, object, &wanted).await?.into_value();
+    let mut value = converted_to(server, &converter, object, &wanted).await?.into_value();
     // What the stored version does not know is lost.
     if !mainstay_fault::is_on("stored-versions-keep-what-they-do-not-know") {
         drop(stored.schema.prune(&mut value));
@@ -304,7 +308,7 @@ pub(crate) async fn between(
     let Some(converter) = converter(to) else { return Ok(value) };
     match Object::from_value(value) {
         Ok(object) => {
-            let object = converted_to(server, converter, object, &to.api_version).await?;
+            let object = converted_to(server, &converter, object, &to.api_version).await?;
             Ok(object.into_value())
         }
         Err(_) => Ok(Value::Null),

@@ -4,13 +4,13 @@
 //! shows them to people.
 
 use super::Asked;
-use crate::registry::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
 use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
 use mainstay_http::negotiate::{self, Offer, Route};
 use mainstay_http::response::{ApiResponse, encoded, indented};
+use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Subresource};
 use mainstay_object::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -241,7 +241,7 @@ pub(crate) fn group_version(
     let Some(found) = kinds.group_version(group, version) else {
         return nothing_at(kinds, group);
     };
-    let route = if found.is_built_in() { Route::Table } else { Route::Bare };
+    let route = if found.has_built_in() { Route::Table } else { Route::Bare };
     negotiate::choose(asked.accept, Offer::Nothing, route)?;
     let mut resources = Vec::new();
     for row in &found.rows {
@@ -262,7 +262,7 @@ pub(crate) fn group_version(
 pub(crate) fn nothing_at(kinds: &Kinds, group: &str) -> Result<ApiResponse, Status> {
     let built_in = kinds
         .group(group)
-        .is_some_and(|group| group.versions.iter().any(|version| version.is_built_in()));
+        .is_some_and(|group| group.versions.iter().any(|version| version.has_built_in()));
     if built_in { Err(Status::no_such_path()) } else { Ok(ApiResponse::page_not_found()) }
 }
 
@@ -315,12 +315,5 @@ fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> Resource<'a> {
         short_names: &[],
         categories: &[],
         storage_version_hash: None,
-    }
-}
-
-impl GroupVersion {
-    /// Whether some of its kinds are built in.
-    fn is_built_in(&self) -> bool {
-        self.rows.iter().any(|row| matches!(row.source, Source::BuiltIn(_)))
     }
 }

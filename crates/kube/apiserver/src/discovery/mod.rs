@@ -9,13 +9,13 @@ mod legacy;
 mod openapi;
 
 use crate::aggregation::Aggregation;
-use crate::registry::Kinds;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use jiff::Timestamp;
 use mainstay_http::negotiate::{self, Form, Offer, Route};
 use mainstay_http::response::{ApiResponse, encoded};
+use mainstay_kinds::Kinds;
 use mainstay_object::Status;
 use serde_json::Value;
 use sha2::{Digest, Sha512};
@@ -66,7 +66,8 @@ pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<ApiRe
         _ if core => return Ok(legacy::core_versions(asked)),
         _ => return Ok(legacy::groups(kinds)),
     }
-    let slot = if core { &kinds.answers.core } else { &kinds.answers.groups };
+    let answers = kinds.derived.get_or_init(Answers::default);
+    let slot = if core { &answers.core } else { &answers.groups };
     let (bytes, etag) = if let Some(made) = slot.get() {
         made
     } else {

@@ -1,22 +1,23 @@
 //! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
 
-use super::{Asked, digest, tagged, unless_known};
-use crate::registry::{GroupVersion, Kinds};
+use super::{Answers, Asked, digest, tagged, unless_known};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use jiff::Timestamp;
 use mainstay_http::negotiate;
 use mainstay_http::response::{ApiResponse, JSON, packed};
+use mainstay_kinds::{GroupVersion, Kinds};
 use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// `/openapi/v3`, with documents that others have. Hashes are computed without making the documents.
 pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> ApiResponse {
-    let (bytes, _) = kinds.answers.openapi_index.get_or_init(|| {
+    let answers = kinds.derived.get_or_init(Answers::default);
+    let (bytes, _) = answers.openapi_index.get_or_init(|| {
         let entry = |path: &str, hash: &str| {
             (path.to_owned(), json!({"serverRelativeURL": url(path, hash)}))
         };
@@ -97,13 +98,18 @@ pub(crate) async fn document(
     Ok(answer)
 }
 
+/// The document of a group-version, once a client has read it.
+#[derive(Default)]
+struct Document(OnceLock<Bytes>);
+
 /// The document, from the cache or made now.
 async fn made(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
-    if let Some(bytes) = version.document.get() {
+    let document = version.derived.get_or_init(Document::default);
+    if let Some(bytes) = document.0.get() {
         return Ok(bytes.clone());
     }
     let version = version.clone();
-    let made = move || version.document.get_or_init(|| make(&version)).clone();
+    let made = move || document.0.get_or_init(|| make(&version)).clone();
     tokio::task::spawn_blocking(made).await.map_err(Status::internal)
 }
 
@@ -178,7 +184,7 @@ pub(crate) async fn swagger(
     let etag = format!("\"{}\"", digest(hashes.as_bytes()));
     let mut answer = unless_known(&Bytes::new(), &etag, asked);
     if answer.code == StatusCode::OK {
-        let answers = &kinds.answers;
+        let answers = kinds.derived.get_or_init(Answers::default);
         let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
         let tag = format!("{protobuf} {etag}");
         let kept = if more.is_empty() { slot.get().cloned() } else { others.kept(&tag) };
@@ -205,7 +211,8 @@ pub(crate) async fn swagger(
 }
 
 fn make_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {
-    let slot = if protobuf { &kinds.answers.swagger_protobuf } else { &kinds.answers.swagger };
+    let answers = kinds.derived.get_or_init(Answers::default);
+    let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
     slot.get_or_init(|| encode(&document_of(kinds), protobuf)).clone()
 }
 

@@ -10,12 +10,12 @@ use super::part::Part;
 use super::track::Tracker;
 use super::write::{self, commit_status};
 use crate::convert;
-use crate::registry::KindRow;
 use crate::server::{ApiServer, StartError};
-use crate::strategy::Context;
-use crate::strategy::ledger::Claim;
 use mainstay_auth::Identity;
 use mainstay_formats::destination;
+use mainstay_kinds::Context;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::allocator::Reservations;
 use mainstay_object::{Object, Status, known};
 use mainstay_store::{Change, CommitError, EventKind, Expect, Key};
 use serde_json::{Value, json};
@@ -218,24 +218,24 @@ async fn settle_row(
     mend: impl Fn(&Object, &Object) -> Wanted,
 ) -> Result<(), Status> {
     let key = Key::new(row.storage.clone(), wanted.namespace(), wanted.name());
-    let claim = server.ledger.claim();
+    let reservations = server.allocator.reservations();
     loop {
         let stored = server.store.get(&key);
         let change = match &stored {
-            None => Some((fresh(server, row, &claim, wanted.clone())?, Expect::Absent)),
+            None => Some((fresh(server, row, &reservations, wanted.clone())?, Expect::Absent)),
             Some(stored) => {
                 let expect = Expect::Revision(stored.revision);
                 let mut old = convert::stored_form(row, stored);
                 match mend(&old, wanted) {
                     Wanted::Same => return Ok(()),
                     Wanted::Changed(object) => {
-                        Some((changed(server, row, &claim, object, &mut old)?, expect))
+                        Some((changed(server, row, &reservations, object, &mut old)?, expect))
                     }
                     Wanted::Anew => None,
                 }
             }
         };
-        let storing = claim.storing();
+        let storing = reservations.storing();
         let outcome = match (&change, &stored) {
             (Some((object, expect)), _) => {
                 let expect = *expect;
@@ -268,14 +268,14 @@ async fn settle_row(
 fn fresh(
     server: &Arc<ApiServer>,
     row: &KindRow,
-    claim: &Claim,
+    reservations: &Reservations,
     mut object: Object,
 ) -> Result<Object, Status> {
     let identity = Identity::admin();
     meta::stamp(server, &mut object);
     row.strategy.default(&mut object);
     Tracker::own(server, row, Part::Main).created(&mut object, None);
-    row.strategy.prepare_create(&mut object, &context(server, &identity, claim, row))?;
+    row.strategy.prepare_create(&mut object, &context(server, &identity, reservations, row))?;
     convert::complete(row, &mut object);
     if row.strategy.counts_generations() {
         object.set(&["metadata", "generation"], 1.into());
@@ -289,14 +289,18 @@ fn fresh(
 fn changed(
     server: &Arc<ApiServer>,
     row: &KindRow,
-    claim: &Claim,
+    reservations: &Reservations,
     mut object: Object,
     old: &mut Object,
 ) -> Result<Object, Status> {
     row.strategy.default(&mut object);
     Tracker::own(server, row, Part::Main).changed(old, &mut object);
     let identity = Identity::admin();
-    row.strategy.prepare_update(&mut object, old, &context(server, &identity, claim, row))?;
+    row.strategy.prepare_update(
+        &mut object,
+        old,
+        &context(server, &identity, reservations, row),
+    )?;
     convert::complete(row, &mut object);
     write::validate(row, Part::Main, &mut object, Some(old), &mut Vec::new())?;
     write::finish(row, &mut object);
@@ -306,10 +310,17 @@ fn changed(
 fn context<'a>(
     server: &'a ApiServer,
     identity: &'a Identity,
-    claim: &'a Claim,
+    reservations: &'a Reservations,
     row: &'a KindRow,
 ) -> Context<'a> {
-    Context { identity, clock: &server.clock, objects: &server.store, claim, row, subresource: "" }
+    Context {
+        identity,
+        clock: &server.clock,
+        objects: &server.store,
+        reservations,
+        row,
+        subresource: "",
+    }
 }
 
 #[cfg(test)]

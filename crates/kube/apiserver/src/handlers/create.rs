@@ -8,10 +8,10 @@ use super::write::{self, Written};
 use super::{Request, compute, decode, definitions, events, meta, present};
 use crate::admission::{self, Asked, Operation};
 use crate::convert;
-use crate::registry::KindRow;
-use crate::strategy::Target;
 use http::StatusCode;
 use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::Target;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
 

@@ -18,8 +18,8 @@ mod media;
 
 use super::Request;
 use crate::convert;
-use crate::registry::{KindRow, Source};
 use bytes::Bytes;
+use mainstay_kinds::{KindRow, Source};
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{protobuf, strict};

@@ -38,10 +38,7 @@ use self::part::Part;
 use crate::admission::{Asked, Operation, Options};
 use crate::discovery;
 use crate::limits;
-use crate::registry::KindRow;
 use crate::server::{ApiServer, text};
-use crate::strategy::Context;
-use crate::strategy::ledger::Claim;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, Uri};
@@ -54,6 +51,9 @@ use mainstay_http::negotiate::{self, Form, Offer, Route};
 use mainstay_http::path::{ResourcePath, Special};
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
+use mainstay_kinds::Context;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::allocator::Reservations;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
@@ -72,8 +72,8 @@ pub(crate) struct Request<'a> {
     pub(crate) warnings: Warnings,
     /// The connection, if it may speak another protocol.
     pub(crate) on_upgrade: Option<OnUpgrade>,
-    /// What it reserves until it is over.
-    pub(crate) claim: Claim,
+    /// Service IPs and node ports that it reserves until it is over.
+    pub(crate) reservations: Reservations,
 }
 
 impl Request<'_> {
@@ -166,7 +166,7 @@ impl Request<'_> {
             identity: self.identity,
             clock: &self.server.clock,
             objects: &self.server.store,
-            claim: &self.claim,
+            reservations: &self.reservations,
             row: &self.row,
             subresource,
         }

@@ -7,8 +7,8 @@ use super::part::{self, Part};
 use super::{Request, scale};
 use crate::conversion;
 use crate::convert;
-use crate::registry::{Custom, KindRow, Kinds, Source};
 use crate::server::ApiServer;
+use mainstay_kinds::{Custom, KindRow, Kinds, Source};
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Duplicates, Filter, PathElement, TypeRef, Versions, validate};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
@@ -220,10 +220,10 @@ impl Versions for KindVersions<'_> {
                     "request to convert CR to an invalid group/version: {api_version}"
                 ));
             }
-            Source::Custom(custom) => match &custom.converter {
+            Source::Custom(custom) => match conversion::Converter::of(custom) {
                 Some(converter) => {
                     let server = self.server;
-                    return conversion::at_once(server, custom, converter, object, api_version);
+                    return conversion::at_once(server, custom, &converter, object, api_version);
                 }
                 None => object.set(&["apiVersion"], api_version.into()),
             },

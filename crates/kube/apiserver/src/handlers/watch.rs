@@ -13,7 +13,6 @@ use crate::convert;
 use crate::filter::Filter;
 use crate::metrics::streams::Sent;
 use crate::print::{self, TableOptions};
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
@@ -21,6 +20,7 @@ use http::StatusCode;
 use mainstay_http::Body;
 use mainstay_http::negotiate::Form;
 use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ impl Streaming {
     /// A line about objects of the row's version.
     async fn spoken(&self, line: Line) -> Result<Line, Status> {
         let (server, row) = (&self.server, &self.shape.row);
-        if row.custom().is_none_or(|custom| custom.converter.is_none()) {
+        if row.custom().is_none_or(|custom| !custom.is_converted) {
             return Ok(line);
         }
         Ok(match line {

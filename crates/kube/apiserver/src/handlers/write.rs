@@ -5,8 +5,8 @@ use super::part::{self, Part};
 use super::{Request, definitions, meta};
 use crate::conversion;
 use crate::convert;
-use crate::registry::{KindRow, Source};
-use crate::strategy::{Metadata, Target};
+use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{Metadata, Target};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Reason, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
@@ -220,7 +220,7 @@ pub(super) async fn put(
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
         .then(|| Guard::namespace(key.namespace.clone()));
     let change = Change::Put { key, object: &object, expect, guard };
-    let storing = request.claim.storing();
+    let storing = request.reservations.storing();
     let outcome = server.store.commit(change).await;
     storing.answered();
     match outcome {

@@ -10,7 +10,7 @@ use super::matching::{Known, Resource};
 use super::params::{Params, Source};
 use super::request::{self, Labelled};
 use crate::admission::{ADMITTED, Attributes, Plugin, Verdict};
-use crate::registry::KindRow;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Reason, Status, gotext};
 use std::collections::BTreeMap;
 use std::sync::Arc;

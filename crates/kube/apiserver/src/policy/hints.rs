@@ -5,8 +5,8 @@
 
 use super::declarations::{Scope, Typed};
 use super::types;
-use crate::registry::{KindRow, Kinds};
 use mainstay_cel::types::Type;
+use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::Gvk;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -125,10 +125,10 @@ fn named_kinds(spec: &Value, kinds: &Kinds) -> Vec<std::sync::Arc<KindRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
+    use mainstay_kinds::Registry;
 
     fn hints(spec: &Value) -> Vec<String> {
-        let found = warnings(spec, &Registry::new().kinds());
+        let found = warnings(spec, &Registry::new(crate::strategy::for_kind).kinds());
         found
             .iter()
             .map(|one| format!("{}: {}", text(one, "fieldRef"), text(one, "warning")))

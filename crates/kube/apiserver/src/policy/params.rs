@@ -4,7 +4,7 @@
 
 use super::index::{Binding, ParamRef, Policy};
 use crate::convert;
-use crate::registry::{KindRow, Kinds};
+use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_store::{Store, Stored};
 use serde_json::Value;

@@ -5,13 +5,13 @@ use super::matching::{Asked, Labels, Resource};
 use crate::admission::Attributes;
 use crate::conversion;
 use crate::convert;
-use crate::registry::{KindRow, Kinds};
 use crate::server::ApiServer;
 use mainstay_auth::Identity;
 use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
     Authorizer, Decision, Request, Resource as Checked, Target, User,
 };
+use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Status};
 use serde_json::{Map, Value, json};
@@ -169,7 +169,7 @@ async fn in_version(
         convert::from_storage(known, &mut object);
         return Ok(object.into_value());
     };
-    if custom.converter.is_some() {
+    if custom.is_converted {
         return conversion::between(attributes.server, known, object.into_value()).await;
     }
     // What the other version does not know goes when it is read, not before.

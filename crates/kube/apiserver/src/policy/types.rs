@@ -7,9 +7,9 @@
 //!
 //! Rules: apiserver's `pkg/cel/common/schemas.go` over the published documents.
 
-use crate::registry::{KindRow, Source};
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
 use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_kinds::{KindRow, Source};
 use mainstay_schema::builtin::{Definition, Shape, Type as Declared, definition};
 use std::sync::Arc;
 

@@ -21,10 +21,10 @@ mod workloads;
 
 pub use age::human;
 
-use crate::registry::{KindRow, PrinterColumn, Source};
 use builtin::Printer;
 use jiff::Timestamp;
 use mainstay_jsonpath::{Template, text_of};
+use mainstay_kinds::{KindRow, PrinterColumn, Source};
 use mainstay_object::Object;
 use row::Row;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! Services: addresses and ports that the server hands out.
 //!
-//! What is in use is in the ledger ([`super::ledger`]). Drawing starts at a place that follows from
+//! What is in use is in the allocator ([`mainstay_kinds::allocator`]). Drawing starts at a place that follows from
 //! the uid, so that an address is not given again as soon as its Service is gone.
 
 use super::Context;
 use super::fields::{Fields, each, fill, fill_number, number, open, text, text_in};
-use super::ledger::{Taking, Thing};
+use mainstay_kinds::allocator::{Allocatable, AllocationGuard};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, fnv};
 use mainstay_store::Key;
 use serde_json::{Value, json};
@@ -262,10 +262,10 @@ fn allocate(
         return Ok(());
     }
     let key = old.map(|old| Key::new("services", old.namespace(), old.name()));
-    let mut taking = context.claim.open(key.as_ref());
+    let mut guard = context.reservations.open(key.as_ref());
     if needs_address {
         let wanted = text_in(spec, "clusterIP").to_owned();
-        match take_address(&mut taking, &wanted, seed) {
+        match take_address(&mut guard, &wanted, seed) {
             Ok(Some(address)) => {
                 spec.insert("clusterIP".to_owned(), address.to_string().into());
                 spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
@@ -280,10 +280,10 @@ fn allocate(
         }
     }
     if needs_ports {
-        refused(&take_ports(&mut taking, spec, seed))?;
+        refused(&take_ports(&mut guard, spec, seed))?;
     }
     if needs_health_port_in(spec) && !needs_health_port(&before) {
-        take_health_port(&mut taking, spec, seed)?;
+        take_health_port(&mut guard, spec, seed)?;
     }
     Ok(())
 }
@@ -379,7 +379,7 @@ fn fnv_seed(object: &Object) -> u32 {
 
 /// The address to have; none if the text asked for is no address.
 fn take_address(
-    taking: &mut Taking<'_>,
+    guard: &mut AllocationGuard<'_>,
     wanted: &str,
     seed: u32,
 ) -> Result<Option<Ipv4Addr>, &'static str> {
@@ -388,15 +388,15 @@ fn take_address(
         let rest = NETWORK_SIZE - RESERVED - 1;
         let free = (0..rest).map(|step| RESERVED + (seed % rest + step) % rest);
         let free = free.chain(1..RESERVED).map(|offset| Ipv4Addr::from(NETWORK + offset));
-        return match taking.take_first(free.map(Thing::Address)) {
-            Some(Thing::Address(address)) => Ok(Some(address)),
+        return match guard.allocate_first(free.map(Allocatable::Address)) {
+            Some(Allocatable::Address(address)) => Ok(Some(address)),
             _ => Err("range is full"),
         };
     }
     match wanted.parse::<IpAddr>() {
         Err(_) => Ok(None),
         Ok(IpAddr::V4(address)) if in_network(address) => {
-            let taken = taking.take(Thing::Address(address));
+            let taken = guard.allocate(Allocatable::Address(address));
             taken.then_some(Some(address)).ok_or("provided IP is already allocated")
         }
         Ok(_) => Err("the provided network does not match the current range"),
@@ -410,28 +410,31 @@ fn in_network(address: Ipv4Addr) -> bool {
 }
 
 /// A port of nodes that nobody has.
-fn take_free_port(taking: &mut Taking<'_>, seed: u32) -> Option<i64> {
+fn take_free_port(guard: &mut AllocationGuard<'_>, seed: u32) -> Option<i64> {
     let first = NODE_PORTS.start() + RESERVED_PORTS;
     let span = NODE_PORTS.end() - first + 1;
     let free = (0..span).map(|step| first + (i64::from(seed) + step) % span);
-    match taking.take_first(free.chain(*NODE_PORTS.start()..first).map(Thing::Port)) {
-        Some(Thing::Port(port)) => Some(port),
+    match guard.allocate_first(free.chain(*NODE_PORTS.start()..first).map(Allocatable::Port)) {
+        Some(Allocatable::Port(port)) => Some(port),
         _ => None,
     }
 }
 
 /// Takes a port that is asked for, or says why not.
-fn take_port(taking: &mut Taking<'_>, port: i64) -> Result<(), &'static str> {
+fn take_port(guard: &mut AllocationGuard<'_>, port: i64) -> Result<(), &'static str> {
     if !NODE_PORTS.contains(&port) {
         return Err(
             "provided port is not in the valid range. The range of valid ports is 30000-32767",
         );
     }
-    taking.take(Thing::Port(port)).then_some(()).ok_or("provided port is already allocated")
+    guard
+        .allocate(Allocatable::Port(port))
+        .then_some(())
+        .ok_or("provided port is already allocated")
 }
 
 /// Gives ports of nodes, up to the first that cannot be had.
-fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<FieldError> {
+fn take_ports(guard: &mut AllocationGuard<'_>, spec: &mut Fields, seed: u32) -> Vec<FieldError> {
     let gives = takes_node_ports(spec);
     let path = FieldPath::new("spec").child("ports");
     let mut own: BTreeSet<(i64, String)> = BTreeSet::new();
@@ -445,7 +448,7 @@ fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<Fiel
             if !gives {
                 continue;
             }
-            let Some(free) = take_free_port(taking, seed) else {
+            let Some(free) = take_free_port(guard, seed) else {
                 return vec![FieldError::invalid(&field, 0, "range is full")];
             };
             port["nodePort"] = free.into();
@@ -453,7 +456,7 @@ fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<Fiel
         }
         // One number may serve several protocols of one Service.
         let shared = !own.contains(&(wanted, protocol.clone())) && numbers.contains(&wanted);
-        if !shared && let Err(why) = take_port(taking, wanted) {
+        if !shared && let Err(why) = take_port(guard, wanted) {
             return vec![FieldError::invalid(&field, wanted, why)];
         }
         own.insert((wanted, protocol));
@@ -463,16 +466,20 @@ fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<Fiel
 }
 
 /// Gives the port at which a balancer asks nodes for their health.
-fn take_health_port(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Result<(), Status> {
+fn take_health_port(
+    guard: &mut AllocationGuard<'_>,
+    spec: &mut Fields,
+    seed: u32,
+) -> Result<(), Status> {
     let wanted = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default();
     // The original takes these for faults of its own.
     let fault = |words: String| Err(Status::new(Reason::Unknown, words));
     if wanted != 0 {
-        return take_port(taking, wanted).or_else(|why| {
+        return take_port(guard, wanted).or_else(|why| {
             fault(format!("failed to allocate requested HealthCheck NodePort {wanted}: {why}"))
         });
     }
-    let Some(free) = take_free_port(taking, seed) else {
+    let Some(free) = take_free_port(guard, seed) else {
         return fault("failed to allocate a HealthCheck NodePort 0: range is full".to_owned());
     };
     spec.insert("healthCheckNodePort".to_owned(), free.into());

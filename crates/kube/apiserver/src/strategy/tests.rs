@@ -3,7 +3,13 @@
 
 use super::*;
 use crate::admission;
-use crate::registry::Source;
+use mainstay_auth::Identity;
+use mainstay_clock::Clock;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::Source;
+use mainstay_kinds::allocator::Allocator;
+use mainstay_object::{Object, Objects, Status};
+use mainstay_store::{Change, Expect, Key, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +62,19 @@ pub(crate) fn row(group: &str, version: &str, kind: &str) -> KindRow {
     }
 }
 
+/// An allocator that has these Services in its store.
+fn allocator(services: &[Object]) -> Arc<Allocator> {
+    let clock = Clock::system();
+    let store = Store::in_memory(mainstay_store::Options::new(clock));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for service in services {
+        let key = Key::new("services", service.namespace(), service.name());
+        let put = Change::Put { key, object: service, expect: Expect::Absent, guard: None };
+        runtime.block_on(store.commit(put)).unwrap();
+    }
+    Allocator::new(store, clock)
+}
+
 /// What the handlers do on create, as far as strategies take part.
 fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     let gvk = given.gvk();
@@ -64,12 +83,12 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     let clock = Clock::system();
     let row = row(&gvk.group, &gvk.version, &gvk.kind);
     let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
-    let claim = ledger::Ledger::of(services).claim();
+    let reservations = allocator(services).reservations();
     let context = Context {
         identity: &identity,
         clock: &clock,
         objects: world,
-        claim: &claim,
+        reservations: &reservations,
         row: &row,
         subresource: "",
     };
@@ -99,12 +118,12 @@ fn update(world: &World, mut given: Object, old: &Object) -> Result<Object, Stat
     let clock = Clock::system();
     let row = row(&gvk.group, &gvk.version, &gvk.kind);
     let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
-    let claim = ledger::Ledger::of(services).claim();
+    let reservations = allocator(services).reservations();
     let context = Context {
         identity: &identity,
         clock: &clock,
         objects: world,
-        claim: &claim,
+        reservations: &reservations,
         row: &row,
         subresource: "",
     };

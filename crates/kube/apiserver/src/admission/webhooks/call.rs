@@ -7,8 +7,8 @@ use crate::handlers;
 use crate::metrics::admission::Ended;
 use crate::policy::request::Shown;
 use crate::reach::{Answered, Call};
-use crate::registry::KindRow;
 use http::Method;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
 use serde_json::Value;
 

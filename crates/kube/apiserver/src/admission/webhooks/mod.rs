@@ -21,10 +21,10 @@ use crate::handlers;
 use crate::policy::evaluate::Input;
 use crate::policy::matching::Resource;
 use crate::policy::request::{self, Labelled, Shown};
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use call::{Failed, Patch};
 use index::{Hook, Which};
+use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_patch::managed::Managed;
 use serde_json::{Value, json};
@@ -404,7 +404,7 @@ async fn patched(
     let made = if attributes.is_of_row() {
         let own = attributes.row;
         let made = handlers::patched_by_webhook(row, value);
-        if own.custom().is_some_and(|custom| custom.converter.is_some()) {
+        if own.custom().is_some_and(|custom| custom.is_converted) {
             let value = made.map_err(Status::internal)?.into_value();
             let value = conversion::between(attributes.server, own, value).await?;
             return Object::from_value(value).map_err(Status::internal);

@@ -2,10 +2,10 @@
 
 use super::Attributes;
 use crate::policy::request::{self, Shown};
-use crate::registry::KindRow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use mainstay_kinds::KindRow;
 use mainstay_object::fnv::random_uid;
 use mainstay_object::gotext::json_kind;
 use mainstay_object::{Reason, Status};

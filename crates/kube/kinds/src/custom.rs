@@ -1,7 +1,6 @@
 //! Rows that custom resource definitions make.
 
-use super::{Custom, KindRow, Source, Subresource, order};
-use crate::strategy::Strategy;
+use crate::{Custom, Derived, KindRow, Source, Strategy, Subresource, order};
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::crd;
 use serde_json::Value;
@@ -24,21 +23,21 @@ impl Strategy for CustomStrategy {
 
 /// Names that a definition has, so that no other of its group can have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Claims {
+pub struct Claims {
     /// Plural, singular and short names.
-    pub(crate) resources: BTreeSet<String>,
+    pub resources: BTreeSet<String>,
     /// Kinds of objects and lists.
-    pub(crate) kinds: BTreeSet<String>,
+    pub kinds: BTreeSet<String>,
 }
 
 impl Claims {
     /// Whether all names of the other are among these.
-    pub(crate) fn includes(&self, other: &Self) -> bool {
+    pub fn includes(&self, other: &Self) -> bool {
         other.resources.is_subset(&self.resources) && other.kinds.is_subset(&self.kinds)
     }
 
     /// The names of `status.acceptedNames`.
-    pub(crate) fn of(accepted: &Value) -> Self {
+    pub fn of(accepted: &Value) -> Self {
         let mut claims = Self::default();
         for (field, value) in accepted.as_object().into_iter().flatten() {
             let texts = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
@@ -56,31 +55,31 @@ impl Claims {
 
 /// A custom kind: its definition and a row for each served version.
 #[derive(Clone, Debug)]
-pub(crate) struct CustomKind {
+pub struct CustomKind {
     /// Name of the definition.
-    pub(crate) name: Arc<str>,
+    pub name: Arc<str>,
     /// The definition.
-    pub(crate) definition: Arc<crd::Definition>,
+    pub definition: Arc<crd::Definition>,
     /// The names that it has.
-    pub(crate) claims: Claims,
+    pub claims: Claims,
     /// Rows of the served versions, preferred first; none while names conflict.
-    pub(crate) rows: Vec<Arc<KindRow>>,
+    pub rows: Vec<Arc<KindRow>>,
     /// The row of the stored version, whether served or not: what is kept is found by it.
-    pub(crate) stored: Arc<KindRow>,
+    pub stored: Arc<KindRow>,
     /// [`Custom::since`], shared by all rows.
-    pub(crate) since: Arc<AtomicU64>,
+    pub since: Arc<AtomicU64>,
 }
 
 impl CustomKind {
     /// Notes the revision at which the definition was stored, if that is still open.
-    pub(crate) fn stored_at(&self, revision: u64) {
+    pub fn stored_at(&self, revision: u64) {
         // An error means that it is known already.
         let _ = self.since.compare_exchange(NOT_YET, revision, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// From which revision on stored objects are complete for a definition that replaces this one:
     /// only another schema of the stored version, or another such version, makes a difference.
-    pub(crate) fn since_of(&self, definition: &crd::Definition) -> u64 {
+    pub fn since_of(&self, definition: &crd::Definition) -> u64 {
         let (Some(one), Some(other)) =
             (self.definition.storage_version(), definition.storage_version())
         else {
@@ -94,13 +93,13 @@ impl CustomKind {
 }
 
 /// The revision of a definition that is not yet stored.
-pub(crate) const NOT_YET: u64 = u64::MAX;
+pub const NOT_YET: u64 = u64::MAX;
 
 /// The custom kind of a definition object that has been read as `definition`.
 ///
 /// `accepted` says whether its names are free; a definition whose names are taken serves nothing.
 /// `claims` are the names that it has. `since` is from which revision on stored objects are complete, or [`NOT_YET`].
-pub(crate) fn rows_of(
+pub fn rows_of(
     object: &Object,
     definition: crd::Definition,
     accepted: bool,
@@ -124,7 +123,9 @@ pub(crate) fn rows_of(
     let stored: Arc<str> = definition.gvk(stored).api_version().into();
     let uid: Arc<str> = object.uid().into();
     let terminating = object.is_terminating();
-    let converter = crate::conversion::Converter::read(&definition.conversion).map(Arc::new);
+    let is_converted =
+        definition.conversion.get("strategy").and_then(Value::as_str) == Some("Webhook");
+    let derived = Arc::new(Derived::default());
     let row = |at: usize| {
         Arc::new(KindRow {
             group: definition.group.as_str().into(),
@@ -139,9 +140,10 @@ pub(crate) fn rows_of(
             verbs: VERBS.iter().map(|verb| Arc::from(*verb)).collect(),
             subresources: subresources(&definition, &definition.versions[at]),
             storage: format!("{}/{}", definition.group, definition.plural).into(),
-            storage_api_version: match &converter {
-                Some(_) => definition.gvk(&definition.versions[at].name).api_version().into(),
-                None => stored.clone(),
+            storage_api_version: if is_converted {
+                definition.gvk(&definition.versions[at].name).api_version().into()
+            } else {
+                stored.clone()
             },
             api_version: definition.gvk(&definition.versions[at].name).api_version().into(),
             served_versions: names.clone(),
@@ -150,7 +152,8 @@ pub(crate) fn rows_of(
                 uid: uid.clone(),
                 definition: definition.clone(),
                 version: at,
-                converter: converter.clone(),
+                is_converted,
+                derived: derived.clone(),
                 terminating,
                 since: since.clone(),
             })),

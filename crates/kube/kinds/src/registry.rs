@@ -1,23 +1,15 @@
-//! The live set of kinds.
+//! Registry of kinds: the live set, and snapshots of it.
 //!
 //! Readers take a snapshot ([`Kinds`]) and never wait; who changes the set builds the next snapshot
 //! beside the present one and swaps. Built-in group-versions are shared between snapshots, so that
 //! what was made of them (documents, answers of discovery) stays made.
 
-mod builtins;
-mod custom;
-mod order;
-mod row;
-
-pub use row::{Custom, KindRow, PrinterColumn, Source, Subresource};
-
-pub(crate) use custom::{Claims, CustomKind, NOT_YET, rows_of};
-
+use crate::{CustomKind, Derived, KindRow, Source, StrategyOf, builtins, order};
 use arc_swap::ArcSwap;
 use mainstay_object::Gvk;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The kinds of one group in one version, by plural.
 #[derive(Debug)]
@@ -28,20 +20,25 @@ pub struct GroupVersion {
     pub version: Arc<str>,
     /// Kinds, sorted by plural.
     pub rows: Vec<Arc<KindRow>>,
-    /// The `OpenAPI` document, once somebody asked for it.
-    pub(crate) document: OnceLock<bytes::Bytes>,
+    /// Values derived from these kinds, such as their `OpenAPI` document.
+    pub derived: Derived,
 }
 
 impl GroupVersion {
-    fn new(group: Arc<str>, version: Arc<str>, mut rows: Vec<Arc<KindRow>>) -> Self {
+    pub(crate) fn new(group: Arc<str>, version: Arc<str>, mut rows: Vec<Arc<KindRow>>) -> Self {
         rows.sort_by(|a, b| a.plural.cmp(&b.plural));
-        Self { group, version, rows, document: OnceLock::new() }
+        Self { group, version, rows, derived: Derived::default() }
     }
 
     /// The kind of this plural.
     pub fn plural(&self, plural: &str) -> Option<&Arc<KindRow>> {
         let at = self.rows.binary_search_by(|row| (*row.plural).cmp(plural)).ok()?;
         self.rows.get(at)
+    }
+
+    /// Whether some of its kinds are built in.
+    pub fn has_built_in(&self) -> bool {
+        self.rows.iter().any(|row| matches!(row.source, Source::BuiltIn(_)))
     }
 
     /// `group/version`, or the version alone for the core group.
@@ -68,8 +65,8 @@ pub struct Group {
 pub struct Kinds {
     /// Groups in discovery's order: the built-in ones, then custom ones by name.
     pub groups: Vec<Group>,
-    /// Answers of discovery made from this snapshot.
-    pub(crate) answers: crate::discovery::Answers,
+    /// Values derived from this snapshot, such as discovery documents.
+    pub derived: Derived,
 }
 
 impl Kinds {
@@ -108,16 +105,10 @@ pub struct Registry {
     custom: Mutex<BTreeMap<Arc<str>, CustomKind>>,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Registry {
-    /// A registry of the built-in kinds.
-    pub fn new() -> Self {
-        let builtin = builtins::groups();
+    /// A registry of the built-in kinds with their strategies.
+    pub fn new(strategy_of: StrategyOf) -> Self {
+        let builtin = builtins::groups(strategy_of);
         let kinds = Kinds { groups: builtin.clone(), ..Kinds::default() };
         Self { current: ArcSwap::from_pointee(kinds), builtin, custom: Mutex::default() }
     }
@@ -133,7 +124,7 @@ impl Registry {
     }
 
     /// Adds custom kinds, or replaces those of the same names; at once for all of them.
-    pub(crate) fn put(&self, kinds: impl IntoIterator<Item = CustomKind>) {
+    pub fn put(&self, kinds: impl IntoIterator<Item = CustomKind>) {
         let mut custom = self.custom.lock();
         for kind in kinds {
             custom.insert(kind.name.clone(), kind);
@@ -142,7 +133,7 @@ impl Registry {
     }
 
     /// Removes a custom kind by the name of its definition.
-    pub(crate) fn remove(&self, name: &str) {
+    pub fn remove(&self, name: &str) {
         let mut custom = self.custom.lock();
         if custom.remove(name).is_some() {
             self.rebuild(&custom);
@@ -150,15 +141,12 @@ impl Registry {
     }
 
     /// The custom kind of this definition.
-    pub(crate) fn custom(&self, name: &str) -> Option<CustomKind> {
+    pub fn custom(&self, name: &str) -> Option<CustomKind> {
         self.custom.lock().get(name).cloned()
     }
 
     /// Looks at all custom kinds.
-    pub(crate) fn with_custom<T>(
-        &self,
-        look: impl Fn(&mut dyn Iterator<Item = &CustomKind>) -> T,
-    ) -> T {
+    pub fn with_custom<T>(&self, look: impl Fn(&mut dyn Iterator<Item = &CustomKind>) -> T) -> T {
         look(&mut self.custom.lock().values())
     }
 
@@ -219,10 +207,11 @@ fn reused(before: &Kinds, made: GroupVersion) -> Arc<GroupVersion> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plain;
 
     #[test]
     fn built_in_kinds_are_found_by_url_and_by_kind() {
-        let registry = Registry::new();
+        let registry = Registry::new(|_| &Plain);
         let pods = registry.find("", "v1", "pods").unwrap();
         assert_eq!(&*pods.kind, "Pod");
         assert_eq!(pods.group_resource(), "pods");
@@ -235,7 +224,7 @@ mod tests {
 
     #[test]
     fn versions_of_a_kind_share_one_storage() {
-        let registry = Registry::new();
+        let registry = Registry::new(|_| &Plain);
         let events = registry.find("events.k8s.io", "v1", "events").unwrap();
         assert_eq!((&*events.storage, &*events.storage_api_version), ("events", "v1"));
         let scaler = registry.find("autoscaling", "v1", "horizontalpodautoscalers").unwrap();

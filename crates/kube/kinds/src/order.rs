@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// Compares two versions, the one to prefer first: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others
 /// by name (`k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`).
-pub(super) fn versions(a: &str, b: &str) -> Ordering {
+pub(crate) fn versions(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),
         (Some(_), None) => Ordering::Less,

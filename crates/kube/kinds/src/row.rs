@@ -1,6 +1,6 @@
 //! One kind in one version, as every handler sees it.
 
-use crate::strategy::Strategy;
+use crate::{Derived, Strategy};
 use mainstay_object::{Gvk, Scope};
 use mainstay_schema::builtin::{self, BuiltinKind};
 use mainstay_schema::crd;
@@ -87,14 +87,15 @@ pub struct Custom {
     pub definition: Arc<crd::Definition>,
     /// Which of its versions this is, by position.
     pub version: usize,
-    /// The webhook that turns versions into each other, if one does. Then every row speaks its own
-    /// version everywhere.
-    pub(crate) converter: Option<Arc<crate::conversion::Converter>>,
+    /// Whether a webhook converts between versions. Then every row speaks its own version everywhere.
+    pub is_converted: bool,
+    /// Values derived from the definition, shared by all its rows.
+    pub derived: Arc<Derived>,
     /// Whether the definition is being deleted: then nothing more may be created.
     pub terminating: bool,
     /// The revision of the store at which the definition became what it is for stored objects:
     /// those that were written later have its defaults and name its stored version.
-    pub(crate) since: Arc<AtomicU64>,
+    pub since: Arc<AtomicU64>,
 }
 
 impl Custom {
@@ -104,8 +105,8 @@ impl Custom {
     }
 
     /// What objects look like in the version that is stored.
-    pub(crate) fn storage_schema(&self) -> &Schema {
-        if self.converter.is_some() {
+    pub fn storage_schema(&self) -> &Schema {
+        if self.is_converted {
             return &self.version().schema;
         }
         let stored = self.definition.storage_version();
@@ -113,13 +114,13 @@ impl Custom {
     }
 
     /// Whether objects look the same in the row's version and in the stored one.
-    pub(crate) fn looks_as_stored(&self) -> bool {
+    pub fn looks_as_stored(&self) -> bool {
         std::ptr::eq::<Schema>(&raw const *self.version().schema, self.storage_schema())
     }
 
     /// From which revision on stored objects are complete; the greatest while the definition is
     /// not yet stored itself.
-    pub(crate) fn since(&self) -> u64 {
+    pub fn since(&self) -> u64 {
         self.since.load(Ordering::Acquire)
     }
 
@@ -150,7 +151,7 @@ impl KindRow {
     }
 
     /// What every answer about the kind warns of, if the kind is on its way out.
-    pub(crate) fn deprecation(&self) -> Option<&str> {
+    pub fn deprecation(&self) -> Option<&str> {
         if let Source::Custom(custom) = &self.source {
             return custom.version().deprecation.as_deref();
         }

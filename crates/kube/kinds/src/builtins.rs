@@ -1,12 +1,11 @@
 //! Rows of the built-in kinds.
 
-use super::{Group, GroupVersion, KindRow, Source, Subresource};
-use crate::strategy;
+use crate::{Group, GroupVersion, KindRow, Source, StrategyOf, Subresource};
 use mainstay_schema::builtin::{self, BuiltinKind};
 use std::sync::Arc;
 
 /// The built-in groups, in the table's order.
-pub(super) fn groups() -> Vec<Group> {
+pub(crate) fn groups(strategy_of: StrategyOf) -> Vec<Group> {
     let mut order: Vec<(&str, Vec<&str>)> = Vec::new();
     for kind in builtin::kinds() {
         match order.iter_mut().find(|(group, _)| *group == kind.group) {
@@ -24,7 +23,7 @@ pub(super) fn groups() -> Vec<Group> {
                     let rows = builtin::kinds()
                         .iter()
                         .filter(|kind| kind.group == group && kind.version == version)
-                        .map(|kind| Arc::new(row(kind)))
+                        .map(|kind| Arc::new(row(kind, strategy_of)))
                         .collect();
                     Arc::new(GroupVersion::new(group.into(), version.into(), rows))
                 })
@@ -34,7 +33,7 @@ pub(super) fn groups() -> Vec<Group> {
         .collect()
 }
 
-fn row(kind: &'static BuiltinKind) -> KindRow {
+fn row(kind: &'static BuiltinKind, strategy_of: StrategyOf) -> KindRow {
     let same = || builtin::kinds().iter().filter(|one| one.storage == kind.storage);
     // The first row of the table that shares the storage is the stored form.
     let stored = same().next().unwrap_or(kind);
@@ -64,7 +63,7 @@ fn row(kind: &'static BuiltinKind) -> KindRow {
             .collect(),
         source: Source::BuiltIn(kind),
         // Strategies see objects in the stored form.
-        strategy: strategy::for_kind(&stored.gvk()),
+        strategy: strategy_of(&stored.gvk()),
     }
 }
 
