@@ -20,6 +20,11 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/store", &["base/", "kube/object"]),
     ("kube/auth", &["base/", "kube/object", "kube/http", "kube/store"]),
     ("kube/kinds", &["base/", "kube/object", "kube/schema", "kube/store", "kube/auth"]),
+    ("kube/policy", &["base/", "kube/object", "kube/schema", "kube/kinds"]),
+    (
+        "kube/validation",
+        &["base/", "kube/object", "kube/schema", "kube/auth", "kube/kinds", "kube/policy"],
+    ),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

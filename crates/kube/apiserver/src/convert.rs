@@ -240,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     fn there_and_back(group: &str, plural: &str, value: Value) -> (Object, Object) {
-        let registry = Registry::new(crate::strategy::for_kind);
+        let registry = Registry::new(mainstay_validation::for_kind);
         let row = registry.find(group, "v1", plural).unwrap();
         let mut object = Object::from_value(value).unwrap();
         to_storage(&row, &mut object);

@@ -30,7 +30,6 @@ pub mod audit;
 pub mod health;
 pub mod print;
 pub mod serve;
-pub mod strategy;
 
 pub use aggregation::NativeGroup;
 pub use health::Readiness;

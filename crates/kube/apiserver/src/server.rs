@@ -145,7 +145,7 @@ impl ApiServer {
             store,
             clock,
             authenticator,
-            registry: Registry::new(crate::strategy::for_kind),
+            registry: Registry::new(mainstay_validation::for_kind),
             readiness: Readiness::default(),
             storage_check: handlers::health::StorageCheck::default(),
             version,

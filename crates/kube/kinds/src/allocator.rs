@@ -170,14 +170,16 @@ impl Reservations {
     /// Begins to allocate. What the request reserved before is given back: it tries again.
     ///
     /// `owner` is the stored Service that is changed, none for a new one: what it has is free to it.
-    pub fn open(&self, owner: Option<&Key>) -> AllocationGuard<'_> {
+    pub fn open(&self, owner: Option<&Object>) -> AllocationGuard<'_> {
         let mut allocations = self.allocator.allocations.lock();
         let mut items = self.items.lock();
         for item in items.drain(..) {
             allocations.reserved.remove(&item);
         }
         allocations.follow(&self.allocator.store, self.allocator.clock.elapsed());
-        let own = owner.and_then(|owner| allocations.services.get(owner));
+        let own = owner.and_then(|owner| {
+            allocations.services.get(&Key::new(SERVICES, owner.namespace(), owner.name()))
+        });
         let own = own.into_iter().flatten().copied().collect();
         AllocationGuard { allocations, items, own }
     }

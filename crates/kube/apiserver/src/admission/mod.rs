@@ -350,3 +350,6 @@ pub(crate) async fn answered(asked: Asked<'_>, object: &mut Object) -> Result<()
     mutate(asked, object, None).await?;
     validate(asked, object, None).await
 }
+
+#[cfg(test)]
+mod tests;

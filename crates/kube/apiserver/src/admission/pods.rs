@@ -4,11 +4,11 @@
 //! The rules and texts are those of the original's plugins of the same names (Kubernetes 1.35).
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::strategy::fields::{Fields, each, fill, inner, text_in};
-use crate::strategy::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_nodes};
 use mainstay_object::Objects;
 use mainstay_object::fnv::random_suffix;
 use mainstay_object::{Object, gotext};
+use mainstay_validation::fields::{Fields, each, fill, inner, text_in};
+use mainstay_validation::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_nodes};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

@@ -215,14 +215,6 @@ pub(super) fn condition(object: &Object) -> Option<&Value> {
     object.array(&["status", "conditions"]).iter().find(|one| one["type"] == "Available")
 }
 
-/// The condition of what this server has itself.
-pub(super) fn local(now: &str) -> Value {
-    json!({
-        "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
-        "message": "Local APIServices are always available",
-    })
-}
-
 /// Writes a condition, if it says something new. The time of a change is kept while the status is.
 pub(super) async fn write(server: &Arc<ApiServer>, mut object: Object, mut wanted: Value) {
     if let Some(is) = condition(&object) {

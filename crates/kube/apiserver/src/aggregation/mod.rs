@@ -21,7 +21,7 @@ mod wire;
 pub use wire::NativeGroup;
 
 pub(crate) use documents::{Remotes, document, index};
-pub(crate) use local::{create_local, seed};
+pub(crate) use local::seed;
 pub(crate) use proxy::proxied;
 pub(crate) use wire::trusting;
 

@@ -4,10 +4,10 @@ use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
 use super::{Request, decode, meta, present, subresources, tokens};
 use crate::admission::{self, Operation};
-use crate::strategy::access_review;
 use http::StatusCode;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
+use mainstay_validation::access_review;
 use serde_json::{Value, json};
 
 /// A POST to a collection that keeps nothing.

@@ -3,15 +3,15 @@
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`. Where
 //! several refuse, the first by name is told; the original tells any.
 
-use super::evaluate::Input;
 use super::index::{Binding, Hook, Policies, Policy};
-use super::judge::{Broken, Failure, Judged};
-use super::matching::{Known, Resource};
 use super::params::{Params, Source};
 use super::request::{self, Labelled};
 use crate::admission::{ADMITTED, Attributes, Plugin, Verdict};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Reason, Status, gotext};
+use mainstay_policy::evaluate::Input;
+use mainstay_policy::judge::{Broken, Failure, Judged};
+use mainstay_policy::matching::{Known, Resource};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 //! Whoever asks compares revisions with what was read before: a policy is in force as soon as the
 //! write that made it was answered. What is compiled stays as long as the policy's generation does.
 
-use super::hints::param_kind;
-use super::judge::{Failure, Programs};
-use super::matching::Constraints;
 use mainstay_object::{Gvk, Object};
+use mainstay_policy::hints::param_kind;
+use mainstay_policy::judge::{Failure, Programs};
+use mainstay_policy::matching::Constraints;
 use mainstay_store::{List, Store};
 use parking_lot::Mutex;
 use serde_json::Value;

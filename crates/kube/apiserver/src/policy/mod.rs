@@ -9,27 +9,18 @@
 //! ```
 //!
 //! A policy that is written is judged with the same declarations and the same compiler
-//! ([`Scope`]); what is suspicious about it, by the schemas of the kinds that it names, is told in
-//! its status (`hints`).
+//! ([`mainstay_policy::Scope`]); what is suspicious about it, by the schemas of the kinds that it names, is told in
+//! its status (`mainstay_policy::hints`).
 //!
 //! `MutatingAdmissionPolicy` is not served: Kubernetes 1.35 does not by default.
 
-mod compile;
-mod declarations;
 mod dispatch;
-pub(crate) mod evaluate;
-mod hints;
 mod index;
-pub(crate) mod judge;
-pub(crate) mod matching;
 mod params;
 mod permissions;
 pub(crate) mod request;
 mod status;
-mod types;
 
-pub(crate) use compile::{Broken, Gives};
-pub(crate) use declarations::Scope;
 pub(crate) use dispatch::ValidatingAdmissionPolicy;
 pub(crate) use index::Policies;
 pub(crate) use permissions::ParameterPermissions;

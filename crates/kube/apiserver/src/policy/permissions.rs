@@ -4,12 +4,12 @@
 //! Rules and texts: kubernetes' `pkg/registry/admissionregistration/…/authz.go`. The original says
 //! it with the other errors of fields, when there are none of those.
 
-use super::hints::param_kind;
 use super::index::POLICIES;
 use crate::admission::{ADMITTED, Attributes, Operation, Plugin, Verdict};
 use mainstay_auth::MASTERS;
 use mainstay_auth::authz;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
+use mainstay_policy::hints::param_kind;
 use serde_json::Value;
 
 /// Judges who writes policies and bindings with parameters.

@@ -1,7 +1,5 @@
 //! A request as policies see it.
 
-use super::evaluate::Asking;
-use super::matching::{Asked, Labels, Resource};
 use crate::admission::Attributes;
 use crate::conversion;
 use crate::convert;
@@ -14,6 +12,8 @@ use mainstay_cel::library::kubernetes::authorizer::{
 use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Status};
+use mainstay_policy::evaluate::Asking;
+use mainstay_policy::matching::{Asked, Labels, Resource};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;

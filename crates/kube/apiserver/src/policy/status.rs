@@ -3,7 +3,6 @@
 //! Rules: kube-controller-manager's `validatingadmissionpolicystatus`. It is the server that writes
 //! it here, as it has the schemas.
 
-use super::hints::warnings;
 use super::index::POLICIES;
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use mainstay_auth::Identity;
 use mainstay_object::Object;
+use mainstay_policy::hints::warnings;
 use mainstay_store::{EventKind, WatchError};
 use serde_json::{Value, json};
 use std::sync::Arc;

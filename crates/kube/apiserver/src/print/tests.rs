@@ -1,7 +1,7 @@
 //! Compared with tables that a kube-apiserver 1.35 sent for the same objects.
 
 use super::*;
-use crate::strategy::tests::row;
+use mainstay_kinds::{Plain, Registry};
 
 const NOW: &str = "2026-11-21T15:04:00Z";
 
@@ -24,17 +24,18 @@ fn is_relative(cell: &Value) -> bool {
 #[test]
 fn tables_are_those_of_the_original() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("testdata/tables.json")).unwrap();
+    let kinds = Registry::new(|_| &Plain).kinds();
     let mut failures = Vec::new();
     for case in &cases {
         let field = |name: &str| case[name].as_str().unwrap();
         let found =
             mainstay_schema::builtin::resource(field("group"), field("version"), field("resource"));
         let Some(found) = found else { continue };
-        let row = row(found.group, found.version, found.kind);
+        let row = kinds.by_gvk(&found.gvk()).unwrap();
         let rows = case["rows"].as_array().unwrap();
         let objects: Vec<Object> =
             rows.iter().map(|row| Object::from_value(row["object"].clone()).unwrap()).collect();
-        let table = table(&row, &objects, json!({}), &options(IncludeObject::None));
+        let table = table(row, &objects, json!({}), &options(IncludeObject::None));
         let columns: Vec<Value> = table["columnDefinitions"]
             .as_array()
             .unwrap()
@@ -127,7 +128,8 @@ fn a_column_that_cannot_be_read_is_empty() {
 
 #[test]
 fn rows_carry_what_was_asked_for() {
-    let row = row("", "v1", "ConfigMap");
+    let kinds = Registry::new(|_| &Plain).kinds();
+    let row = kinds.find("", "v1", "configmaps").unwrap();
     let object = Object::from_value(json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -137,7 +139,7 @@ fn rows_carry_what_was_asked_for() {
     .unwrap();
     let make = |include| {
         table(
-            &row,
+            row,
             std::slice::from_ref(&object),
             json!({"resourceVersion": "7"}),
             &options(include),
@@ -169,5 +171,5 @@ fn rows_carry_what_was_asked_for() {
     assert_eq!(make(IncludeObject::None)["rows"][0]["object"], Value::Null);
     assert_eq!(make(IncludeObject::Object)["rows"][0]["object"], object.to_value());
     let quiet = TableOptions { no_headers: true, ..options(IncludeObject::None) };
-    assert_eq!(table(&row, &[], json!({}), &quiet)["columnDefinitions"], Value::Null);
+    assert_eq!(table(row, &[], json!({}), &quiet)["columnDefinitions"], Value::Null);
 }

@@ -3,11 +3,11 @@
 //! Whoever asks compares revisions with what was read before: a configuration is in force as soon
 //! as the write that made it was answered.
 
-use crate::policy::Scope;
-use crate::policy::judge::{Conditions, Failure};
-use crate::policy::matching::Constraints;
 use crate::reach::ClientConfig;
 use mainstay_object::Object;
+use mainstay_policy::Scope;
+use mainstay_policy::judge::{Conditions, Failure};
+use mainstay_policy::matching::Constraints;
 use mainstay_store::{List, Store};
 use parking_lot::Mutex;
 use serde_json::Value;

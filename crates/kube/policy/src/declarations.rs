@@ -173,7 +173,7 @@ impl Fields for Named {
 
 /// What the expressions of one policy may use.
 #[derive(Debug)]
-pub(crate) struct Scope {
+pub struct Scope {
     /// Without the authorizer, and with it.
     plain: Env,
     asking: Env,
@@ -190,7 +190,7 @@ pub(crate) struct Typed {
 impl Scope {
     /// What the expressions of a policy may use. `params`: it has parameters. `variables`: it
     /// names variables.
-    pub(crate) fn new(params: bool, variables: bool) -> Self {
+    pub fn new(params: bool, variables: bool) -> Self {
         static PLAIN: LazyLock<[Env; 2]> = LazyLock::new(|| {
             [false, true].map(|params| environment(params.then_some(Type::Dyn), Type::Dyn))
         });

@@ -1,15 +1,14 @@
 //! Compared with answers of a kube-apiserver 1.35 that were recorded for these objects: what it
 //! stored, and in which words it refused.
 
-use super::*;
-use crate::admission;
+use super::{pods, storage};
 use mainstay_auth::Identity;
 use mainstay_clock::Clock;
-use mainstay_kinds::KindRow;
-use mainstay_kinds::Source;
 use mainstay_kinds::allocator::Allocator;
-use mainstay_object::{Object, Objects, Status};
+use mainstay_kinds::{Context, KindRow, Registry, Target};
+use mainstay_object::{Gvk, Object, Objects, Status};
 use mainstay_store::{Change, Expect, Key, Store};
+use mainstay_validation::for_kind;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,30 +35,10 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-/// A row of the generated table, with what tests of strategies and tables look at.
-pub(crate) fn row(group: &str, version: &str, kind: &str) -> KindRow {
-    let found = mainstay_schema::builtin::kind(group, version, kind);
-    let found = found.unwrap_or_else(|| panic!("{group}/{version} {kind} is in the table"));
-    let api_version: Arc<str> = found.gvk().api_version().into();
-    KindRow {
-        group: found.group.into(),
-        version: found.version.into(),
-        kind: found.kind.into(),
-        list_kind: found.list_kind().into(),
-        plural: found.plural.into(),
-        singular: found.singular.into(),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        scope: found.scope,
-        verbs: Vec::new(),
-        subresources: Vec::new(),
-        storage: found.storage.into(),
-        storage_api_version: Arc::clone(&api_version),
-        api_version,
-        served_versions: Vec::new(),
-        source: Source::BuiltIn(found),
-        strategy: for_kind(&found.gvk()),
-    }
+/// The row of a built-in kind.
+fn row(gvk: &Gvk) -> Arc<KindRow> {
+    let registry = Registry::new(for_kind);
+    Arc::clone(registry.kinds().by_gvk(gvk).unwrap())
 }
 
 /// An allocator that has these Services in its store.
@@ -81,7 +60,7 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     let strategy = for_kind(&gvk);
     let identity = Identity::admin();
     let clock = Clock::system();
-    let row = row(&gvk.group, &gvk.version, &gvk.kind);
+    let row = row(&gvk);
     let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
     let reservations = allocator(services).reservations();
     let context = Context {
@@ -94,9 +73,9 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     };
     given.set(&["metadata", "uid"], UID.into());
     strategy.default(&mut given);
-    admission::storage::protect(&row.storage, &mut given);
+    storage::protect(&row.storage, &mut given);
     if gvk.kind == "Pod" {
-        admission::pods::admit_new(&mut given, world)
+        pods::admit_new(&mut given, world)
             .map_err(|why| Status::forbidden("", "pods", given.name(), &why))?;
     }
     strategy.prepare_create(&mut given, &context)?;
@@ -116,7 +95,7 @@ fn update(world: &World, mut given: Object, old: &Object) -> Result<Object, Stat
     let strategy = for_kind(&gvk);
     let identity = Identity::admin();
     let clock = Clock::system();
-    let row = row(&gvk.group, &gvk.version, &gvk.kind);
+    let row = row(&gvk);
     let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
     let reservations = allocator(services).reservations();
     let context = Context {

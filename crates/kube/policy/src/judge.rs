@@ -3,18 +3,18 @@
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/validator.go` and
 //! `pkg/admission/plugin/webhook/matchconditions`.
 
-use super::Scope;
 use super::compile::Gives;
 use super::evaluate::{
     CONDITIONS, Evaluation, Expression, Input, OUT_OF_BUDGET, OutOfBudget, Variable,
 };
+use crate::Scope;
 use mainstay_cel::kubernetes::limits;
 use mainstay_cel::value::Value;
 use serde_json::Value as Json;
 
 /// What is said if an expression fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The request fails.
     Fail,
     /// As if there were no such expression.
@@ -23,7 +23,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Reads `failurePolicy`.
-    pub(crate) fn read(spec: &Json) -> Self {
+    pub fn read(spec: &Json) -> Self {
         match text(spec, "failurePolicy") {
             "Ignore" => Self::Ignore,
             _ => Self::Fail,
@@ -41,18 +41,18 @@ fn list<'v>(value: &'v Json, field: &str) -> impl Iterator<Item = &'v Json> {
 
 /// Conditions under which a policy or a webhook is asked.
 #[derive(Debug, Default)]
-pub(crate) struct Conditions(Vec<Expression>);
+pub struct Conditions(Vec<Expression>);
 
 impl Conditions {
     /// Compiles `matchConditions`.
-    pub(crate) fn read(scope: &Scope, owner: &Json) -> Self {
+    pub fn read(scope: &Scope, owner: &Json) -> Self {
         let each = list(owner, "matchConditions");
         let compile = |one| Expression::new(scope, text(one, "expression"), Gives::Truth, true);
         Self(each.map(compile).collect())
     }
 
     /// Whether there is none.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -61,7 +61,7 @@ impl Conditions {
     ///
     /// # Errors
     /// What failed, in the original's words.
-    pub(crate) fn hold(
+    pub fn hold(
         &self,
         input: Input<'_>,
         variables: &[Variable],
@@ -115,7 +115,7 @@ struct Validation {
 
 /// The expressions of a policy, compiled.
 #[derive(Debug)]
-pub(crate) struct Programs {
+pub struct Programs {
     failure: Failure,
     conditions: Conditions,
     variables: Vec<Variable>,
@@ -125,7 +125,7 @@ pub(crate) struct Programs {
 
 /// A rule that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub struct Broken {
     /// Which rule, by position.
     pub at: usize,
     /// What is said.
@@ -136,7 +136,7 @@ pub(crate) struct Broken {
 
 /// What a policy says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub struct Judged {
     /// The rules that do not hold.
     pub broken: Vec<Broken>,
     /// What is to be noted with the request.
@@ -157,7 +157,7 @@ impl Judged {
 
 impl Programs {
     /// Compiles the expressions of a policy's `spec`.
-    pub(crate) fn read(spec: &Json) -> Self {
+    pub fn read(spec: &Json) -> Self {
         let params = spec.get("paramKind").is_some_and(|kind| !kind.is_null());
         let scope = Scope::new(params, true);
         let variables = list(spec, "variables")
@@ -189,7 +189,7 @@ impl Programs {
 
     /// Judges an object. `conditional` is what conditions look at: they see the request under the
     /// resource that it names, the other expressions under the one that the policy names.
-    pub(crate) fn judge(&self, input: Input<'_>, conditional: Input<'_>) -> Judged {
+    pub fn judge(&self, input: Input<'_>, conditional: Input<'_>) -> Judged {
         if !self.conditions.is_empty() {
             match self.conditions.hold(conditional, &self.variables, self.failure) {
                 Ok(true) => {}

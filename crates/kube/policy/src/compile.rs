@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// What an expression has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub enum Gives {
     /// Whether something holds.
     Truth,
     /// A text.
@@ -20,7 +20,7 @@ pub(crate) enum Gives {
 
 /// Why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub struct Broken {
     /// In the original's words.
     pub detail: String,
     /// Whether it counts as a failure of the server rather than of who wrote the expression.
@@ -29,7 +29,7 @@ pub(crate) struct Broken {
 
 /// An expression that can be evaluated.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// The program.
     pub program: Program,
     /// What it gives, as far as that is known.
@@ -38,12 +38,7 @@ pub(crate) struct Ready {
 
 impl Scope {
     /// Compiles an expression. `authorizer`: whether it may ask who may do what.
-    pub(crate) fn compile(
-        &self,
-        text: &str,
-        gives: Gives,
-        authorizer: bool,
-    ) -> Result<Ready, Broken> {
+    pub fn compile(&self, text: &str, gives: Gives, authorizer: bool) -> Result<Ready, Broken> {
         let checked = self.env(authorizer).compile(text).map_err(|issues| Broken {
             detail: format!("compilation failed: {issues}"),
             internal: false,
@@ -60,7 +55,7 @@ impl Scope {
     }
 
     /// Compiles a variable's expression and names what it gives: something, even if it is broken.
-    pub(crate) fn variable(&self, name: &str, text: &str) -> Result<Ready, Broken> {
+    pub fn variable(&self, name: &str, text: &str) -> Result<Ready, Broken> {
         let compiled = self.compile(text, Gives::Anything, true);
         self.name(name, compiled.as_ref().map_or(&Type::Dyn, |ready| &ready.output));
         compiled

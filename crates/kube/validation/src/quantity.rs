@@ -2,7 +2,7 @@
 
 /// The amount in billionths; none if the text is no quantity. Rounds up below a billionth, as the
 /// API does.
-pub(crate) fn nano(text: &str) -> Option<i128> {
+pub fn nano(text: &str) -> Option<i128> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
         b'+' => (1, &text[1..]),

@@ -3,7 +3,7 @@
 
 use super::super::rules::{Check, Errors, Node, Rule, one_of, same, walk};
 use super::view;
-use crate::limits::flow::fixed_spec;
+use crate::flow_defaults;
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -59,7 +59,7 @@ fn fixed(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &mut Errors
     if !matches!(name, "exempt" | "catch-all") || mainstay_fault::is_on("what-is-fixed-changes") {
         return;
     }
-    let Some(mut wanted) = fixed_spec(plural, name) else { return };
+    let Some(mut wanted) = flow_defaults::spec(plural, name) else { return };
     let mut found = spec.value().clone();
     let mut words = format!("spec of '{name}' must equal the fixed value");
     if plural != "flowschemas" && name == "exempt" {

@@ -4,8 +4,8 @@ use super::super::rules::{
     Check, Errors, Node, Rule, formats, one_of, selectors::label_selector, walk,
 };
 use super::view;
-use crate::policy::{Broken, Gives, Scope};
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
+use mainstay_policy::{Broken, Gives, Scope};
 use serde_json::Value;
 use std::collections::HashSet;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The rules that a review breaks: of one's own rights, of somebody's, or of somebody's in a
 /// namespace.
-pub(crate) fn access_review(kind: &str, review: &Object) -> Vec<FieldError> {
+pub fn access_review(kind: &str, review: &Object) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let empty = Value::Null;
     let field = |name: &str| review.fields().get(name).unwrap_or(&empty);

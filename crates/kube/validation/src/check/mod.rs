@@ -61,7 +61,7 @@ pub(super) use self::policies::{
     mutating_policy_update, policy_binding_update, validating_policy, validating_policy_update,
 };
 pub(super) use self::quota::{LIMITS, QUOTA, quota_update};
-pub(crate) use self::reviews::access_review;
+pub use self::reviews::access_review;
 pub(super) use self::services::{
     ingress_status, service, service_addresses, service_status, service_update,
 };

@@ -8,9 +8,9 @@ use super::admission::{
     present,
 };
 use super::{path_name, view};
-use crate::policy::{Gives, Scope};
 use mainstay_cel::syntax::is_reserved;
 use mainstay_object::{Object, names};
+use mainstay_policy::{Gives, Scope};
 use serde_json::Value;
 use std::collections::HashSet;
 

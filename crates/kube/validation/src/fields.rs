@@ -4,11 +4,11 @@ use mainstay_object::Object;
 use serde_json::{Map, Value};
 
 /// The fields of a JSON object.
-pub(crate) type Fields = Map<String, Value>;
+pub type Fields = Map<String, Value>;
 
 /// Sets a field that is absent or null, or the empty string where a string is expected: Go does
 /// not tell an empty string from an absent one.
-pub(crate) fn fill(fields: &mut Fields, key: &str, value: impl Into<Value>) {
+pub fn fill(fields: &mut Fields, key: &str, value: impl Into<Value>) {
     let value = value.into();
     match fields.get(key) {
         None | Some(Value::Null) => {}
@@ -27,7 +27,7 @@ pub(crate) fn fill_number(fields: &mut Fields, key: &str, value: i64) {
 }
 
 /// The object in a field, if there is one.
-pub(crate) fn inner<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
+pub fn inner<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
     fields.get_mut(key)?.as_object_mut()
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn open<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fiel
 }
 
 /// Every object of the list in a field.
-pub(crate) fn each(fields: &mut Fields, key: &str, mut change: impl FnMut(&mut Fields)) {
+pub fn each(fields: &mut Fields, key: &str, mut change: impl FnMut(&mut Fields)) {
     let elements = fields.get_mut(key).and_then(Value::as_array_mut);
     for element in elements.into_iter().flatten() {
         if let Some(fields) = element.as_object_mut() {
@@ -53,7 +53,7 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// The same, of fields.
-pub(crate) fn text_in<'a>(fields: &'a Fields, key: &str) -> &'a str {
+pub fn text_in<'a>(fields: &'a Fields, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 

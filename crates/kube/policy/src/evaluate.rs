@@ -40,7 +40,7 @@ pub(crate) struct Expression {
 
 /// A variable of a policy.
 #[derive(Debug)]
-pub(crate) struct Variable {
+pub struct Variable {
     name: Box<str>,
     expression: Expression,
 }
@@ -71,7 +71,7 @@ impl Variable {
 
 /// Who answers questions about permissions, and what the request itself is about.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub struct Asking {
     /// Who answers, about whoever sent the request.
     pub authorizer: Arc<dyn Authorizer>,
     /// The request's own resource.
@@ -80,7 +80,7 @@ pub(crate) struct Asking {
 
 /// What expressions look at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Input<'a> {
+pub struct Input<'a> {
     /// The object as it will be, or null.
     pub object: &'a Json,
     /// The object as it was, or null.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A resource in a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Resource<'a> {
+pub struct Resource<'a> {
     /// API group; empty for the core group.
     pub group: &'a str,
     /// Version.
@@ -20,7 +20,7 @@ pub(crate) struct Resource<'a> {
 
 /// What is asked for, as rules see it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub struct Asked<'a> {
     /// The resource, as the request names it.
     pub resource: Resource<'a>,
     /// The subresource; empty for none.
@@ -79,7 +79,7 @@ impl Rule {
 
 /// The resource of a request as rules know it: as it was named (none), or the position of one that
 /// is the same in another group or version.
-pub(crate) type Known = Option<usize>;
+pub type Known = Option<usize>;
 
 /// Whether rules are about a request, and as what. `others` are the resources that are the same in
 /// another group or version; they count where rules do not have to name it exactly.
@@ -107,7 +107,7 @@ pub(crate) fn by_rules(
 
 /// What a policy or a binding is about.
 #[derive(Debug)]
-pub(crate) struct Constraints {
+pub struct Constraints {
     namespaces: Result<LabelSelector, SelectorError>,
     objects: Result<LabelSelector, SelectorError>,
     rules: Vec<Rule>,
@@ -118,7 +118,7 @@ pub(crate) struct Constraints {
 }
 
 /// Looks up what selectors are held against.
-pub(crate) trait Labels {
+pub trait Labels {
     /// Whether the labels of the namespace fit, or why that cannot be told.
     fn namespace(&self, selector: &LabelSelector) -> Result<bool, String>;
     /// Whether the labels of the object fit, as it will be or as it was.
@@ -137,7 +137,7 @@ fn rules(constraints: &Value, field: &str) -> Vec<Rule> {
 
 impl Constraints {
     /// Reads what is written as `matchConstraints` or `matchResources`.
-    pub(crate) fn read(value: &Value) -> Self {
+    pub fn read(value: &Value) -> Self {
         Self {
             rules: rules(value, "resourceRules"),
             excluded: rules(value, "excludeResourceRules"),
@@ -147,7 +147,7 @@ impl Constraints {
     }
 
     /// Reads what a webhook is about. Unlike a policy, it is about nothing without rules.
-    pub(crate) fn of_webhook(value: &Value) -> Self {
+    pub fn of_webhook(value: &Value) -> Self {
         Self {
             namespaces: selector(value, "namespaceSelector"),
             objects: selector(value, "objectSelector"),
@@ -162,7 +162,7 @@ impl Constraints {
     ///
     /// # Errors
     /// Why that cannot be told, of a request that is meant otherwise.
-    pub(crate) fn meets(
+    pub fn meets(
         &self,
         asked: &Asked<'_>,
         others: &[Resource<'_>],

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const MOST: usize = 10;
 
 /// The `expressionWarnings` of a policy's `spec`.
-pub(super) fn warnings(spec: &Value, kinds: &Kinds) -> Vec<Value> {
+pub fn warnings(spec: &Value, kinds: &Kinds) -> Vec<Value> {
     let params = params_type(spec, kinds);
     let mut scopes: Vec<(String, Scope)> = Vec::new();
     for row in named_kinds(spec, kinds) {
@@ -66,12 +66,12 @@ fn texts<'v>(rule: &'v Value, field: &str) -> Vec<&'v str> {
 }
 
 /// A kind as Go prints it.
-pub(super) fn shown(kind: &Gvk) -> String {
+pub fn shown(kind: &Gvk) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }
 
 /// The kind that `paramKind` names.
-pub(super) fn param_kind(spec: &Value) -> Option<Gvk> {
+pub fn param_kind(spec: &Value) -> Option<Gvk> {
     let kind = spec.get("paramKind").filter(|kind| !kind.is_null())?;
     let (group, version) =
         text(kind, "apiVersion").split_once('/').unwrap_or(("", text(kind, "apiVersion")));
@@ -128,7 +128,7 @@ mod tests {
     use mainstay_kinds::Registry;
 
     fn hints(spec: &Value) -> Vec<String> {
-        let found = warnings(spec, &Registry::new(crate::strategy::for_kind).kinds());
+        let found = warnings(spec, &Registry::new(|_| &mainstay_kinds::Plain).kinds());
         found
             .iter()
             .map(|one| format!("{}: {}", text(one, "fieldRef"), text(one, "warning")))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Where containers stand in a pod's spec.
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 /// Account of pods that name none.
-pub(crate) const DEFAULT_ACCOUNT: &str = "default";
+pub const DEFAULT_ACCOUNT: &str = "default";
 /// How long a pod stays on a node that is lost, unless it says otherwise.
 const LOST_NODE_SECONDS: i64 = 300;
 
@@ -101,7 +101,7 @@ pub(super) fn default_pod_spec(spec: &mut Fields) {
 }
 
 /// `serviceAccount` is the old name of `serviceAccountName`; both are always shown.
-pub(crate) fn mirror_account(spec: &mut Fields) {
+pub fn mirror_account(spec: &mut Fields) {
     let account = match text_in(spec, "serviceAccountName") {
         "" => text_in(spec, "serviceAccount"),
         name => name,
@@ -281,7 +281,7 @@ pub(super) fn update_pod(
 }
 
 /// A pod leaves a lost node after a while, unless it says what it tolerates itself.
-pub(crate) fn tolerate_lost_nodes(spec: &mut Fields) {
+pub fn tolerate_lost_nodes(spec: &mut Fields) {
     fill(spec, "tolerations", json!([]));
     let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else {
         return;

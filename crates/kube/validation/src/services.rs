@@ -7,7 +7,6 @@ use super::Context;
 use super::fields::{Fields, each, fill, fill_number, number, open, text, text_in};
 use mainstay_kinds::allocator::{Allocatable, AllocationGuard};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, fnv};
-use mainstay_store::Key;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -261,8 +260,7 @@ fn allocate(
     if !needs_address && !needs_ports {
         return Ok(());
     }
-    let key = old.map(|old| Key::new("services", old.namespace(), old.name()));
-    let mut guard = context.reservations.open(key.as_ref());
+    let mut guard = context.reservations.open(old);
     if needs_address {
         let wanted = text_in(spec, "clusterIP").to_owned();
         match take_address(&mut guard, &wanted, seed) {

@@ -6,7 +6,10 @@ mod table;
 pub(super) use index::rules;
 
 use super::rules::{self, Errors, walk_object};
-use super::{Context, Metadata, check, core, groups, pods, services, signing, warnings, workloads};
+use super::{
+    Context, Metadata, api_services, check, core, groups, pods, services, signing, warnings,
+    workloads,
+};
 use mainstay_object::{Object, Status, names};
 
 type Default = fn(&mut Object);
@@ -521,7 +524,7 @@ rules! {
         metadata: Metadata::ChangesThenWhole,
         default: groups::default_api_service,
         create: |object, context| {
-            crate::aggregation::create_local(object, context);
+            api_services::create(object, context);
             Ok(())
         },
         check: check::api_service,
