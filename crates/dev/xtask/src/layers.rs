@@ -25,6 +25,7 @@ const RULES: &[(&str, &[&str])] = &[
         "kube/validation",
         &["base/", "kube/object", "kube/schema", "kube/auth", "kube/kinds", "kube/policy"],
     ),
+    ("kube/printing", &["base/", "kube/object", "kube/schema", "kube/kinds"]),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

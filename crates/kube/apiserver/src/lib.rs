@@ -28,7 +28,6 @@ mod version;
 
 pub mod audit;
 pub mod health;
-pub mod print;
 pub mod serve;
 
 pub use aggregation::NativeGroup;

@@ -3,7 +3,6 @@
 use super::Request;
 use super::aside::aside;
 use crate::convert;
-use crate::print::{self, IncludeObject, TableOptions};
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
@@ -13,6 +12,7 @@ use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
+use mainstay_printing::{self as printing, IncludeObject, TableOptions};
 use mainstay_store::Stored;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,9 +53,9 @@ fn shaped(
         Form::Table(version) => {
             let options = table_options(request.server, &request.query, version)?;
             let metadata = json!({"resourceVersion": object.resource_version()});
-            print::table(&request.row, std::slice::from_ref(object), metadata, &options)
+            printing::table(&request.row, std::slice::from_ref(object), metadata, &options)
         }
-        Form::Metadata(version) => print::partial(object, version),
+        Form::Metadata(version) => printing::partial(object, version),
         _ => return Ok(ApiResponse::bytes(code, encode(object))),
     };
     Ok(ApiResponse::value(code, &value))
@@ -71,9 +71,9 @@ pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, 
     let value = match form {
         Form::Table(version) => {
             let options = table_options(request.server, &request.query, version)?;
-            print::scale_table(&request.row, &scale, &options)
+            printing::scale_table(&request.row, &scale, &options)
         }
-        Form::Metadata(version) => print::partial(&scale, version),
+        Form::Metadata(version) => printing::partial(&scale, version),
         _ => scale.to_value(),
     };
     Ok(ApiResponse::ok(&value))
@@ -132,7 +132,7 @@ pub(super) async fn list(
         }
         let table = || {
             in_order(row, &mut objects);
-            print::table(row, &objects, metadata, &options)
+            printing::table(row, &objects, metadata, &options)
         };
         let table = if items.len() > super::read::TURN { aside(table) } else { table() };
         return Ok(ApiResponse::ok(&table));
@@ -210,7 +210,7 @@ impl Iterator for Chunks {
             match self.form {
                 ItemForm::Plain => convert::put_item(&self.row, &item, &mut self.buffer),
                 ItemForm::Metadata(version) => {
-                    let partial = print::partial_text(&item.bytes(), version);
+                    let partial = printing::partial_text(&item.bytes(), version);
                     self.buffer.put_slice(partial.unwrap_or_default().as_bytes());
                 }
             }

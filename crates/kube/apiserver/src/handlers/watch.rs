@@ -12,7 +12,6 @@ use crate::conversion;
 use crate::convert;
 use crate::filter::Filter;
 use crate::metrics::streams::Sent;
-use crate::print::{self, TableOptions};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
@@ -22,6 +21,7 @@ use mainstay_http::negotiate::Form;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
+use mainstay_printing::{self as printing, TableOptions};
 use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -315,7 +315,7 @@ impl Streaming {
 struct Shape {
     row: Arc<KindRow>,
     form: Form,
-    include: print::IncludeObject,
+    include: printing::IncludeObject,
     clock: mainstay_clock::Clock,
     /// Whether the columns of a table have been told.
     told: bool,
@@ -345,7 +345,7 @@ impl Shape {
         }
         if let Form::Metadata(version) = self.form
             && convert::has_metadata_as_stored(&self.row, bytes, written)
-            && let Some(partial) = print::partial_text(bytes, version)
+            && let Some(partial) = printing::partial_text(bytes, version)
         {
             return watch_frame(kind, partial.as_bytes());
         }
@@ -364,9 +364,9 @@ impl Shape {
                     now: self.clock.now(),
                 };
                 let metadata = json!({"resourceVersion": object.resource_version()});
-                print::table(&self.row, std::slice::from_ref(object), metadata, &options)
+                printing::table(&self.row, std::slice::from_ref(object), metadata, &options)
             }
-            Form::Metadata(version) => print::partial(object, version),
+            Form::Metadata(version) => printing::partial(object, version),
             Form::Plain | Form::Discovery(_) => object.to_value(),
         }
     }
@@ -397,7 +397,7 @@ impl Shape {
                 };
                 let listed = json!({"resourceVersion": revision.to_string()});
                 let object = Object::from_value(value).unwrap_or_default();
-                value = print::table(&self.row, &[object], listed, &options);
+                value = printing::table(&self.row, &[object], listed, &options);
             }
             Form::Plain | Form::Discovery(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Tables: what `kubectl get` shows.
+//! Tables of the Kubernetes API: the columns and cells that `kubectl get` shows.
 //!
 //! A client that asks for a table gets columns and cells instead of objects, so that what is worth
 //! seeing of a kind is decided here, once. Columns of built-in kinds are functions in one table
