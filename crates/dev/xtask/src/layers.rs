@@ -26,6 +26,7 @@ const RULES: &[(&str, &[&str])] = &[
         &["base/", "kube/object", "kube/schema", "kube/auth", "kube/kinds", "kube/policy"],
     ),
     ("kube/printing", &["base/", "kube/object", "kube/schema", "kube/kinds"]),
+    ("kube/outbound", &["base/", "kube/object", "kube/store"]),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

@@ -20,7 +20,6 @@ mod handlers;
 mod limits;
 mod metrics;
 mod policy;
-mod reach;
 mod server;
 mod service;
 mod streams;
@@ -32,7 +31,6 @@ pub mod serve;
 
 pub use aggregation::NativeGroup;
 pub use health::Readiness;
-pub use reach::NativeBackend;
 pub use server::{ApiServer, Config, StartError};
 pub use service::{ApiService, PortService};
 pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};

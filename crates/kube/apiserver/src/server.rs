@@ -34,6 +34,7 @@ use mainstay_http::{Body, negotiate};
 use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_object::{Reason, Status};
+use mainstay_outbound::{NativeBackend, Outbound};
 use mainstay_store::Store;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -112,7 +113,7 @@ pub struct ApiServer {
     /// The webhooks in force.
     pub(crate) webhooks: crate::admission::Webhooks,
     /// Calls webhooks and other backends.
-    pub(crate) reach: crate::reach::Reach,
+    pub(crate) outbound: Outbound,
     /// Pods that something in this process stands for.
     pub(crate) native_pods: crate::streams::NativePods,
     /// The policies that writes are held against.
@@ -153,7 +154,7 @@ impl ApiServer {
             definitions: tokio::sync::Mutex::default(),
             quotas: tokio::sync::Mutex::default(),
             webhooks: crate::admission::Webhooks::default(),
-            reach: crate::reach::Reach::new(clock),
+            outbound: Outbound::new(clock),
             policies: Policies::default(),
             native_pods: crate::streams::NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),
@@ -221,9 +222,26 @@ impl ApiServer {
         self.metrics.others.set(write);
     }
 
+    /// Has endpoints of Services lead to this machine's own addresses from now on, which they do not unless
+    /// the process itself says so: whoever may write endpoints reaches its loopback ports then.
+    pub fn let_endpoints_lead_here(&self) {
+        self.outbound.allow_local_endpoints();
+    }
+
+    /// Puts a handler of this process behind a Service: webhooks and conversions whose
+    /// `clientConfig` names it are asked of the handler, without a socket.
+    pub fn put_native_backend(
+        &self,
+        namespace: &str,
+        service: &str,
+        backend: Arc<dyn NativeBackend>,
+    ) {
+        self.outbound.put_native(namespace, service, backend);
+    }
+
     /// Has simulated pods answer nobody from now on, as if nothing listened in them.
     pub fn silence_pods(&self) {
-        self.reach.silence();
+        self.outbound.silence();
     }
 
     /// Writes every request from now on down in a log. Only the first one that is given counts.

@@ -2,8 +2,6 @@
 //! answer is passed on while it comes, or a handler of this process.
 
 use super::Remote;
-use crate::reach::dial::{dial, failure};
-use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -18,6 +16,8 @@ use hyper_util::rt::TokioIo;
 use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
+use mainstay_outbound::dial::{dial, failure};
+use mainstay_outbound::{Bundle, Target, service as resolve};
 use mainstay_tls::Anybody;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -42,7 +42,7 @@ pub trait NativeGroup: Send + Sync + fmt::Debug + 'static {
 
 /// The PEM text of a `caBundle`.
 pub(super) fn bundle(encoded: &str) -> Arc<str> {
-    crate::reach::bundle_text(encoded)
+    mainstay_outbound::bundle_text(encoded)
 }
 
 /// Where a remote group-version is served.
@@ -82,7 +82,7 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     }
     match resolve(&server.store, namespace, service, *port)? {
         Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
-        Target::Pod(pod) if server.reach.answers(&pod) => Ok(Endpoint::Pod(pod)),
+        Target::Pod(pod) if server.outbound.answers(&pod) => Ok(Endpoint::Pod(pod)),
         Target::Pod(pod) => {
             let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
             Err(format!("dial tcp {ip}:{port}: connect: connection refused"))
@@ -191,7 +191,7 @@ pub(super) async fn send(
     request.headers_mut().insert(HOST, text);
     let config = settings(server, remote)?;
     let connected = async {
-        let stream = dial(&host, port, server.reach.endpoints()).await.map_err(|error| {
+        let stream = dial(&host, port, server.outbound.endpoints()).await.map_err(|error| {
             let why = failure(&error).unwrap_or_else(|| format!("connect: {error}"));
             format!("dial tcp {authority}: {why}")
         })?;

@@ -8,12 +8,12 @@
 
 use crate::admission::review_value;
 use crate::handlers::aside::waited;
-use crate::reach::{Call, ClientConfig};
 use crate::server::ApiServer;
 use http::Method;
 use mainstay_kinds::{Custom, KindRow};
 use mainstay_object::fnv::random_uid;
 use mainstay_object::{FieldPath, Object, Reason, Status, metadata};
+use mainstay_outbound::{Call, ClientConfig};
 use mainstay_store::Stored;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Converter {
             timeout: TIMEOUT,
             limit: LIMIT,
         };
-        let answered = server.reach.call(&server.store, client, call).await;
+        let answered = server.outbound.call(&server.store, client, call).await;
         let answered = answered.and_then(|answered| review_value(&answered));
         let value = answered.map_err(|why| failed(&why))?;
         let converted = converted(value, review, &uid).map_err(|why| failed(&why))?;

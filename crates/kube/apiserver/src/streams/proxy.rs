@@ -13,7 +13,6 @@
 use super::{Connection, NativePod, no_process, upgrade};
 use crate::aggregation;
 use crate::handlers::Request;
-use crate::reach::dial::judge;
 use bytes::Bytes;
 use futures::stream;
 use http::header::{
@@ -29,6 +28,8 @@ use mainstay_formats::destination::parse_old;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
+use mainstay_outbound::NativeBackend;
+use mainstay_outbound::dial::judge;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -116,7 +117,7 @@ enum Way {
     /// An address.
     Host(IpAddr, u16),
     /// A handler of this process.
-    Backend(Arc<dyn crate::NativeBackend>),
+    Backend(Arc<dyn NativeBackend>),
 }
 
 /// `[scheme:]name[:port]`, as paths name what is reached.
@@ -175,7 +176,7 @@ fn of_service(request: &Request<'_>) -> Result<To, Status> {
     let unavailable = |why: String| Status::new(Reason::ServiceUnavailable, why);
     let namespace = request.path.namespace.as_str();
     let store = &request.server.store;
-    if let Some(backend) = request.server.reach.native(namespace, name) {
+    if let Some(backend) = request.server.outbound.native(namespace, name) {
         let authority = format!("{name}.{namespace}.svc");
         return Ok(To { tls, authority, way: Way::Backend(backend) });
     }

@@ -6,10 +6,10 @@ use super::{Attributes, server_of};
 use crate::handlers;
 use crate::metrics::admission::Ended;
 use crate::policy::request::Shown;
-use crate::reach::{Answered, Call};
 use http::Method;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
+use mainstay_outbound::{Answered, Call};
 use serde_json::Value;
 
 /// Bytes of a webhook's answer. The largest that means something is a patch that makes an object
@@ -134,7 +134,7 @@ async fn called(
     let call = Call { method: Method::POST, query, body, timeout, limit: LIMIT };
     let failed =
         |code: u16, why: String| Failed::Calling(code, format!("failed to call webhook: {why}"));
-    let answered = server.reach.call(&server.store, client, call).await;
+    let answered = server.outbound.call(&server.store, client, call).await;
     let answered = answered.map_err(|why| failed(503, why))?;
     let code = if answered.code >= 400 { answered.code } else { 503 };
     let review = value_of(&answered).map_err(|why| failed(code, why))?;

@@ -3,8 +3,8 @@
 //! Whoever asks compares revisions with what was read before: a configuration is in force as soon
 //! as the write that made it was answered.
 
-use crate::reach::ClientConfig;
 use mainstay_object::Object;
+use mainstay_outbound::ClientConfig;
 use mainstay_policy::Scope;
 use mainstay_policy::judge::{Conditions, Failure};
 use mainstay_policy::matching::Constraints;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// What is called.
 #[derive(Debug)]
-pub(crate) enum Target {
+pub enum Target {
     /// A host and port.
     Host(String, u16),
     /// A simulated pod.
@@ -20,12 +20,7 @@ pub(crate) enum Target {
 
 /// The endpoint of a Service's port; the error is why there is none, in the words of the original
 /// where it looks for endpoints.
-pub(crate) fn service(
-    store: &Store,
-    namespace: &str,
-    name: &str,
-    port: u16,
-) -> Result<Target, String> {
+pub fn service(store: &Store, namespace: &str, name: &str, port: u16) -> Result<Target, String> {
     let Some(stored) = store.find("services", namespace, name) else {
         return Err(format!("service {name:?} not found"));
     };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The annotation of a simulated pod that says whether it answers webhooks, conversions and
 /// discovery for itself: `"false"` makes it refuse connections, as a pod whose process does not listen.
-pub(crate) const ANSWERS: &str = "mainstay.dev/answers";
+const ANSWERS: &str = "mainstay.dev/answers";
 
 /// A handler of this process behind a Service.
 pub trait NativeBackend: Send + Sync + 'static {

@@ -41,7 +41,7 @@ impl Settings {
 }
 
 /// The text of a bundle, which objects have in Base64.
-pub(crate) fn bundle_text(encoded: &str) -> Arc<str> {
+pub fn bundle_text(encoded: &str) -> Arc<str> {
     let bytes = STANDARD.decode(encoded).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into()
 }
@@ -64,7 +64,7 @@ fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
 
 /// Who judges certificates by a bundle.
 #[derive(Debug)]
-pub(crate) struct Bundle {
+pub struct Bundle {
     /// None if nobody is trusted to sign.
     chains: Option<Arc<WebPkiServerVerifier>>,
     trusted: Vec<CertificateDer<'static>>,
@@ -72,7 +72,7 @@ pub(crate) struct Bundle {
 
 impl Bundle {
     /// The certificates of a PEM text are trusted.
-    pub(crate) fn new(bundle: &str) -> Result<Self, String> {
+    pub fn new(bundle: &str) -> Result<Self, String> {
         let trusted = certificates(bundle);
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(trusted.iter().cloned());

@@ -1,4 +1,4 @@
-//! From a `clientConfig` (a URL, or a Service, and who may sign for it) to an HTTPS call.
+//! Outbound calls: from a `clientConfig` (a URL or Service, and a CA bundle) to an HTTPS call.
 //!
 //! ```text
 //! clientConfig ─► Service ─► endpoint ─┬─► on the host: TLS connection, kept for the next call
@@ -14,18 +14,17 @@
 //! read up to a limit of their caller's. Redirects are followed a few times, over HTTPS only, to who
 //! is signed for by the same authorities. HTTP/1.1 is spoken.
 
-pub(crate) mod dial;
+pub mod dial;
 mod native;
 mod pool;
 mod redirect;
-mod resolve;
+mod service_resolver;
 mod tls;
 
 pub use native::NativeBackend;
-pub(crate) use resolve::{Target, service};
-pub(crate) use tls::{Bundle, bundle_text};
+pub use service_resolver::{Target, service};
+pub use tls::{Bundle, bundle_text};
 
-use crate::server::ApiServer;
 use bytes::Bytes;
 use dial::Origin;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
@@ -62,24 +61,43 @@ fn location(headers: &HeaderMap) -> String {
 
 /// Where something is, and who signs for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ClientConfig {
-    pub(crate) place: Place,
+pub struct ClientConfig {
+    /// URL or Service.
+    pub place: Place,
     /// PEM of the authorities; empty if none is named.
-    pub(crate) ca: Arc<str>,
+    pub ca: Arc<str>,
 }
 
 /// Where something is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    /// Host with port, and path.
-    Url { host: String, port: u16, path: String, origin: Origin },
+pub enum Place {
+    /// A URL.
+    Url {
+        /// Host.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Path.
+        path: String,
+        /// Author of the URL.
+        origin: Origin,
+    },
     /// Behind a Service.
-    Service { namespace: String, name: String, port: u16, path: String },
+    Service {
+        /// Namespace of the Service.
+        namespace: String,
+        /// Name of the Service.
+        name: String,
+        /// Port of the Service.
+        port: u16,
+        /// Path.
+        path: String,
+    },
 }
 
 impl ClientConfig {
     /// Reads a `clientConfig` that has been validated; the error is why it leads nowhere.
-    pub(crate) fn read(value: &Value) -> Result<Self, String> {
+    pub fn read(value: &Value) -> Result<Self, String> {
         let bundle = value.get("caBundle").and_then(Value::as_str).unwrap_or_default();
         let ca = bundle_text(bundle);
         let text = |value: &Value, field: &str| {
@@ -147,32 +165,32 @@ fn joined(path: &str) -> String {
 
 /// A call.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub struct Call {
     /// The method.
-    pub(crate) method: Method,
+    pub method: Method,
     /// What follows the path of the configuration, with `?`; may be empty.
-    pub(crate) query: String,
+    pub query: String,
     /// JSON; empty for none.
-    pub(crate) body: Bytes,
+    pub body: Bytes,
     /// How long all of it may take.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// Bytes of the answer's body, at most.
-    pub(crate) limit: usize,
+    pub limit: usize,
 }
 
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub struct Answered {
     /// HTTP status code.
-    pub(crate) code: u16,
+    pub code: u16,
     /// `Content-Type`; empty if there is none.
-    pub(crate) content_type: String,
+    pub content_type: String,
     /// Seconds after which it may be asked again, if it says so.
-    pub(crate) retry_after: Option<u64>,
+    pub retry_after: Option<u64>,
     /// `Location`; empty if there is none.
-    pub(crate) location: String,
+    pub location: String,
     /// The body.
-    pub(crate) body: Bytes,
+    pub body: Bytes,
 }
 
 impl Answered {
@@ -191,7 +209,7 @@ impl Answered {
 
 /// Calls others. One per server; connections are kept for the next call.
 #[derive(Debug)]
-pub(crate) struct Reach {
+pub struct Outbound {
     pool: Pool,
     natives: Natives,
     /// Whether simulated pods answer nobody, whatever their annotations say.
@@ -200,8 +218,9 @@ pub(crate) struct Reach {
     at_home: AtomicBool,
 }
 
-impl Reach {
-    pub(crate) fn new(clock: Clock) -> Self {
+impl Outbound {
+    /// A caller without connections.
+    pub fn new(clock: Clock) -> Self {
         Self {
             pool: Pool::new(clock),
             natives: Natives::default(),
@@ -211,39 +230,39 @@ impl Reach {
     }
 
     /// Has simulated pods answer nobody from now on.
-    pub(crate) fn silence(&self) {
+    pub fn silence(&self) {
         self.silent.store(true, Ordering::Relaxed);
     }
 
+    /// Lets endpoints of Services lead to this machine's own addresses from now on.
+    pub fn allow_local_endpoints(&self) {
+        self.at_home.store(true, Ordering::Relaxed);
+    }
+
     /// Whose word an endpoint of a Service is.
-    pub(crate) fn endpoints(&self) -> Origin {
+    pub fn endpoints(&self) -> Origin {
         if self.at_home.load(Ordering::Relaxed) { Origin::Administrator } else { Origin::User }
     }
 
     /// Whether a simulated pod answers at all.
-    pub(crate) fn answers(&self, pod: &Object) -> bool {
+    pub fn answers(&self, pod: &Object) -> bool {
         !self.silent.load(Ordering::Relaxed) && native::answers(pod)
     }
 
     /// Puts a handler of this process behind a Service: it answers whatever is sent there.
-    pub(crate) fn put_native(
-        &self,
-        namespace: &str,
-        service: &str,
-        backend: Arc<dyn NativeBackend>,
-    ) {
+    pub fn put_native(&self, namespace: &str, service: &str, backend: Arc<dyn NativeBackend>) {
         self.natives.put(namespace, service, backend);
     }
 
     /// The handler of this process behind a Service, if there is one.
-    pub(crate) fn native(&self, namespace: &str, service: &str) -> Option<Arc<dyn NativeBackend>> {
+    pub fn native(&self, namespace: &str, service: &str) -> Option<Arc<dyn NativeBackend>> {
         self.natives.get(namespace, service)
     }
 
     /// Makes a call. The error is what went wrong on the way, in Go's words. A POST that is put off
     /// (429 or 5xx with `Retry-After` in seconds) is made again, [`RETRIES`] times at most and within
     /// the same time limit, as Kubernetes' client does.
-    pub(crate) async fn call(
+    pub async fn call(
         &self,
         store: &Store,
         config: &ClientConfig,
@@ -368,23 +387,4 @@ fn request_of(config: &ClientConfig, call: Call) -> Result<Request<Bytes>, Strin
         headers.insert(CONTENT_LENGTH, length);
     }
     Ok(request)
-}
-
-impl ApiServer {
-    /// Has endpoints of Services lead to this machine's own addresses from now on, which they do not unless
-    /// the process itself says so: whoever may write endpoints reaches its loopback ports then.
-    pub fn let_endpoints_lead_here(&self) {
-        self.reach.at_home.store(true, Ordering::Relaxed);
-    }
-
-    /// Puts a handler of this process behind a Service: webhooks and conversions whose
-    /// `clientConfig` names it are asked of the handler, without a socket.
-    pub fn put_native_backend(
-        &self,
-        namespace: &str,
-        service: &str,
-        backend: Arc<dyn NativeBackend>,
-    ) {
-        self.reach.put_native(namespace, service, backend);
-    }
 }

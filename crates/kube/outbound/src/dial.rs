@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, lookup_host};
 
 /// Whose word it is that leads to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// That of a user of some namespace: endpoints, names behind Services, redirects. It leads to no
     /// loopback and no link-local address.
     User,
@@ -25,7 +25,7 @@ pub(crate) enum Origin {
 }
 
 /// Connects to a host by its address or name.
-pub(crate) async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<TcpStream> {
+pub async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = match parse_old(host.trim_matches(['[', ']'])) {
         Some(address) => vec![SocketAddr::new(address, port)],
         None => lookup_host((host, port)).await?.collect(),
@@ -48,7 +48,7 @@ pub(crate) async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<Tc
 }
 
 /// Refuses an address to which nobody is led by what a user wrote.
-pub(crate) fn judge(address: IpAddr) -> io::Result<()> {
+pub fn judge(address: IpAddr) -> io::Result<()> {
     match special(address) {
         None => Ok(()),
         Some(why) => Err(io::Error::new(
@@ -59,7 +59,7 @@ pub(crate) fn judge(address: IpAddr) -> io::Result<()> {
 }
 
 /// What Go's client says of a dial that failed; none for a name that has no address.
-pub(crate) fn failure(error: &io::Error) -> Option<String> {
+pub fn failure(error: &io::Error) -> Option<String> {
     Some(match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
