@@ -26,7 +26,11 @@ const RULES: &[(&str, &[&str])] = &[
         &["base/", "kube/object", "kube/schema", "kube/auth", "kube/kinds", "kube/policy"],
     ),
     ("kube/printing", &["base/", "kube/object", "kube/schema", "kube/kinds"]),
-    ("kube/outbound", &["base/", "kube/object", "kube/store"]),
+    ("kube/outbound", &["base/", "kube/object", "kube/schema", "kube/http", "kube/store"]),
+    (
+        "kube/conversion",
+        &["base/", "kube/object", "kube/schema", "kube/store", "kube/kinds", "kube/outbound"],
+    ),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

@@ -12,8 +12,6 @@
 
 mod admission;
 mod aggregation;
-mod conversion;
-mod convert;
 mod discovery;
 mod filter;
 mod handlers;

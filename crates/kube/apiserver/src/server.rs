@@ -143,6 +143,7 @@ impl ApiServer {
         let server = Arc::new(Self {
             allocator: Allocator::new(store.clone(), clock),
             authorizer: Authorizer::new(store.clone()),
+            outbound: Outbound::new(store.clone(), clock),
             store,
             clock,
             authenticator,
@@ -154,7 +155,6 @@ impl ApiServer {
             definitions: tokio::sync::Mutex::default(),
             quotas: tokio::sync::Mutex::default(),
             webhooks: crate::admission::Webhooks::default(),
-            outbound: Outbound::new(clock),
             policies: Policies::default(),
             native_pods: crate::streams::NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),

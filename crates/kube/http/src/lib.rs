@@ -13,6 +13,7 @@ pub mod query;
 pub mod request_body;
 pub mod response;
 mod warnings;
+pub mod yaml;
 
 pub use audit::AuditAnnotations;
 pub use body::Body;

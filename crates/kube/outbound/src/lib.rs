@@ -18,10 +18,12 @@ pub mod dial;
 mod native;
 mod pool;
 mod redirect;
+mod response_value;
 mod service_resolver;
 mod tls;
 
 pub use native::NativeBackend;
+pub use response_value::response_value;
 pub use service_resolver::{Target, service};
 pub use tls::{Bundle, bundle_text};
 
@@ -210,6 +212,7 @@ impl Answered {
 /// Calls others. One per server; connections are kept for the next call.
 #[derive(Debug)]
 pub struct Outbound {
+    store: Store,
     pool: Pool,
     natives: Natives,
     /// Whether simulated pods answer nobody, whatever their annotations say.
@@ -219,9 +222,10 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// A caller without connections.
-    pub fn new(clock: Clock) -> Self {
+    /// A caller without connections, which resolves Services from the store.
+    pub fn new(store: Store, clock: Clock) -> Self {
         Self {
+            store,
             pool: Pool::new(clock),
             natives: Natives::default(),
             silent: AtomicBool::default(),
@@ -262,25 +266,20 @@ impl Outbound {
     /// Makes a call. The error is what went wrong on the way, in Go's words. A POST that is put off
     /// (429 or 5xx with `Retry-After` in seconds) is made again, [`RETRIES`] times at most and within
     /// the same time limit, as Kubernetes' client does.
-    pub async fn call(
-        &self,
-        store: &Store,
-        config: &ClientConfig,
-        call: Call,
-    ) -> Result<Answered, String> {
+    pub async fn call(&self, config: &ClientConfig, call: Call) -> Result<Answered, String> {
         let shown = shown_method(&call.method);
         let url = format!("https://{}{}{}", config.authority(), config.path(), call.query);
         let timeout = call.timeout.min(PATIENCE);
         let failed = |why: &str| format!("{shown} {url:?}: {why}");
         let patient = async {
             for _ in 0..RETRIES {
-                let answered = self.follow(store, config, call.clone()).await?;
+                let answered = self.follow(config, call.clone()).await?;
                 match answered.wants_patience().filter(|_| call.method == Method::POST) {
                     None => return Ok(answered),
                     Some(wait) => tokio::time::sleep(wait).await,
                 }
             }
-            self.follow(store, config, call).await
+            self.follow(config, call).await
         };
         let answered = tokio::time::timeout(timeout, patient).await;
         match answered {
@@ -292,15 +291,10 @@ impl Outbound {
     }
 
     /// Makes a call where it is wanted.
-    async fn follow(
-        &self,
-        store: &Store,
-        config: &ClientConfig,
-        mut call: Call,
-    ) -> Result<Answered, Failure> {
+    async fn follow(&self, config: &ClientConfig, mut call: Call) -> Result<Answered, Failure> {
         let mut config = Cow::Borrowed(config);
         for _ in 0..REDIRECTS {
-            let answered = self.exchange(store, &config, call.clone()).await?;
+            let answered = self.exchange(&config, call.clone()).await?;
             let Some(location) = answered.redirects() else { return Ok(answered) };
             let (next, query) = redirect::target(&config, location).map_err(Failure::OnTheWay)?;
             config = Cow::Owned(next);
@@ -313,12 +307,7 @@ impl Outbound {
         Err(Failure::OnTheWay(format!("stopped after {REDIRECTS} redirects")))
     }
 
-    async fn exchange(
-        &self,
-        store: &Store,
-        config: &ClientConfig,
-        call: Call,
-    ) -> Result<Answered, Failure> {
+    async fn exchange(&self, config: &ClientConfig, call: Call) -> Result<Answered, Failure> {
         let limit = call.limit;
         let request = request_of(config, call).map_err(Failure::OnTheWay)?;
         let target = match &config.place {
@@ -330,7 +319,7 @@ impl Outbound {
                 if let Some(backend) = self.natives.get(namespace, name) {
                     return native::ask(&*backend, request, limit).await;
                 }
-                service(store, namespace, name, *port).map_err(Failure::OnTheWay)?
+                service(&self.store, namespace, name, *port).map_err(Failure::OnTheWay)?
             }
         };
         match target {

@@ -21,7 +21,7 @@ mod resource_quota;
 pub(crate) mod storage;
 mod webhooks;
 
-pub(crate) use webhooks::{Webhooks, review_value};
+pub(crate) use webhooks::Webhooks;
 
 use crate::metrics::admission::Step;
 use crate::server::ApiServer;

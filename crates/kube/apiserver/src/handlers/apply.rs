@@ -130,7 +130,7 @@ impl Config {
         let merged = tracker.applied(live, &self.value, options.force)?;
         let entries = merged.get(&ENTRIES).cloned();
         // What is unknown was refused before; what is left is how Go would write the values.
-        let mut object = decode::applied(row, merged.into_value())
+        let mut object = mainstay_conversion::decode::applied(row, merged.into_value())
             .map_err(|why| unreadable(request, &self.value, &why))?;
         if let Some(entries) = entries {
             object.set(&ENTRIES, entries);

@@ -9,9 +9,9 @@ use super::meta;
 use super::part::Part;
 use super::track::Tracker;
 use super::write::{self, commit_status};
-use crate::convert;
 use crate::server::{ApiServer, StartError};
 use mainstay_auth::Identity;
+use mainstay_conversion::forms;
 use mainstay_formats::destination;
 use mainstay_kinds::Context;
 use mainstay_kinds::KindRow;
@@ -225,7 +225,7 @@ async fn settle_row(
             None => Some((fresh(server, row, &reservations, wanted.clone())?, Expect::Absent)),
             Some(stored) => {
                 let expect = Expect::Revision(stored.revision);
-                let mut old = convert::stored_form(row, stored);
+                let mut old = forms::stored_form(row, stored);
                 match mend(&old, wanted) {
                     Wanted::Same => return Ok(()),
                     Wanted::Changed(object) => {
@@ -276,7 +276,7 @@ fn fresh(
     row.strategy.default(&mut object);
     Tracker::own(server, row, Part::Main).created(&mut object, None);
     row.strategy.prepare_create(&mut object, &context(server, &identity, reservations, row))?;
-    convert::complete(row, &mut object);
+    forms::complete(row, &mut object);
     if row.strategy.counts_generations() {
         object.set(&["metadata", "generation"], 1.into());
     }
@@ -301,7 +301,7 @@ fn changed(
         old,
         &context(server, &identity, reservations, row),
     )?;
-    convert::complete(row, &mut object);
+    forms::complete(row, &mut object);
     write::validate(row, Part::Main, &mut object, Some(old), &mut Vec::new())?;
     write::finish(row, &mut object);
     Ok(object)

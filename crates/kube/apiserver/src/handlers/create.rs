@@ -1,14 +1,14 @@
 //! Create.
 
-use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, compute, decode, definitions, events, meta, present};
 use crate::admission::{self, Asked, Operation};
-use crate::convert;
 use http::StatusCode;
+use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::forms;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
 use mainstay_kinds::Target;
@@ -63,7 +63,7 @@ pub(super) async fn store(
         let mut object = if last { std::mem::take(&mut sent) } else { sent.clone() };
         if generated {
             meta::generate_name(&mut object);
-            write::default(row, &mut object);
+            mainstay_conversion::decode::default(row, &mut object);
         }
         prepare(request, &mut object)?;
         request.confirm_creation()?;
@@ -114,9 +114,9 @@ pub(super) fn receive(request: &Request<'_>, object: &mut Object) -> Result<(), 
     if row.has_status() && !row.strategy.keeps_status_on_create() {
         object.fields_mut().remove("status");
     }
-    convert::to_storage(row, object);
-    write::default(row, object);
-    convert::complete(row, object);
+    forms::to_storage(row, object);
+    mainstay_conversion::decode::default(row, object);
+    forms::complete(row, object);
     Ok(())
 }
 
@@ -128,14 +128,14 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if definitions::is(row) {
         definitions::prepare_create(object);
     }
-    convert::complete(row, object);
+    forms::complete(row, object);
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }
     write::validate(row, Part::Main, object, None, &mut Vec::new())?;
     if &*row.storage == "batch/jobs" {
         // The labels that its pods were given just now are its own too, but nobody judges them.
-        write::default(row, object);
+        mainstay_conversion::decode::default(row, object);
     }
     write::finish(row, object);
     Ok(())
@@ -151,7 +151,7 @@ pub(super) fn written_answer(
         Written::Stored(stored) => present::stored(request, code, stored),
         Written::Dry(object) => {
             let mut object: Object = object.clone();
-            convert::from_storage(&request.row, &mut object);
+            forms::from_storage(&request.row, &mut object);
             present::object(request, code, &object)
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod aside;
 pub(crate) mod bootstrap;
 mod change;
 pub(crate) mod compute;
+mod convert_now;
 mod create;
 mod decode;
 pub(crate) mod definitions;
@@ -31,8 +32,6 @@ pub(crate) mod tokens;
 mod track;
 mod watch;
 mod write;
-
-pub(crate) use self::decode::{patched_below, patched_by_webhook, yaml_value};
 
 use self::part::Part;
 use crate::admission::{Asked, Operation, Options};
@@ -156,7 +155,7 @@ impl Request<'_> {
             return Ok(());
         }
         let mut object = object.clone();
-        write::default(&self.row, &mut object);
+        mainstay_conversion::decode::default(&self.row, &mut object);
         self.server.authorizer.confirm(write, &object, old)
     }
 

@@ -137,7 +137,11 @@ impl Patch {
         if let Err(why) = self.identify(&mut value, &gvk, row.custom().is_some())? {
             return Err(spoils(&why));
         }
-        let decoded = if merged { decode::merged(row, value) } else { decode::typed(row, value) };
+        let decoded = if merged {
+            mainstay_conversion::decode::merged(row, value)
+        } else {
+            mainstay_conversion::decode::typed(row, value)
+        };
         let decoded = decoded.map_err(|why| spoils(&why))?;
         let findings = self.findings.iter().cloned().chain(decoded.warnings).collect();
         for text in self.validation.judge_with(findings, spoils)? {

@@ -2,10 +2,10 @@
 
 use super::Request;
 use super::aside::aside;
-use crate::convert;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
+use mainstay_conversion::forms;
 use mainstay_http::Body;
 use mainstay_http::negotiate::Form;
 use mainstay_http::query::Query;
@@ -28,9 +28,9 @@ pub(super) fn stored(
 ) -> Result<ApiResponse, Status> {
     let form = request.form()?;
     if form == Form::Plain {
-        return Ok(ApiResponse::bytes(code, convert::bytes(&request.row, stored)));
+        return Ok(ApiResponse::bytes(code, forms::bytes(&request.row, stored)));
     }
-    let object = convert::object(&request.row, stored);
+    let object = forms::object(&request.row, stored);
     shaped(request, code, &object, form)
 }
 
@@ -127,7 +127,7 @@ pub(super) async fn list(
         let options = table_options(request.server, &request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
         for turn in items.chunks(super::read::TURN) {
-            objects.extend(turn.iter().map(|one| convert::object(row, one)));
+            objects.extend(turn.iter().map(|one| forms::object(row, one)));
             tokio::task::yield_now().await;
         }
         let table = || {
@@ -208,7 +208,7 @@ impl Iterator for Chunks {
                 self.buffer.put_u8(b',');
             }
             match self.form {
-                ItemForm::Plain => convert::put_item(&self.row, &item, &mut self.buffer),
+                ItemForm::Plain => forms::put_item(&self.row, &item, &mut self.buffer),
                 ItemForm::Metadata(version) => {
                     let partial = printing::partial_text(&item.bytes(), version);
                     self.buffer.put_slice(partial.unwrap_or_default().as_bytes());

@@ -3,9 +3,9 @@
 use super::list_options::{ListOptions, Match};
 use super::token::Continue;
 use super::{Request, present};
-use crate::conversion;
 use crate::filter::Filter;
 use http::StatusCode;
+use mainstay_conversion::webhook as conversion;
 use mainstay_http::query::parse_uint;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Reason, Status};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) async fn get(request: &Request<'_>) -> Result<ApiResponse, Status> {
     check_revision(request)?;
     let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-    let stored = conversion::spoken(request.server, &request.row, stored).await?;
+    let stored = conversion::spoken(&request.server.outbound, &request.row, stored).await?;
     present::stored(request, StatusCode::OK, &stored)
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn page(
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    let items = conversion::spoken_all(request.server, &request.row, page.items).await?;
+    let items = conversion::spoken_all(&request.server.outbound, &request.row, page.items).await?;
     Ok(Ok(Listed { items, metadata }))
 }
 

@@ -2,16 +2,16 @@
 
 use super::apply::Config;
 use super::change::{self, Made, Version};
-use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::patch::{self, Patch};
 use super::track::ScaleManagers;
 use super::{Request, decode, present, read};
 use crate::admission::{self, Asked};
-use crate::conversion;
-use crate::convert;
 use http::Method;
+use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::{KindRow, Source};
 use mainstay_object::selector::LabelSelector;
@@ -27,8 +27,8 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
     if *method == Method::GET {
         read::check_revision(request)?;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let stored = conversion::spoken(request.server, row, stored).await?;
-        let object = convert::object(row, &stored);
+        let stored = conversion::spoken(&request.server.outbound, row, stored).await?;
+        let object = forms::object(row, &stored);
         if row.custom().is_some() && object.get(&segments(spec_path(row))).is_none() {
             let path = spec_path(row);
             let why = format!("the spec replicas field {path:?} does not exist");
@@ -113,7 +113,7 @@ pub(super) async fn judge(asked: Asked<'_>, object: &Object, old: &Object) -> Re
     }
     let scale = |object: &Object| {
         let mut object = object.clone();
-        convert::from_storage(asked.row, &mut object);
+        forms::from_storage(asked.row, &mut object);
         Object::from_value(scale_of(asked.row, &object)).unwrap_or_default()
     };
     admission::validate(asked, &mut scale(object), Some(&scale(old))).await

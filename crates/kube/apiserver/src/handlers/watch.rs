@@ -8,14 +8,14 @@
 
 use super::list_options::ListOptions;
 use super::{Request, present, read};
-use crate::conversion;
-use crate::convert;
 use crate::filter::Filter;
 use crate::metrics::streams::Sent;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
 use http::StatusCode;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
 use mainstay_http::Body;
 use mainstay_http::negotiate::Form;
 use mainstay_http::response::ApiResponse;
@@ -221,11 +221,16 @@ impl Streaming {
             return Ok(line);
         }
         Ok(match line {
-            Line::Added(stored) => Line::Added(conversion::spoken(server, row, stored).await?),
+            Line::Added(stored) => {
+                Line::Added(conversion::spoken(&server.outbound, row, stored).await?)
+            }
             Line::Event(event) => {
-                let object = conversion::spoken(server, row, event.object.clone()).await?;
+                let object =
+                    conversion::spoken(&server.outbound, row, event.object.clone()).await?;
                 let previous = match &event.previous {
-                    Some(one) => Some(conversion::spoken(server, row, one.clone()).await?),
+                    Some(one) => {
+                        Some(conversion::spoken(&server.outbound, row, one.clone()).await?)
+                    }
                     None => None,
                 };
                 Line::Event(event.of_objects(object, previous))
@@ -303,8 +308,7 @@ impl Streaming {
             _ => event.revision,
         };
         let object = &event.object;
-        if self.shape.is_shared() && !convert::is_outdated(&self.shape.row, object.start(), written)
-        {
+        if self.shape.is_shared() && !forms::is_outdated(&self.shape.row, object.start(), written) {
             return event.frame();
         }
         self.shape.frame(event.kind.as_str(), &object.bytes(), written)
@@ -335,21 +339,21 @@ impl Shape {
 
     /// Whether the store's own lines are what this client gets.
     fn is_shared(&self) -> bool {
-        self.form == Form::Plain && convert::is_identity(&self.row)
+        self.form == Form::Plain && forms::is_identity(&self.row)
     }
 
     /// A line about an object of the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
         if self.form == Form::Plain {
-            return watch_frame(kind, &convert::encoded(&self.row, bytes, written));
+            return watch_frame(kind, &forms::encoded(&self.row, bytes, written));
         }
         if let Form::Metadata(version) = self.form
-            && convert::has_metadata_as_stored(&self.row, bytes, written)
+            && forms::has_metadata_as_stored(&self.row, bytes, written)
             && let Some(partial) = printing::partial_text(bytes, version)
         {
             return watch_frame(kind, partial.as_bytes());
         }
-        let object = convert::decoded(&self.row, bytes, written);
+        let object = forms::decoded(&self.row, bytes, written);
         let value = self.shaped(&object);
         watch_frame(kind, value.to_string().as_bytes())
     }

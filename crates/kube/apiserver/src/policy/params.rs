@@ -3,7 +3,7 @@
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/generic/policy_dispatcher.go`.
 
 use super::index::{Binding, ParamRef, Policy};
-use crate::convert;
+use mainstay_conversion::forms;
 use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_store::{Store, Stored};
@@ -38,7 +38,7 @@ impl Params {
             Self::None => Value::Null,
             Self::Each(row, all) => all
                 .get(at)
-                .map(|stored| convert::object(row, stored).into_value())
+                .map(|stored| forms::object(row, stored).into_value())
                 .unwrap_or_default(),
         }
     }

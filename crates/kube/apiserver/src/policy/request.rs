@@ -1,14 +1,14 @@
 //! A request as policies see it.
 
 use crate::admission::Attributes;
-use crate::conversion;
-use crate::convert;
 use crate::server::ApiServer;
 use mainstay_auth::Identity;
 use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
     Authorizer, Decision, Request, Resource as Checked, Target, User,
 };
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
 use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Status};
@@ -146,7 +146,7 @@ pub(crate) async fn shown(attributes: &Attributes<'_>, known: &KindRow) -> Resul
             let mut old = old.clone();
             // What was stored is read in the version that is asked for.
             if known.custom().is_some() {
-                convert::from_storage(attributes.row, &mut old);
+                forms::from_storage(attributes.row, &mut old);
             }
             in_version(attributes, old, known).await?
         }
@@ -166,11 +166,11 @@ async fn in_version(
     known: &KindRow,
 ) -> Result<Value, Status> {
     let Some(custom) = known.custom() else {
-        convert::from_storage(known, &mut object);
+        forms::from_storage(known, &mut object);
         return Ok(object.into_value());
     };
     if custom.is_converted {
-        return conversion::between(attributes.server, known, object.into_value()).await;
+        return conversion::between(&attributes.server.outbound, known, object.into_value()).await;
     }
     // What the other version does not know goes when it is read, not before.
     object.set(&["apiVersion"], (*known.api_version).into());

@@ -16,12 +16,11 @@ mod index;
 mod review;
 
 use super::{ADMITTED, Attributes, Plugin, Verdict};
-use crate::conversion;
-use crate::handlers;
 use crate::policy::request::{self, Labelled, Shown};
 use crate::server::ApiServer;
 use call::{Failed, Patch};
 use index::{Hook, Which};
+use mainstay_conversion::{decode, webhook as conversion};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_patch::managed::Managed;
@@ -31,7 +30,6 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub(crate) use call::value_of as review_value;
 pub(crate) use index::Webhooks;
 
 /// Asks webhooks that may change objects.
@@ -339,7 +337,7 @@ fn another_kind(attributes: &Attributes<'_>, value: Value) -> String {
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         );
     }
-    if let Err(why) = handlers::patched_below(&gvk, value) {
+    if let Err(why) = decode::patched_below(&gvk, value) {
         return why;
     }
     let wanted = attributes.kind();
@@ -403,15 +401,15 @@ async fn patched(
     }
     let made = if attributes.is_of_row() {
         let own = attributes.row;
-        let made = handlers::patched_by_webhook(row, value);
+        let made = decode::patched_by_webhook(row, value);
         if own.custom().is_some_and(|custom| custom.is_converted) {
             let value = made.map_err(Status::internal)?.into_value();
-            let value = conversion::between(attributes.server, own, value).await?;
+            let value = conversion::between(&attributes.server.outbound, own, value).await?;
             return Object::from_value(value).map_err(Status::internal);
         }
         made
     } else {
-        handlers::patched_below(&attributes.kind(), value)
+        decode::patched_below(&attributes.kind(), value)
     };
     made.map_err(Status::internal)
 }

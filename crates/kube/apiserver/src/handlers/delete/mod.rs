@@ -15,11 +15,11 @@ pub(super) use options::Options;
 use super::list_options::ListOptions;
 use super::{Request, change, definitions, present, read, write};
 use crate::admission::{self, Asked, Operation};
-use crate::conversion;
-use crate::convert;
 use crate::server::ApiServer;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
@@ -114,7 +114,7 @@ pub(super) fn removed_answer(
         }
         Removed::WouldMark(object, _) => {
             let mut object = object.clone();
-            convert::from_storage(row, &mut object);
+            forms::from_storage(row, &mut object);
             present::object(request, code, &object)
         }
     }
@@ -168,7 +168,7 @@ pub(super) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
-        let stored = conversion::spoken(server, row, stored).await?;
+        let stored = conversion::spoken(&server.outbound, row, stored).await?;
         match remove_once(server, row, stored, options, asked).await {
             Err(Failure::Refused(status)) => return Err(*status),
             Err(Failure::Commit(CommitError::Stale { .. }))
@@ -192,7 +192,7 @@ async fn remove_once(
     options: &Options,
     asked: Option<Asked<'_>>,
 ) -> Result<Removed, Failure> {
-    let old = convert::stored_form(row, &stored);
+    let old = forms::stored_form(row, &stored);
     check_preconditions(row, &old, options).map_err(|status| Failure::Refused(status.into()))?;
     let Some(marked) = mark::marked(server, row, &old, options) else {
         // Its grace period goes on.
@@ -215,17 +215,18 @@ async fn remove_once(
     if (held || marked.graceful) && marked.object != old {
         let expect = Expect::Revision(stored.revision);
         let refused = |status: Status| Failure::Refused(status.into());
-        let object = conversion::to_storage(server, row, marked.object).await.map_err(refused)?;
+        let object =
+            conversion::to_storage(&server.outbound, row, marked.object).await.map_err(refused)?;
         let written = write_mark(server, row, &stored.key, object, expect).await;
         stored = written.map_err(Failure::Commit)?;
-        stored = conversion::spoken(server, row, stored).await.map_err(refused)?;
+        stored = conversion::spoken(&server.outbound, row, stored).await.map_err(refused)?;
     }
     if held {
         return Ok(Removed::Held(stored));
     }
     if marked.graceful {
         // Marking and removing are two steps, and each is judged.
-        admit(asked, &convert::stored_form(row, &stored)).await?;
+        admit(asked, &forms::stored_form(row, &stored)).await?;
     }
     let expect = Expect::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };

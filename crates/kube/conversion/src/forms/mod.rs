@@ -1,7 +1,7 @@
-//! Between the form that is stored and the version that a client speaks.
+//! Stored form and versions of a kind: conversion without a webhook.
 //!
 //! Versions of a custom kind differ in their name and in what their schemas know (conversion `None`;
-//! for webhooks see [`crate::conversion`]):
+//! for webhooks see [`crate::webhook`]):
 //! fields that the other version does not have are lost on the way. Where the schemas are the same,
 //! one substitution on the encoded bytes makes one from the other. Of the built-in kinds two are stored in another
 //! form than some clients speak: events, whose two API groups name the same fields differently, and
@@ -17,7 +17,7 @@
 mod events;
 mod scalers;
 
-pub(crate) use events::core_field as event_field;
+pub use events::core_field as event_field;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use mainstay_kinds::{Custom, KindRow, Source};
@@ -27,12 +27,12 @@ use mainstay_store::Stored;
 use serde_json::Value;
 
 /// Whether what is stored is what clients of this version read.
-pub(crate) fn is_identity(row: &KindRow) -> bool {
+pub fn is_identity(row: &KindRow) -> bool {
     row.api_version == row.storage_api_version
 }
 
 /// Turns an object of the row's version into the stored form.
-pub(crate) fn to_storage(row: &KindRow, object: &mut Object) {
+pub fn to_storage(row: &KindRow, object: &mut Object) {
     if is_identity(row) {
         return;
     }
@@ -47,7 +47,7 @@ pub(crate) fn to_storage(row: &KindRow, object: &mut Object) {
 }
 
 /// Turns a stored object into the row's version.
-pub(crate) fn from_storage(row: &KindRow, object: &mut Object) {
+pub fn from_storage(row: &KindRow, object: &mut Object) {
     if is_identity(row) {
         return;
     }
@@ -78,7 +78,7 @@ fn in_value(object: &mut Object, act: impl FnOnce(&mut Value)) {
 
 /// Gives an object of a built-in kind, in the stored form, what the original always writes and takes
 /// what it never does; see [`mainstay_schema::form`].
-pub(crate) fn complete(row: &KindRow, object: &mut Object) {
+pub fn complete(row: &KindRow, object: &mut Object) {
     if matches!(row.source, Source::Custom(_)) {
         return;
     }
@@ -96,12 +96,12 @@ fn complete_as(definition: Option<&Definition>, object: &mut Object) {
 }
 
 /// A stored object, decoded, in the row's version.
-pub(crate) fn object(row: &KindRow, stored: &Stored) -> Object {
+pub fn object(row: &KindRow, stored: &Stored) -> Object {
     decoded(row, &stored.bytes(), stored.revision)
 }
 
 /// A stored object, decoded, in the form that is stored now.
-pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
+pub fn stored_form(row: &KindRow, stored: &Stored) -> Object {
     let mut object = stored.object();
     if is_outdated(row, stored.start(), stored.revision) {
         renew(row, &mut object);
@@ -111,13 +111,13 @@ pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
 }
 
 /// A stored object, encoded, in the row's version; shared when that is the stored form.
-pub(crate) fn bytes(row: &KindRow, stored: &Stored) -> Bytes {
+pub fn bytes(row: &KindRow, stored: &Stored) -> Bytes {
     encoded(row, &stored.bytes(), stored.revision)
 }
 
 /// Writes a stored object as an item of a list in the row's version: items of built-in kinds leave
 /// out what the list says for all of them, `apiVersion` and `kind`.
-pub(crate) fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
+pub fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
     if row.custom().is_some() {
         return out.put_slice(&bytes(row, stored));
     }
@@ -156,7 +156,7 @@ fn untyped<'a>(row: &KindRow, bytes: &'a [u8], slot: usize) -> Option<[&'a [u8];
 }
 
 /// Bytes stored at a revision, decoded, in the row's version.
-pub(crate) fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
+pub fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
     // Stored bytes were encoded from an object.
     let mut object: Object = serde_json::from_slice(bytes).unwrap_or_default();
     if is_outdated(row, bytes, written) {
@@ -169,13 +169,13 @@ pub(crate) fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
 }
 
 /// Whether bytes stored at a revision have the metadata that the row's version shows.
-pub(crate) fn has_metadata_as_stored(row: &KindRow, bytes: &[u8], written: u64) -> bool {
+pub fn has_metadata_as_stored(row: &KindRow, bytes: &[u8], written: u64) -> bool {
     let is_plain = is_identity(row) || row.custom().is_some_and(Custom::looks_as_stored);
     is_plain && !is_outdated(row, bytes, written)
 }
 
 /// Bytes stored at a revision, encoded, in the row's version.
-pub(crate) fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
+pub fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
     let outdated = is_outdated(row, bytes, written);
     if is_identity(row) && !outdated {
         return bytes.clone();
@@ -192,7 +192,7 @@ pub(crate) fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
 /// Whether bytes were stored before the definition of their kind became what it is, so that they
 /// may lack defaults, have fields that are not known any more, or name a version that objects are
 /// no longer stored in.
-pub(crate) fn is_outdated(row: &KindRow, bytes: &[u8], written: u64) -> bool {
+pub fn is_outdated(row: &KindRow, bytes: &[u8], written: u64) -> bool {
     let Some(custom) = row.custom().filter(|custom| written < custom.since()) else { return false };
     let current = bytes
         .strip_prefix(HEAD)
@@ -240,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     fn there_and_back(group: &str, plural: &str, value: Value) -> (Object, Object) {
-        let registry = Registry::new(mainstay_validation::for_kind);
+        let registry = Registry::new(|_| &mainstay_kinds::Plain);
         let row = registry.find(group, "v1", plural).unwrap();
         let mut object = Object::from_value(value).unwrap();
         to_storage(&row, &mut object);

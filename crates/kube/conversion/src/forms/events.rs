@@ -41,7 +41,7 @@ fn rename(event: &mut Object, from: &str, to: &str) {
 
 /// The core name of a field that a selector names in the words of `events.k8s.io/v1`; none for
 /// what only the core group calls so.
-pub(crate) fn core_field(path: &str) -> Option<String> {
+pub fn core_field(path: &str) -> Option<String> {
     match path {
         "reason" | "type" => Some(path.to_owned()),
         "reportingController" => Some("reportingComponent".to_owned()),

@@ -1,4 +1,4 @@
-//! Conversion webhooks: definitions whose versions somebody else turns into each other.
+//! Conversion webhooks of CustomResourceDefinitions.
 //!
 //! Rows of such a kind speak their own version everywhere; objects are converted where they come
 //! from the store and where they go there. What comes back of a webhook is checked: it may change
@@ -6,19 +6,15 @@
 //!
 //! Rules and texts: apiextensions-apiserver's `pkg/apiserver/conversion`.
 
-use crate::admission::review_value;
-use crate::handlers::aside::waited;
-use crate::server::ApiServer;
 use http::Method;
 use mainstay_kinds::{Custom, KindRow};
 use mainstay_object::fnv::random_uid;
 use mainstay_object::{FieldPath, Object, Reason, Status, metadata};
-use mainstay_outbound::{Call, ClientConfig};
+use mainstay_outbound::{Call, ClientConfig, Outbound, response_value};
 use mainstay_store::Stored;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,7 +25,7 @@ const TOGETHER: usize = 500;
 
 /// Who converts the objects of a definition.
 #[derive(Debug)]
-pub(crate) struct Converter {
+pub struct Converter {
     client: Result<ClientConfig, String>,
     /// The version of reviews; none if the webhook speaks none that is known.
     review: Option<&'static str>,
@@ -37,7 +33,7 @@ pub(crate) struct Converter {
 
 impl Converter {
     /// The converter of a definition; none if no webhook converts.
-    pub(crate) fn of(custom: &Custom) -> Option<Arc<Self>> {
+    pub fn of(custom: &Custom) -> Option<Arc<Self>> {
         let read = || Self::read(&custom.definition.conversion);
         custom.is_converted.then(|| custom.derived.get_or_init(read))
     }
@@ -62,9 +58,9 @@ impl Converter {
     ///
     /// # Errors
     /// What went wrong, in the original's words.
-    async fn convert(
+    pub async fn convert(
         &self,
-        server: &ApiServer,
+        outbound: &Outbound,
         objects: &[Object],
         wanted: &str,
     ) -> Result<Vec<Object>, String> {
@@ -88,8 +84,8 @@ impl Converter {
             timeout: TIMEOUT,
             limit: LIMIT,
         };
-        let answered = server.outbound.call(&server.store, client, call).await;
-        let answered = answered.and_then(|answered| review_value(&answered));
+        let answered = outbound.call(client, call).await;
+        let answered = answered.and_then(|answered| response_value(&answered));
         let value = answered.map_err(|why| failed(&why))?;
         let converted = converted(value, review, &uid).map_err(|why| failed(&why))?;
         if converted.len() != objects.len() && !mainstay_fault::is_on("conversions-lose-objects") {
@@ -224,8 +220,8 @@ fn is_spoken(row: &KindRow, stored: &Stored) -> bool {
 }
 
 /// A stored object in the row's version, if a webhook has to convert it; else as it is.
-pub(crate) async fn spoken(
-    server: &ApiServer,
+pub async fn spoken(
+    outbound: &Outbound,
     row: &KindRow,
     stored: Arc<Stored>,
 ) -> Result<Arc<Stored>, Status> {
@@ -233,13 +229,13 @@ pub(crate) async fn spoken(
         return Ok(stored);
     }
     // One goes in, and one comes out.
-    let mut all = spoken_all(server, row, vec![stored.clone()]).await?;
+    let mut all = spoken_all(outbound, row, vec![stored.clone()]).await?;
     Ok(all.pop().unwrap_or(stored))
 }
 
 /// The same of many.
-pub(crate) async fn spoken_all(
-    server: &ApiServer,
+pub async fn spoken_all(
+    outbound: &Outbound,
     row: &KindRow,
     mut items: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>, Status> {
@@ -252,7 +248,7 @@ pub(crate) async fn spoken_all(
             let same = objects.iter().take_while(|one| one.api_version() == version).count();
             let rest = objects.split_off(same);
             let at = turn.len() - same - rest.len();
-            let made = converter.convert(server, &objects, &row.api_version).await;
+            let made = converter.convert(outbound, &objects, &row.api_version).await;
             for (at, object) in turn[at..].iter().zip(made.map_err(refusal)?) {
                 let object = fitted(row, object);
                 let stored = items[*at].with_object(&object).map_err(Status::internal)?;
@@ -275,8 +271,8 @@ fn fitted(row: &KindRow, object: Object) -> Object {
 }
 
 /// Turns an object of the row's version into the one that is stored.
-pub(crate) async fn to_storage(
-    server: &ApiServer,
+pub async fn to_storage(
+    outbound: &Outbound,
     row: &KindRow,
     object: Object,
 ) -> Result<Object, Status> {
@@ -290,7 +286,7 @@ pub(crate) async fn to_storage(
     if *row.api_version == *wanted {
         return Ok(object);
     }
-    let mut value = converted_to(server, &converter, object, &wanted).await?.into_value();
+    let mut value = converted_to(outbound, &converter, object, &wanted).await?.into_value();
     // What the stored version does not know is lost.
     if !mainstay_fault::is_on("stored-versions-keep-what-they-do-not-know") {
         drop(stored.schema.prune(&mut value));
@@ -300,50 +296,19 @@ pub(crate) async fn to_storage(
 }
 
 /// An object of one row of a kind as another row shows it.
-pub(crate) async fn between(
-    server: &ApiServer,
-    to: &KindRow,
-    value: Value,
-) -> Result<Value, Status> {
+pub async fn between(outbound: &Outbound, to: &KindRow, value: Value) -> Result<Value, Status> {
     let Some(converter) = converter(to) else { return Ok(value) };
     match Object::from_value(value) {
         Ok(object) => {
-            let object = converted_to(server, &converter, object, &to.api_version).await?;
+            let object = converted_to(outbound, &converter, object, &to.api_version).await?;
             Ok(object.into_value())
         }
         Err(_) => Ok(Value::Null),
     }
 }
 
-/// An object in another version, for who cannot wait: those who settle managers compare versions.
-///
-/// The thread waits where others can do its work. Where there is one thread only, the object is what
-/// the other version's schema knows of it.
-pub(crate) fn at_once(
-    server: &ApiServer,
-    custom: &Custom,
-    converter: &Converter,
-    object: Object,
-    wanted: &str,
-) -> Result<Value, String> {
-    let runtime = Handle::try_current().ok();
-    let runtime = runtime.filter(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if let Some(runtime) = runtime {
-        let objects = [object];
-        let mut made = waited(&runtime, converter.convert(server, &objects, wanted))??;
-        return Ok(made.pop().unwrap_or_default().into_value());
-    }
-    let mut value = object.into_value();
-    value["apiVersion"] = wanted.into();
-    let name = wanted.rsplit('/').next().unwrap_or_default();
-    if let Some(version) = custom.definition.version(name) {
-        drop(version.schema.prune(&mut value));
-    }
-    Ok(value)
-}
-
 async fn converted_to(
-    server: &ApiServer,
+    outbound: &Outbound,
     converter: &Converter,
     object: Object,
     wanted: &str,
@@ -351,7 +316,9 @@ async fn converted_to(
     if object.api_version() == wanted {
         return Ok(object);
     }
-    let mut made =
-        converter.convert(server, std::slice::from_ref(&object), wanted).await.map_err(refusal)?;
+    let mut made = converter
+        .convert(outbound, std::slice::from_ref(&object), wanted)
+        .await
+        .map_err(refusal)?;
     Ok(made.pop().unwrap_or(object))
 }
