@@ -10,14 +10,13 @@
 //! Data flow: request ─► path and query ─► row ─► handler ─► strategy, schema ─► store ─► bytes,
 //! shared by all readers; other forms (table, metadata only, another version) are made on demand.
 
-mod admission;
 mod aggregation;
 mod discovery;
 mod filter;
 mod handlers;
 mod limits;
 mod metrics;
-mod policy;
+mod policy_status;
 mod server;
 mod service;
 mod streams;

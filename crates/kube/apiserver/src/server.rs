@@ -8,8 +8,7 @@ use crate::handlers::{self, Request};
 use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
-use crate::policy::Policies;
-use crate::service::{ApiService, PortService};
+use crate::service::{ApiService, LoopbackClient, PortService};
 use crate::version::VersionInfo;
 use crate::{Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
@@ -20,6 +19,7 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
+use mainstay_admission::Admission;
 use mainstay_auth::Identity;
 use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
 use mainstay_auth::authn::{Authenticator, Shown};
@@ -97,8 +97,8 @@ pub struct ApiServer {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) authenticator: Arc<Authenticator>,
-    pub(crate) authorizer: Authorizer,
-    pub(crate) registry: Registry,
+    pub(crate) authorizer: Arc<Authorizer>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) readiness: Readiness,
     /// Asks whether changes are saved.
     pub(crate) storage_check: handlers::health::StorageCheck,
@@ -106,18 +106,14 @@ pub struct ApiServer {
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
     pub(crate) definitions: tokio::sync::Mutex<()>,
-    /// Writes are charged to quotas one at a time, so that two never take the same room.
-    pub(crate) quotas: tokio::sync::Mutex<()>,
     /// Which addresses and ports Services have.
     pub(crate) allocator: Arc<Allocator>,
-    /// The webhooks in force.
-    pub(crate) webhooks: crate::admission::Webhooks,
+    /// Changes and refuses writes.
+    pub(crate) admission: Admission,
     /// Calls webhooks and other backends.
-    pub(crate) outbound: Outbound,
+    pub(crate) outbound: Arc<Outbound>,
     /// Pods that something in this process stands for.
     pub(crate) native_pods: crate::streams::NativePods,
-    /// The policies that writes are held against.
-    pub(crate) policies: Policies,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
     /// Which requests wait for which others.
@@ -140,22 +136,30 @@ impl ApiServer {
     /// every cluster has.
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let Config { store, clock, authenticator, version, stop } = config;
+        let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
+        let authorizer = Arc::new(Authorizer::new(store.clone()));
+        let outbound = Arc::new(Outbound::new(store.clone(), clock));
+        let admission = Admission::new(
+            store.clone(),
+            clock,
+            Arc::clone(&registry),
+            Arc::clone(&authorizer),
+            Arc::clone(&outbound),
+        );
         let server = Arc::new(Self {
+            admission,
             allocator: Allocator::new(store.clone(), clock),
-            authorizer: Authorizer::new(store.clone()),
-            outbound: Outbound::new(store.clone(), clock),
+            authorizer,
+            outbound,
             store,
             clock,
             authenticator,
-            registry: Registry::new(mainstay_validation::for_kind),
+            registry,
             readiness: Readiness::default(),
             storage_check: handlers::health::StorageCheck::default(),
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
-            quotas: tokio::sync::Mutex::default(),
-            webhooks: crate::admission::Webhooks::default(),
-            policies: Policies::default(),
             native_pods: crate::streams::NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
@@ -170,7 +174,7 @@ impl ApiServer {
         handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
         handlers::roles::settle(&server).await?;
         limits::flow::start(&server).await.map_err(StartError::Flow)?;
-        crate::policy::keep_status(&server);
+        crate::policy_status::keep(&server);
         aggregation::seed(&server).await.map_err(StartError::Groups)?;
         aggregation::start(&server).map_err(StartError::Groups)?;
         Ok(server)
@@ -187,7 +191,7 @@ impl ApiServer {
     }
 
     /// The kinds that are served.
-    pub const fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
@@ -212,7 +216,7 @@ impl ApiServer {
     }
 
     /// Decides who may do what.
-    pub const fn authorizer(&self) -> &Authorizer {
+    pub fn authorizer(&self) -> &Authorizer {
         &self.authorizer
     }
 
@@ -492,6 +496,7 @@ impl ApiServer {
                 body,
                 warnings,
                 on_upgrade,
+                loopback: LoopbackClient(Arc::clone(self)),
                 reservations,
             };
             let deprecated = request.row.deprecation().map(str::to_owned);

@@ -10,6 +10,7 @@ use super::part::Part;
 use super::track::Tracker;
 use super::write::{self, commit_status};
 use crate::server::{ApiServer, StartError};
+use mainstay_admission::SYSTEM_NAMESPACES;
 use mainstay_auth::Identity;
 use mainstay_conversion::forms;
 use mainstay_formats::destination;
@@ -22,10 +23,6 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
-/// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
-pub(crate) const NAMESPACES: [&str; 4] =
-    ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// The server's own Service, in the namespace `default`.
 const SERVICE: &str = "kubernetes";
 /// The first address of Services.
@@ -35,7 +32,7 @@ const RANGE: &str = "10.96.0.0/12";
 
 /// Creates the namespaces that every cluster has, where they are not there yet.
 pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
-    for name in NAMESPACES {
+    for name in SYSTEM_NAMESPACES {
         let row = row(server, "", "namespaces");
         let made = match row {
             Ok(row) => settle(server, &row, Object::new(&known::NAMESPACE.gvk(), name), &[]).await,

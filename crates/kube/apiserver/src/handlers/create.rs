@@ -5,8 +5,8 @@ use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, compute, decode, definitions, events, meta, present};
-use crate::admission::{self, Asked, Operation};
 use http::StatusCode;
+use mainstay_admission::{self as admission, AdmissionRequest, Operation};
 use mainstay_conversion::decode::Decoded;
 use mainstay_conversion::forms;
 use mainstay_http::response::ApiResponse;
@@ -68,7 +68,7 @@ pub(super) async fn store(
         prepare(request, &mut object)?;
         request.confirm_creation()?;
         let name = object.name().to_owned();
-        let asked = Asked { name: &name, ..asked };
+        let asked = AdmissionRequest { name: &name, ..asked };
         admission::validate(asked, &mut object, None).await?;
         write::keep(row, &mut object);
         let mut warnings = warnings.clone();

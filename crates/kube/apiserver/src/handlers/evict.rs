@@ -10,7 +10,7 @@ use super::options::{Verb, WriteOptions};
 use super::read::TURN;
 use super::{Request, decode, delete, meta, subresources};
 use crate::ApiServer;
-use crate::admission::{self, Operation};
+use mainstay_admission::{self as admission, Operation};
 use mainstay_http::path::ResourcePath;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::selector::LabelSelector;

@@ -34,14 +34,15 @@ mod watch;
 mod write;
 
 use self::part::Part;
-use crate::admission::{Asked, Operation, Options};
 use crate::discovery;
 use crate::limits;
 use crate::server::{ApiServer, text};
+use crate::service::LoopbackClient;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, Uri};
 use hyper::upgrade::OnUpgrade;
+use mainstay_admission::{AdmissionRequest, Operation, Options};
 use mainstay_auth::Identity;
 use mainstay_auth::authz::Attributes;
 use mainstay_auth::authz::escalation::Write;
@@ -71,6 +72,8 @@ pub(crate) struct Request<'a> {
     pub(crate) warnings: Warnings,
     /// The connection, if it may speak another protocol.
     pub(crate) on_upgrade: Option<OnUpgrade>,
+    /// Client for requests of the server itself.
+    pub(crate) loopback: LoopbackClient,
     /// Service IPs and node ports that it reserves until it is over.
     pub(crate) reservations: Reservations,
 }
@@ -178,11 +181,12 @@ impl Request<'_> {
         subresource: &'b str,
         name: &'b str,
         dry_run: bool,
-    ) -> Asked<'b> {
+    ) -> AdmissionRequest<'b> {
         let query = &self.query;
         let is_namespace = &*self.row.storage == "namespaces";
-        Asked {
-            server: self.server,
+        AdmissionRequest {
+            admission: &self.server.admission,
+            loopback: &self.loopback,
             identity: self.identity,
             operation,
             row: &self.row,

@@ -3,8 +3,8 @@
 use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
 use super::{Request, decode, meta, present, subresources, tokens};
-use crate::admission::{self, Operation};
 use http::StatusCode;
+use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use mainstay_validation::access_review;

@@ -7,8 +7,8 @@ use super::part::Part;
 use super::patch::{self, Patch};
 use super::track::ScaleManagers;
 use super::{Request, decode, present, read};
-use crate::admission::{self, Asked};
 use http::Method;
+use mainstay_admission::{self as admission, AdmissionRequest};
 use mainstay_conversion::decode::Decoded;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
@@ -90,7 +90,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
 /// The object of a scale that was sent, after admission of the scale. `current` and the object are
 /// in the request's version.
 pub(super) async fn admitted(
-    asked: Asked<'_>,
+    asked: AdmissionRequest<'_>,
     request: &Request<'_>,
     options: &WriteOptions,
     current: &Object,
@@ -107,7 +107,11 @@ pub(super) async fn admitted(
 }
 
 /// Has the scale judged of an object that would be stored; both are in the stored form.
-pub(super) async fn judge(asked: Asked<'_>, object: &Object, old: &Object) -> Result<(), Status> {
+pub(super) async fn judge(
+    asked: AdmissionRequest<'_>,
+    object: &Object,
+    old: &Object,
+) -> Result<(), Status> {
     if !admission::listens(asked) {
         return Ok(());
     }

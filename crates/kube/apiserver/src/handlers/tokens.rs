@@ -3,12 +3,12 @@
 use super::options::{Verb, WriteOptions};
 use super::track::{ENTRIES, Tracker};
 use super::{Request, decode, present};
-use crate::admission::{self, Operation};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use mainstay_admission::{self as admission, Operation};
 use mainstay_auth::Identity;
 use mainstay_auth::authn::Used;
 use mainstay_http::Body;

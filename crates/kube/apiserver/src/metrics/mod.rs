@@ -4,7 +4,6 @@
 //! make up is not remembered. Everything is kept in memory and told at `/metrics` in the text format
 //! of Prometheus.
 
-pub(crate) mod admission;
 pub(crate) mod streams;
 mod text;
 
@@ -61,8 +60,6 @@ const BUCKETS: [f64; 24] = [
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     requests: Arc<Counts>,
-    /// Of admission.
-    pub(crate) admission: admission::Admission,
     /// Of watches.
     pub(crate) watches: streams::Watches,
     /// Of turns.

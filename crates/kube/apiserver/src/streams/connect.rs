@@ -1,8 +1,8 @@
 //! The options of a request that connects, and what admission says of them: they are the object
 //! that it is asked about (`ConnectResource` of the original).
 
-use crate::admission::{self, Asked, Operation, Options};
 use crate::handlers::Request;
+use mainstay_admission::{self as admission, AdmissionRequest, Operation, Options};
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Status};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ pub(super) async fn options(request: &Request<'_>, subresource: &str) -> Result<
         return Err(Status::bad_request("dryRun is not supported"));
     }
     let mut options = read(request, subresource)?;
-    let asked = Asked {
+    let asked = AdmissionRequest {
         // There are none: the options are the object.
         options: Options::Value(&Value::Null),
         ..request.asked(Operation::Connect, subresource, &request.path.name, false)

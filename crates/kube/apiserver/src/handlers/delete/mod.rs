@@ -14,10 +14,10 @@ pub(super) use options::Options;
 
 use super::list_options::ListOptions;
 use super::{Request, change, definitions, present, read, write};
-use crate::admission::{self, Asked, Operation};
 use crate::server::ApiServer;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use mainstay_admission::{self as admission, AdmissionRequest, Operation};
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::response::ApiResponse;
@@ -88,9 +88,9 @@ fn asked<'a>(
     name: &'a str,
     options: &Options,
     given: &'a Value,
-) -> Asked<'a> {
+) -> AdmissionRequest<'a> {
     let asked = request.asked(Operation::Delete, "", name, options.dry_run);
-    Asked { options: admission::Options::Value(given), ..asked }
+    AdmissionRequest { options: admission::Options::Value(given), ..asked }
 }
 
 /// The answer to a deletion.
@@ -158,7 +158,7 @@ pub(super) async fn remove(
     row: &KindRow,
     key: &Key,
     options: &Options,
-    asked: Option<Asked<'_>>,
+    asked: Option<AdmissionRequest<'_>>,
 ) -> Result<Removed, Status> {
     let name: &str = &key.name;
     let mut attempts = write::ATTEMPTS;
@@ -190,7 +190,7 @@ async fn remove_once(
     row: &KindRow,
     stored: Arc<Stored>,
     options: &Options,
-    asked: Option<Asked<'_>>,
+    asked: Option<AdmissionRequest<'_>>,
 ) -> Result<Removed, Failure> {
     let old = forms::stored_form(row, &stored);
     check_preconditions(row, &old, options).map_err(|status| Failure::Refused(status.into()))?;
@@ -235,7 +235,7 @@ async fn remove_once(
     Ok(Removed::Gone(last))
 }
 
-async fn admit(asked: Option<Asked<'_>>, old: &Object) -> Result<(), Failure> {
+async fn admit(asked: Option<AdmissionRequest<'_>>, old: &Object) -> Result<(), Failure> {
     match asked {
         Some(asked) => {
             admission::delete(asked, old).await.map_err(|status| Failure::Refused(status.into()))

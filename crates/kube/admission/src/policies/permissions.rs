@@ -5,7 +5,7 @@
 //! it with the other errors of fields, when there are none of those.
 
 use super::index::POLICIES;
-use crate::admission::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use crate::{ADMITTED, Attributes, Operation, Plugin, Verdict};
 use mainstay_auth::MASTERS;
 use mainstay_auth::authz;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
@@ -50,7 +50,7 @@ fn spec(object: &Object) -> &Value {
 
 /// The plural of a kind that is served.
 fn plural(attributes: &Attributes<'_>, kind: &Gvk) -> Option<String> {
-    let kinds = attributes.server.registry.kinds();
+    let kinds = attributes.admission.registry.kinds();
     kinds.by_gvk(kind).map(|row| (*row.plural).to_owned())
 }
 
@@ -77,7 +77,7 @@ fn policy(attributes: &Attributes<'_>, object: &Object) -> Option<(&'static str,
     let asked = authz::Attributes::resource(attributes.identity, "get", &kind.group, &resource)
         .in_namespace("*")
         .named("*");
-    if attributes.server.authorizer.decide(&asked).is_allowed() {
+    if attributes.admission.authorizer.decide(&asked).is_allowed() {
         return None;
     }
     let version = object.str(&["spec", "paramKind", "apiVersion"]).unwrap_or_default();
@@ -96,7 +96,7 @@ fn binding(attributes: &Attributes<'_>, object: &Object) -> Option<(&'static str
     }
     let text = |path: &[&str]| object.str(path).unwrap_or_default();
     let name = text(&["spec", "policyName"]);
-    let policy = attributes.server.store.find(POLICIES, "", name).map(|stored| stored.object());
+    let policy = attributes.admission.store.find(POLICIES, "", name).map(|stored| stored.object());
     let kind = policy.as_ref().and_then(|policy| param_kind(spec(policy)));
     let found = kind.as_ref().map(|kind| (kind, plural(attributes, kind)));
     let (group, resource) = match &found {
@@ -109,7 +109,7 @@ fn binding(attributes: &Attributes<'_>, object: &Object) -> Option<(&'static str
     let asked = authz::Attributes::resource(attributes.identity, verb, group, resource)
         .in_namespace(text(&["spec", "paramRef", "namespace"]))
         .named(wanted);
-    if attributes.server.authorizer.decide(&asked).is_allowed() {
+    if attributes.admission.authorizer.decide(&asked).is_allowed() {
         return None;
     }
     let user = user(attributes);

@@ -19,9 +19,8 @@ mod index;
 mod params;
 mod permissions;
 pub(crate) mod request;
-mod status;
 
 pub(crate) use dispatch::ValidatingAdmissionPolicy;
+pub use index::POLICIES;
 pub(crate) use index::Policies;
 pub(crate) use permissions::ParameterPermissions;
-pub(crate) use status::keep as keep_status;

@@ -3,12 +3,12 @@
 //! Rules: kube-controller-manager's `validatingadmissionpolicystatus`. It is the server that writes
 //! it here, as it has the schemas.
 
-use super::index::POLICIES;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 use http_body_util::Full;
+use mainstay_admission::POLICIES;
 use mainstay_auth::Identity;
 use mainstay_object::Object;
 use mainstay_policy::hints::warnings;

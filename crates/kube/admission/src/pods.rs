@@ -43,7 +43,7 @@ fn settle<'a>(
 ) -> Verdict<'a> {
     let Some(mut pod) = attributes.object.take() else { return ADMITTED };
     let place =
-        Place { namespace: attributes.namespace, objects: &attributes.server.store.clone() };
+        Place { namespace: attributes.namespace, objects: &attributes.admission.store.clone() };
     let outcome = settle(&mut pod, &place);
     attributes.object = Some(pod);
     Verdict::Now(outcome.map_err(|why| attributes.forbidden(&why)))
@@ -55,7 +55,7 @@ fn judge<'a>(
     judge: impl FnOnce(&Object, &Place<'_>) -> Result<(), String>,
 ) -> Verdict<'a> {
     let Some(pod) = &attributes.object else { return ADMITTED };
-    let place = Place { namespace: attributes.namespace, objects: &attributes.server.store };
+    let place = Place { namespace: attributes.namespace, objects: &attributes.admission.store };
     Verdict::Now(judge(pod, &place).map_err(|why| attributes.forbidden(&why)))
 }
 

@@ -4,8 +4,7 @@
 //! the same room. What is charged for a write that comes to nothing after all is given back when
 //! somebody counts what there is: the controller of quotas, within seconds.
 
-use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::server::ApiServer;
+use super::{ADMITTED, Attributes, Loopback, Operation, Plugin, Verdict};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode};
@@ -13,8 +12,6 @@ use mainstay_auth::Identity;
 use mainstay_auth::MASTERS;
 use mainstay_object::{Object, Status};
 use mainstay_quota::{Counted, Write, charge};
-use std::sync::Arc;
-use tower::Service as _;
 
 pub(super) struct ResourceQuota;
 
@@ -32,7 +29,7 @@ impl Plugin for ResourceQuota {
     }
 
     fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
-        let store = &attributes.server.store;
+        let store = &attributes.admission.store;
         if store.list(QUOTAS, Some(attributes.namespace)).is_empty() {
             return ADMITTED;
         }
@@ -55,17 +52,17 @@ async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
     if !kind.is_changed_by(attributes.subresource, attributes.old, object) {
         return Ok(());
     }
-    let server = attributes.server;
-    let _one_at_a_time = server.quotas.lock().await;
+    let admission = attributes.admission;
+    let _one_at_a_time = admission.quotas.lock().await;
     for _ in 0..ATTEMPTS {
-        let stored = server.store.list(QUOTAS, Some(attributes.namespace));
+        let stored = admission.store.list(QUOTAS, Some(attributes.namespace));
         let mut quotas: Vec<Object> = stored.iter().map(|quota| quota.object()).collect();
         let write = Write {
             kind: &kind,
             object,
             old: attributes.old,
             is_status: attributes.subresource == "status",
-            now: server.clock.now(),
+            now: admission.clock.now(),
         };
         let charged = charge(&quotas, write).map_err(|why| attributes.forbidden(&why))?;
         if attributes.dry_run {
@@ -75,7 +72,7 @@ async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
         for (at, used) in charged {
             let quota = &mut quotas[at];
             quota.set(&["status", "used"], used.to_value());
-            overtaken |= !write_status(server, quota).await?;
+            overtaken |= !write_status(attributes.loopback, quota).await?;
         }
         if !overtaken {
             return Ok(());
@@ -85,7 +82,7 @@ async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
 }
 
 /// Writes the status of a quota as the server itself. False if somebody else was quicker.
-async fn write_status(server: &Arc<ApiServer>, quota: &Object) -> Result<bool, Status> {
+async fn write_status(loopback: &dyn Loopback, quota: &Object) -> Result<bool, Status> {
     let identity = Identity::new("system:apiserver", [MASTERS.to_owned()]);
     let path =
         format!("/api/v1/namespaces/{}/resourcequotas/{}/status", quota.namespace(), quota.name());
@@ -95,9 +92,9 @@ async fn write_status(server: &Arc<ApiServer>, quota: &Object) -> Result<bool, S
         .uri(path)
         .header(CONTENT_TYPE, "application/json")
         .header(USER_AGENT, "kube-apiserver")
-        .body(http_body_util::Full::new(Bytes::from(body)))
+        .body(Bytes::from(body))
         .map_err(Status::internal)?;
-    let Ok(response) = server.service(identity).call(request).await;
+    let response = loopback.send(identity, request).await;
     match response.status() {
         StatusCode::OK => Ok(true),
         StatusCode::CONFLICT | StatusCode::NOT_FOUND => Ok(false),

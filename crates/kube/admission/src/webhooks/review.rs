@@ -1,7 +1,7 @@
 //! What a webhook is sent, and what it may answer.
 
 use super::Attributes;
-use crate::policy::request::{self, Shown};
+use crate::policies::request::{self, Shown};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

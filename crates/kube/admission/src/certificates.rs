@@ -30,7 +30,7 @@ fn may(attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let all = format!("{domain}/*");
     [signer, &all]
         .into_iter()
-        .any(|name| attributes.server.authorizer.decide(&ask.named(name)).is_allowed())
+        .any(|name| attributes.admission.authorizer.decide(&ask.named(name)).is_allowed())
 }
 
 /// Who approves needs the verb `approve` on the signer.

@@ -6,7 +6,7 @@
 use super::index::{Binding, Hook, Policies, Policy};
 use super::params::{Params, Source};
 use super::request::{self, Labelled};
-use crate::admission::{ADMITTED, Attributes, Plugin, Verdict};
+use crate::{ADMITTED, Attributes, Plugin, Verdict};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Reason, Status, gotext};
 use mainstay_policy::evaluate::Input;
@@ -30,11 +30,11 @@ fn is_exempt(row: &KindRow) -> bool {
 
 impl Plugin for ValidatingAdmissionPolicy {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        Policies::are_there(&attributes.server.store) && !is_exempt(attributes.row)
+        Policies::are_there(&attributes.admission.store) && !is_exempt(attributes.row)
     }
 
     fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
-        let hooks = attributes.server.policies.current(&attributes.server.store);
+        let hooks = attributes.admission.policies.current(&attributes.admission.store);
         let mut session = Session::new(attributes);
         let meant: Vec<Meant> =
             (0..hooks.len()).filter_map(|at| session.meant(at, &hooks[at])).collect();
@@ -76,7 +76,7 @@ const FAILURE_NOTE: &str = "validation.policy.admission.k8s.io/validation_failur
 
 impl<'a, 'r> Session<'a, 'r> {
     fn new(attributes: &'a Attributes<'r>) -> Self {
-        let others = request::others(attributes, &attributes.server.registry.kinds());
+        let others = request::others(attributes, &attributes.admission.registry.kinds());
         Self { attributes, others, denied: Vec::new(), notes: BTreeMap::new() }
     }
 
@@ -117,7 +117,7 @@ impl<'a, 'r> Session<'a, 'r> {
                 return None;
             }
         };
-        let source = match Source::of(policy, &attributes.server.registry.kinds()) {
+        let source = match Source::of(policy, &attributes.admission.registry.kinds()) {
             Ok(source) => source,
             Err(why) => {
                 self.failed(hook, policy, None, &why);
@@ -133,7 +133,7 @@ impl<'a, 'r> Session<'a, 'r> {
             let params = match met {
                 Ok(None) => continue,
                 Ok(Some(_)) => {
-                    let store = &attributes.server.store;
+                    let store = &attributes.admission.store;
                     source.collect(policy, binding, attributes.namespace, store)
                 }
                 Err(why) => Err(why),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! configurations (store) ─► Webhooks, read once for each revision
-//! request ─► is it about this? ─► AdmissionReview ─► reach ─► checks of the answer ─► patch, refusal
+//! request ─► is it about this? ─► AdmissionReview ─► outbound ─► checks of the answer ─► patch, refusal
 //! ```
 //!
 //! Those that change objects are called one after the other, and once more if somebody later changed
@@ -16,8 +16,7 @@ mod index;
 mod review;
 
 use super::{ADMITTED, Attributes, Plugin, Verdict};
-use crate::policy::request::{self, Labelled, Shown};
-use crate::server::ApiServer;
+use crate::policies::request::{self, Labelled, Shown};
 use call::{Failed, Patch};
 use index::{Hook, Which};
 use mainstay_conversion::{decode, webhook as conversion};
@@ -80,26 +79,27 @@ impl Rounds {
 
 impl Plugin for Mutating {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        Webhooks::are_there(&attributes.server.store, Which::Mutating) && !is_exempt(attributes.row)
+        Webhooks::are_there(&attributes.admission.store, Which::Mutating)
+            && !is_exempt(attributes.row)
     }
 
     fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
-        let server = attributes.server;
-        let hooks = server.webhooks.current(&server.store, Which::Mutating);
+        let admission = attributes.admission;
+        let hooks = admission.webhooks.current(&admission.store, Which::Mutating);
         Verdict::Later(Box::pin(mutate(attributes, hooks)))
     }
 }
 
 impl Plugin for Validating {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        Webhooks::are_there(&attributes.server.store, Which::Validating)
+        Webhooks::are_there(&attributes.admission.store, Which::Validating)
             && !is_exempt(attributes.row)
     }
 
     fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
-        let server = attributes.server;
-        let hooks = server.webhooks.current(&server.store, Which::Validating);
-        let others = request::others(attributes, &server.registry.kinds());
+        let admission = attributes.admission;
+        let hooks = admission.webhooks.current(&admission.store, Which::Validating);
+        let others = request::others(attributes, &admission.registry.kinds());
         let mut named = Vec::new();
         for hook in hooks.iter() {
             match named_by(attributes, hook, &others) {
@@ -129,7 +129,7 @@ async fn judge(attributes: &Attributes<'_>, named: Vec<(Arc<Hook>, Named)>) -> R
             meant.push((hook, seen, shown));
         }
     }
-    let clock = attributes.server.clock;
+    let clock = attributes.admission.clock;
     let calls = meant.iter().map(|(hook, seen, shown)| async move {
         let begun = clock.elapsed();
         let outcome = call::judge(attributes, hook, seen.get(attributes), shown).await;
@@ -240,7 +240,7 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
     if second && attributes.rounds.left != attributes.object {
         attributes.rounds.changed();
     }
-    let others = request::others(attributes, &attributes.server.registry.kinds());
+    let others = request::others(attributes, &attributes.admission.registry.kinds());
     let managers = managers_of(attributes);
     let mut versions: Versions = Vec::new();
     for (at, hook) in hooks.iter().enumerate() {
@@ -307,7 +307,7 @@ async fn asked(
     row: &KindRow,
     shown: &Shown,
 ) -> Result<Came, Status> {
-    let clock = attributes.server.clock;
+    let clock = attributes.admission.clock;
     let begun = clock.elapsed();
     let outcome = async {
         let Some(patch) = call::ask(attributes, hook, row, shown).await? else { return Ok(None) };
@@ -404,7 +404,7 @@ async fn patched(
         let made = decode::patched_by_webhook(row, value);
         if own.custom().is_some_and(|custom| custom.is_converted) {
             let value = made.map_err(Status::internal)?.into_value();
-            let value = conversion::between(&attributes.server.outbound, own, value).await?;
+            let value = conversion::between(&attributes.admission.outbound, own, value).await?;
             return Object::from_value(value).map_err(Status::internal);
         }
         made
@@ -412,9 +412,4 @@ async fn patched(
         decode::patched_below(&attributes.kind(), value)
     };
     made.map_err(Status::internal)
-}
-
-/// Where webhooks are reached from.
-fn server_of<'a>(attributes: &Attributes<'a>) -> &'a Arc<ApiServer> {
-    attributes.asked.server
 }

@@ -1,10 +1,10 @@
 //! One call of one webhook.
 
+use super::Attributes;
 use super::index::{Hook, Which};
 use super::review::{self, Answer};
-use super::{Attributes, server_of};
-use crate::metrics::admission::Ended;
-use crate::policy::request::Shown;
+use crate::metrics::Ended;
+use crate::policies::request::Shown;
 use http::Method;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
@@ -85,7 +85,7 @@ pub(super) fn settled<T>(
         Err(Failed::Refused(_)) => Ended::Unasked,
     };
     let operation = attributes.operation.name();
-    let counts = &server_of(attributes).metrics.admission;
+    let counts = &attributes.admission.metrics;
     counts.webhook(&hook.name, operation, which.kind(), ended, seconds);
     match outcome {
         Ok(value) => Ok(Some(value)),
@@ -125,7 +125,7 @@ async fn called(
         Failed::Calling(500, why)
     })?;
     let (uid, body) = review::request(attributes, row, version, shown);
-    let server = server_of(attributes);
+    let admission = attributes.admission;
     let timeout = attributes.allotted.map_or(hook.timeout, |allotted| allotted.min(hook.timeout));
     // It is told in seconds, rounded up.
     let seconds = timeout.as_millis().div_ceil(1000);
@@ -133,7 +133,7 @@ async fn called(
     let call = Call { method: Method::POST, query, body, timeout, limit: LIMIT };
     let failed =
         |code: u16, why: String| Failed::Calling(code, format!("failed to call webhook: {why}"));
-    let answered = server.outbound.call(client, call).await;
+    let answered = admission.outbound.call(client, call).await;
     let answered = answered.map_err(|why| failed(503, why))?;
     let code = if answered.code >= 400 { answered.code } else { 503 };
     let review = response_value(&answered).map_err(|why| failed(code, why))?;

@@ -1,7 +1,6 @@
 //! A request as policies see it.
 
-use crate::admission::Attributes;
-use crate::server::ApiServer;
+use crate::Attributes;
 use mainstay_auth::Identity;
 use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
@@ -60,7 +59,7 @@ impl Labels for Labelled<'_, '_> {
         if own && let Some(object) = &attributes.object {
             return Ok(selector.matches(object));
         }
-        match attributes.server.store.find("namespaces", "", attributes.namespace) {
+        match attributes.admission.store.find("namespaces", "", attributes.namespace) {
             Some(stored) => Ok(stored.matches(selector)),
             None => Err(Status::not_found("", "namespaces", attributes.namespace).message),
         }
@@ -170,7 +169,8 @@ async fn in_version(
         return Ok(object.into_value());
     };
     if custom.is_converted {
-        return conversion::between(&attributes.server.outbound, known, object.into_value()).await;
+        return conversion::between(&attributes.admission.outbound, known, object.into_value())
+            .await;
     }
     // What the other version does not know goes when it is read, not before.
     object.set(&["apiVersion"], (*known.api_version).into());
@@ -187,7 +187,7 @@ pub(crate) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
     if name.is_empty() || attributes.kind().kind == "Namespace" {
         return Ok(Value::Null);
     }
-    let Some(stored) = attributes.server.store.find("namespaces", "", name) else {
+    let Some(stored) = attributes.admission.store.find("namespaces", "", name) else {
         return Err(Status::not_found("", "namespaces", name));
     };
     let mut object = stored.object();
@@ -204,7 +204,7 @@ pub(crate) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
 pub(crate) fn asking(attributes: &Attributes<'_>) -> Asking {
     Asking {
         authorizer: Arc::new(Asks {
-            server: attributes.server.clone(),
+            authorizer: Arc::clone(&attributes.admission.authorizer),
             identity: attributes.identity.clone(),
         }),
         resource: Checked {
@@ -219,7 +219,7 @@ pub(crate) fn asking(attributes: &Attributes<'_>) -> Asking {
 }
 
 struct Asks {
-    server: Arc<ApiServer>,
+    authorizer: Arc<authz::Authorizer>,
     identity: Identity,
 }
 
@@ -245,7 +245,7 @@ impl Authorizer for Asks {
                     .below(&it.subresource)
             }
         };
-        let decision = self.server.authorizer.decide(&asked);
+        let decision = self.authorizer.decide(&asked);
         Decision {
             allowed: decision.is_allowed(),
             reason: decision.reason().to_owned(),

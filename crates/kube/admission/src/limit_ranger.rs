@@ -24,7 +24,7 @@ impl Plugin for LimitRanger {
 
     fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
         if &*attributes.row.storage == "pods" {
-            let ranges = attributes.server.store.list(RANGES, Some(attributes.namespace));
+            let ranges = attributes.admission.store.list(RANGES, Some(attributes.namespace));
             if let Some(pod) = &mut attributes.object {
                 for range in ranges.iter() {
                     limits::fill_in(&range.object(), pod);
@@ -42,7 +42,7 @@ impl Plugin for LimitRanger {
 /// Refuses an object for the first `LimitRange` that it breaks.
 fn judge(attributes: &Attributes<'_>) -> Result<(), Status> {
     let Some(object) = &attributes.object else { return Ok(()) };
-    let ranges = attributes.server.store.list(RANGES, Some(attributes.namespace));
+    let ranges = attributes.admission.store.list(RANGES, Some(attributes.namespace));
     for range in ranges.iter() {
         let range = range.object();
         let broken = match &*attributes.row.storage {

@@ -69,7 +69,7 @@ impl Plugin for PodSecurity {
 /// A binding gives its annotations to its pod.
 fn judge_binding(attributes: &Attributes<'_>, binding: &Object) -> Result<(), Status> {
     let Some(lent) = binding.annotation(HOST_PORTS) else { return Ok(()) };
-    let store = &attributes.server.store;
+    let store = &attributes.admission.store;
     let Some(pod) = store.find("pods", attributes.namespace, attributes.name) else {
         // Not one that comes before the binding does.
         return Err(Status::not_found("", "pods", attributes.name));
@@ -102,7 +102,7 @@ fn judge_namespace(attributes: &Attributes<'_>, namespace: &Object) -> Result<()
 
 /// What to say of the pods that a namespace would not take any more.
 fn violators(attributes: &Attributes<'_>, namespace: &str, standard: Standard) -> Vec<String> {
-    let pods = attributes.server.store.list("pods", Some(namespace));
+    let pods = attributes.admission.store.list("pods", Some(namespace));
     let total = pods.iter().count();
     // One pod of every maker first: the others are like it.
     let mut makers = HashSet::new();
@@ -170,7 +170,7 @@ fn judge_pod(
     old: Option<&Object>,
 ) -> Result<(), Status> {
     let enforced = matches!(&*attributes.row.storage, "pods" | "bindings");
-    let Some(namespace) = attributes.server.store.find("namespaces", "", attributes.namespace)
+    let Some(namespace) = attributes.admission.store.find("namespaces", "", attributes.namespace)
     else {
         // Nothing is made there, which others say.
         return Ok(());

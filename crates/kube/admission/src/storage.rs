@@ -49,7 +49,7 @@ fn choose<'a>(
 ) -> Verdict<'a> {
     if let Some(object) = &mut attributes.object
         && class_of(object, annotation, field).is_none()
-        && let Some(class) = default_class(&attributes.asked.server.store, classes, marks)
+        && let Some(class) = default_class(&attributes.asked.admission.store, classes, marks)
     {
         object.set(&["spec", field], class.into());
     }
@@ -158,7 +158,7 @@ impl Plugin for PersistentVolumeClaimResize {
             class_of(claim, OLD_STORAGE_CLASS, "storageClassName").filter(|class| !class.is_empty())
         };
         let allowed = class(new).filter(|name| class(old) == Some(*name)).is_some_and(|name| {
-            let class = attributes.server.store.find(STORAGE_CLASSES, "", name);
+            let class = attributes.admission.store.find(STORAGE_CLASSES, "", name);
             class.is_some_and(|class| class.object().bool(&["allowVolumeExpansion"]) == Some(true))
         });
         if allowed {

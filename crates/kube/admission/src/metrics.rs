@@ -39,7 +39,7 @@ pub(crate) enum Ended {
 
 /// The counts.
 #[derive(Debug, Default)]
-pub(crate) struct Admission(Mutex<Tables>);
+pub struct Metrics(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -56,7 +56,7 @@ struct Webhook {
     codes: BTreeMap<u16, u64>,
 }
 
-impl Admission {
+impl Metrics {
     /// Counts a phase.
     pub(crate) fn step(&self, step: Step, seconds: f64) {
         let mut tables = self.0.lock();
@@ -107,7 +107,8 @@ impl Admission {
         }
     }
 
-    pub(super) fn write(&self, page: &mut Page) {
+    /// Writes the counts onto a page of metrics.
+    pub fn write(&self, page: &mut Page) {
         let tables = self.0.lock();
         let shown = |rejected: bool| if rejected { "true" } else { "false" };
         let name = "apiserver_admission_step_admission_duration_seconds";

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// What the store calls policies.
-pub(super) const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
+pub const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
 
 /// A policy.

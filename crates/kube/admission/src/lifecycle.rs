@@ -2,9 +2,13 @@
 //! namespaces that every cluster has stay.
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
-use crate::handlers::bootstrap;
 use mainstay_kinds::KindRow;
 use mainstay_object::Status;
+
+/// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
+/// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
+pub const SYSTEM_NAMESPACES: [&str; 4] =
+    ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 pub(super) struct NamespaceLifecycle;
 
@@ -28,14 +32,14 @@ impl Plugin for NamespaceLifecycle {
 
     fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
         if attributes.operation == Operation::Delete {
-            if bootstrap::NAMESPACES.contains(&attributes.name) {
+            if SYSTEM_NAMESPACES.contains(&attributes.name) {
                 let why = "this namespace may not be deleted";
                 return Verdict::Now(Err(attributes.forbidden(why)));
             }
             return ADMITTED;
         }
         let namespace = attributes.namespace;
-        match attributes.server.store.find("namespaces", "", namespace) {
+        match attributes.admission.store.find("namespaces", "", namespace) {
             None => Verdict::Now(Err(Status::not_found("", "namespaces", namespace))),
             Some(found) if found.terminating => {
                 let why = format!(

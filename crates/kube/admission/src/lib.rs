@@ -1,4 +1,4 @@
-//! Admission: what else is asked, and may change what is written, between a body and the store.
+//! Admission: plugins, policies and webhooks that change or refuse writes before they are stored.
 //!
 //! ```text
 //! body ─► decoded ─► defaults ─► managers ─► mutate ─► strategy, validation ─► validate ─► store
@@ -12,28 +12,32 @@
 //! Objects are lent: the handler moves its object in, and takes it back.
 
 mod certificates;
+mod context;
 mod lifecycle;
 mod limit_ranger;
+mod metrics;
 mod nodes;
 mod pod_security;
-pub(crate) mod pods;
+mod pods;
+mod policies;
 mod resource_quota;
-pub(crate) mod storage;
+mod storage;
 mod webhooks;
 
-pub(crate) use webhooks::Webhooks;
+pub use context::{Admission, Loopback};
+pub use lifecycle::SYSTEM_NAMESPACES;
+pub use metrics::Metrics;
+pub use policies::POLICIES;
 
-use crate::metrics::admission::Step;
-use crate::server::ApiServer;
 use futures::future::BoxFuture;
 use mainstay_auth::Identity;
 use mainstay_http::Warnings;
 use mainstay_http::query::Query;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
+use metrics::Step;
 use serde_json::{Map, Value, json};
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Everyone who is asked, in the original's order.
@@ -54,16 +58,16 @@ static CHAIN: &[(&str, &dyn Plugin)] = &[
     ("CertificateSubjectRestriction", &certificates::CertificateSubjectRestriction),
     ("DefaultIngressClass", &storage::DefaultIngressClass),
     ("PodTopologyLabels", &pods::PodTopologyLabels),
-    ("ParameterPermissions", &crate::policy::ParameterPermissions),
+    ("ParameterPermissions", &policies::ParameterPermissions),
     ("MutatingAdmissionWebhook", &webhooks::Mutating),
-    ("ValidatingAdmissionPolicy", &crate::policy::ValidatingAdmissionPolicy),
+    ("ValidatingAdmissionPolicy", &policies::ValidatingAdmissionPolicy),
     ("ValidatingAdmissionWebhook", &webhooks::Validating),
     ("ResourceQuota", &resource_quota::ResourceQuota),
 ];
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub enum Operation {
     /// An object is made: a POST, or a write that creates.
     Create,
     /// An object is changed: a PUT or a PATCH, of it or of a part.
@@ -76,7 +80,7 @@ pub(crate) enum Operation {
 
 impl Operation {
     /// The name in rules and reviews.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
@@ -88,7 +92,7 @@ impl Operation {
 
 /// The options of a request, made into a value when somebody wants to see them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Options<'a> {
+pub enum Options<'a> {
     /// `CreateOptions`, as the query has them.
     Create(&'a Query),
     /// `UpdateOptions`, as the query has them; of a patch too.
@@ -99,7 +103,7 @@ pub(crate) enum Options<'a> {
 
 impl Options<'_> {
     /// The options as reviews show them.
-    pub(crate) fn to_value(self) -> Value {
+    pub fn to_value(self) -> Value {
         let (kind, query) = match self {
             Self::Create(query) => ("CreateOptions", query),
             Self::Update(query) => ("UpdateOptions", query),
@@ -123,34 +127,36 @@ impl Options<'_> {
 
 /// What is asked of the server, the same for every try of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    /// The server.
-    pub(crate) server: &'a Arc<ApiServer>,
+pub struct AdmissionRequest<'a> {
+    /// Admission of the server.
+    pub admission: &'a Admission,
+    /// Client of the server itself.
+    pub loopback: &'a dyn Loopback,
     /// Who asks.
-    pub(crate) identity: &'a Identity,
+    pub identity: &'a Identity,
     /// What is done.
-    pub(crate) operation: Operation,
+    pub operation: Operation,
     /// The kind in the version that is asked for.
-    pub(crate) row: &'a KindRow,
+    pub row: &'a KindRow,
     /// Subresource; empty for the object itself.
-    pub(crate) subresource: &'a str,
+    pub subresource: &'a str,
     /// Namespace of the path. Of a namespace itself its own name; empty for other kinds without.
-    pub(crate) namespace: &'a str,
+    pub namespace: &'a str,
     /// Name of the object; empty if it is generated, and for a deletion of many.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// How it is to be done.
-    pub(crate) options: Options<'a>,
+    pub options: Options<'a>,
     /// Whether nothing is to be stored.
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// How long it may take, if the request says so.
-    pub(crate) allotted: Option<Duration>,
+    pub allotted: Option<Duration>,
     /// What the client is warned of.
-    pub(crate) warnings: &'a Warnings,
+    pub warnings: &'a Warnings,
 }
 
-impl Asked<'_> {
+impl AdmissionRequest<'_> {
     /// The kind of the object: of some subresources another one than the row's.
-    pub(crate) fn kind(&self) -> Gvk {
+    pub fn kind(&self) -> Gvk {
         match self.row.subresource(self.subresource) {
             Some(subresource) => subresource.speaks.clone(),
             None => self.row.gvk(),
@@ -159,39 +165,39 @@ impl Asked<'_> {
 
     /// Whether the object is of the row's kind. If so it is in the stored form, else in the
     /// version of its kind.
-    pub(crate) fn is_of_row(&self) -> bool {
+    pub fn is_of_row(&self) -> bool {
         self.subresource.is_empty() || self.kind().kind == *self.row.kind
     }
 }
 
 /// What is asked of a plugin: a request, and the objects of one try.
-pub(crate) struct Attributes<'a> {
-    asked: Asked<'a>,
+pub struct Attributes<'a> {
+    asked: AdmissionRequest<'a>,
     /// The object that is to be; none for a deletion. In the stored form if it is of the row's kind.
-    pub(crate) object: Option<Object>,
+    pub object: Option<Object>,
     /// The object that is; none for a creation.
-    pub(crate) old: Option<&'a Object>,
+    pub old: Option<&'a Object>,
     /// What webhooks remember of the first of two rounds.
     rounds: webhooks::Rounds,
 }
 
 impl<'a> Attributes<'a> {
-    fn new(asked: Asked<'a>, object: Option<Object>, old: Option<&'a Object>) -> Self {
+    fn new(asked: AdmissionRequest<'a>, object: Option<Object>, old: Option<&'a Object>) -> Self {
         Self { asked, object, old, rounds: webhooks::Rounds::default() }
     }
 }
 
 impl<'a> Deref for Attributes<'a> {
-    type Target = Asked<'a>;
+    type Target = AdmissionRequest<'a>;
 
-    fn deref(&self) -> &Asked<'a> {
+    fn deref(&self) -> &AdmissionRequest<'a> {
         &self.asked
     }
 }
 
 impl Attributes<'_> {
     /// 403 in the form that the original's plugins give it.
-    pub(crate) fn forbidden(&self, why: &str) -> Status {
+    pub fn forbidden(&self, why: &str) -> Status {
         let sent = |field: &str| self.object.as_ref()?.str(&["metadata", field]);
         let given = [Some(self.name), sent("name"), sent("generateName")];
         let name = given.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("Unknown");
@@ -200,7 +206,7 @@ impl Attributes<'_> {
 }
 
 /// What a plugin says: at once, or when somebody else has answered.
-pub(crate) enum Verdict<'a> {
+pub enum Verdict<'a> {
     /// It has said it.
     Now(Result<(), Status>),
     /// It asks others.
@@ -208,7 +214,7 @@ pub(crate) enum Verdict<'a> {
 }
 
 /// Nothing to object.
-pub(crate) const ADMITTED: Verdict<'static> = Verdict::Now(Ok(()));
+pub const ADMITTED: Verdict<'static> = Verdict::Now(Ok(()));
 
 impl Verdict<'_> {
     async fn get(self) -> Result<(), Status> {
@@ -219,8 +225,8 @@ impl Verdict<'_> {
     }
 }
 
-/// A rule of admission. State that it keeps is a field of the server.
-pub(crate) trait Plugin: Send + Sync {
+/// A rule of admission. State that it keeps is a field of [`Admission`].
+pub trait Plugin: Send + Sync {
     /// Whether it may have something to say; cheap, because every write asks.
     fn handles(&self, attributes: &Attributes<'_>) -> bool;
 
@@ -239,14 +245,14 @@ pub(crate) trait Plugin: Send + Sync {
 
 /// Whether anybody may have something to say of a request, for handlers that would have to make the
 /// objects first.
-pub(crate) fn listens(asked: Asked<'_>) -> bool {
+pub fn listens(asked: AdmissionRequest<'_>) -> bool {
     let attributes = Attributes::new(asked, None, None);
     CHAIN.iter().any(|(_, plugin)| plugin.handles(&attributes))
 }
 
 /// The first phase: what is to be stored may be changed.
-pub(crate) async fn mutate(
-    asked: Asked<'_>,
+pub async fn mutate(
+    asked: AdmissionRequest<'_>,
     object: &mut Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
@@ -282,24 +288,24 @@ async fn admit_all(attributes: &mut Attributes<'_>) -> Result<(), Status> {
 
 /// Counts how long something of admission takes.
 struct Timed<'a> {
-    server: &'a ApiServer,
+    admission: &'a Admission,
     operation: &'static str,
     kind: &'static str,
     begun: Duration,
 }
 
 impl<'a> Timed<'a> {
-    fn begin(asked: &Asked<'a>, kind: &'static str) -> Self {
+    fn begin(asked: &AdmissionRequest<'a>, kind: &'static str) -> Self {
         let operation = asked.operation.name();
-        Self { server: asked.server, operation, kind, begun: asked.server.clock.elapsed() }
+        Self { admission: asked.admission, operation, kind, begun: asked.admission.clock.elapsed() }
     }
 
     /// `plugin` is whose time it was; none for all together.
     fn end(self, plugin: Option<&'static str>, outcome: &Result<(), Status>) {
-        let Self { server, operation, kind, begun } = self;
+        let Self { admission, operation, kind, begun } = self;
         let step = Step { operation, rejected: outcome.is_err(), kind };
-        let seconds = server.clock.elapsed().saturating_sub(begun).as_secs_f64();
-        let counts = &server.metrics.admission;
+        let seconds = admission.clock.elapsed().saturating_sub(begun).as_secs_f64();
+        let counts = &admission.metrics;
         match plugin {
             Some(plugin) => counts.plugin(plugin, step, seconds),
             None => counts.step(step, seconds),
@@ -308,8 +314,8 @@ impl<'a> Timed<'a> {
 }
 
 /// The second phase: what would be stored is judged.
-pub(crate) async fn validate(
-    asked: Asked<'_>,
+pub async fn validate(
+    asked: AdmissionRequest<'_>,
     object: &mut Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
@@ -339,14 +345,14 @@ async fn judge_all(attributes: &Attributes<'_>) -> Result<(), Status> {
 }
 
 /// Both phases of a deletion, which has no object but the one that goes.
-pub(crate) async fn delete(asked: Asked<'_>, old: &Object) -> Result<(), Status> {
+pub async fn delete(asked: AdmissionRequest<'_>, old: &Object) -> Result<(), Status> {
     let mut attributes = Attributes::new(asked, None, Some(old));
     admit(&mut attributes).await?;
     judge(&attributes).await
 }
 
 /// Both phases of an object that is not stored: reviews, bindings, evictions, requests for tokens.
-pub(crate) async fn answered(asked: Asked<'_>, object: &mut Object) -> Result<(), Status> {
+pub async fn answered(asked: AdmissionRequest<'_>, object: &mut Object) -> Result<(), Status> {
     mutate(asked, object, None).await?;
     validate(asked, object, None).await
 }
