@@ -50,6 +50,19 @@ const RULES: &[(&str, &[&str])] = &[
             "kube/conversion",
         ],
     ),
+    (
+        "kube/streams",
+        &[
+            "base/",
+            "kube/object",
+            "kube/schema",
+            "kube/http",
+            "kube/security",
+            "kube/store",
+            "kube/kinds",
+            "kube/outbound",
+        ],
+    ),
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (

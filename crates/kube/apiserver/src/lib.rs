@@ -19,7 +19,6 @@ mod metrics;
 mod policy_status;
 mod server;
 mod service;
-mod streams;
 mod version;
 
 pub mod audit;
@@ -30,5 +29,4 @@ pub use aggregation::NativeGroup;
 pub use health::Readiness;
 pub use server::{ApiServer, Config, StartError};
 pub use service::{ApiService, PortService};
-pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};
 pub use version::VersionInfo;

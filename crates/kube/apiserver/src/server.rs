@@ -14,8 +14,7 @@ use crate::{Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue,
-    IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderValue, IF_NONE_MATCH, USER_AGENT,
 };
 use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
@@ -26,6 +25,7 @@ use mainstay_auth::authn::{Authenticator, Shown};
 use mainstay_auth::authz::{Attributes, Authorizer};
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
+pub(crate) use mainstay_http::header_text as text;
 use mainstay_http::path::{self, Target};
 use mainstay_http::query::Query;
 use mainstay_http::request_body::gather;
@@ -33,9 +33,11 @@ use mainstay_http::response::{ApiResponse, JSON, ResponseFormat};
 use mainstay_http::{Body, negotiate};
 use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
+use mainstay_object::Object;
 use mainstay_object::{Reason, Status};
 use mainstay_outbound::{NativeBackend, Outbound};
 use mainstay_store::Store;
+use mainstay_streams::{NativePod, NativePods};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
@@ -113,7 +115,7 @@ pub struct ApiServer {
     /// Calls webhooks and other backends.
     pub(crate) outbound: Arc<Outbound>,
     /// Pods that something in this process stands for.
-    pub(crate) native_pods: crate::streams::NativePods,
+    pub(crate) native_pods: NativePods,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
     /// Which requests wait for which others.
@@ -160,7 +162,7 @@ impl ApiServer {
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
-            native_pods: crate::streams::NativePods::default(),
+            native_pods: NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),
@@ -241,6 +243,19 @@ impl ApiServer {
         backend: Arc<dyn NativeBackend>,
     ) {
         self.outbound.put_native(namespace, service, backend);
+    }
+
+    /// Puts a handler behind a pod: its log and its streams are asked of the handler.
+    pub fn put_native_pod(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
+        self.native_pods.put(namespace, name, handler);
+    }
+
+    /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
+    pub fn put_native_pods(
+        &self,
+        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
+    ) {
+        self.native_pods.put_finder(find);
     }
 
     /// Has simulated pods answer nobody from now on, as if nothing listened in them.
@@ -590,9 +605,4 @@ fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
         }),
     }
-}
-
-/// A header as text; none if absent or not ASCII.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -5,6 +5,7 @@
 
 mod audit;
 mod body;
+mod headers;
 pub mod malformed;
 pub mod negotiate;
 pub mod path;
@@ -17,4 +18,5 @@ pub mod yaml;
 
 pub use audit::AuditAnnotations;
 pub use body::Body;
+pub use headers::header_text;
 pub use warnings::Warnings;

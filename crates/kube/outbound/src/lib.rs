@@ -25,7 +25,7 @@ mod tls;
 pub use native::NativeBackend;
 pub use response_value::response_value;
 pub use service_resolver::{Target, service};
-pub use tls::{Bundle, bundle_text};
+pub use tls::{Bundle, bundle_text, insecure_client};
 
 use bytes::Bytes;
 use dial::Origin;

@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mainstay_tls::{Judge, Shown};
+use mainstay_tls::{Anybody, Judge, Shown};
 use parking_lot::Mutex;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -60,6 +60,12 @@ fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
     let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// TLS settings of a client that takes any certificate and shows none: what proxies to pods are.
+pub fn insecure_client() -> Result<Arc<ClientConfig>, String> {
+    let config = mainstay_tls::judged(Anybody).map_err(|error| error.to_string())?;
+    Ok(Arc::new(config.with_no_client_auth()))
 }
 
 /// Who judges certificates by a bundle.

@@ -23,7 +23,6 @@ pub use wire::NativeGroup;
 pub(crate) use documents::{Remotes, document, index};
 pub(crate) use local::seed;
 pub(crate) use proxy::proxied;
-pub(crate) use wire::trusting;
 
 use self::available::Looked;
 use self::documents::{Documents, Swagger};

@@ -305,12 +305,6 @@ fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, St
     Ok(Arc::new(config))
 }
 
-/// A client that takes any certificate and shows none: what proxies to pods are.
-pub(crate) fn trusting() -> Result<Arc<ClientConfig>, String> {
-    let config = mainstay_tls::judged(Anybody).map_err(|error| error.to_string())?;
-    Ok(Arc::new(config.with_no_client_auth()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

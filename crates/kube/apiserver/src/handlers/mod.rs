@@ -8,6 +8,7 @@ pub(crate) mod aside;
 pub(crate) mod bootstrap;
 mod change;
 pub(crate) mod compute;
+mod connect;
 mod convert_now;
 mod create;
 mod decode;

@@ -4,8 +4,7 @@ use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::Tracker;
-use super::{Request, decode, evict, not_allowed, patch, read, scale, tokens};
-use crate::streams;
+use super::{Request, connect, decode, evict, not_allowed, patch, read, scale, tokens};
 use http::{Method, StatusCode};
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
@@ -49,9 +48,9 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
         "log" | "exec" | "attach" | "portforward" | "proxy" => {
-            return streams::answer(&request, name, method).await;
+            return connect::answer(&request, name, method).await;
         }
-        _ => return Err(streams::no_process(name)),
+        _ => return Err(mainstay_streams::no_process(name)),
     };
     match verb {
         "get" => read::get(&request).await,

@@ -6,7 +6,7 @@ mod websocket;
 use super::options;
 use super::upgrade::{Known, Offer, Way};
 use super::{Exit, NativePod, Process, TerminalSize, no_process};
-use crate::handlers::Request;
+use crate::StreamRequest;
 use bytes::Bytes;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
@@ -31,8 +31,10 @@ const PIPE: usize = 32 * 1024;
 /// Sizes of the terminal that wait; further ones are dropped until they are read.
 const SIZES: usize = 16;
 
-pub(super) fn answer(
-    request: &Request<'_>,
+/// Answers `exec` with its options as admission left them; `attach` if it is about the process that
+/// runs.
+pub fn answer(
+    request: &StreamRequest<'_>,
     asked: &Object,
     attach: bool,
 ) -> Result<ApiResponse, Status> {
@@ -43,7 +45,7 @@ pub(super) fn answer(
         return Err(options::no_host(&pod));
     }
     let what = if attach { "attach" } else { "exec" };
-    let native = request.server.native_pods.of(&pod).ok_or_else(|| no_process(what))?;
+    let native = request.native_pods.of(&pod).ok_or_else(|| no_process(what))?;
     if !runs(&pod, &container) {
         let why = format!("unable to upgrade connection: container not found ({container:?})");
         return Err(Status::internal(why));

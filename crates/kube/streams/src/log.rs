@@ -2,7 +2,7 @@
 
 use super::options::{self, LogOptions};
 use super::{Log, LogLine};
-use crate::handlers::Request;
+use crate::StreamRequest;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::StatusCode;
@@ -12,24 +12,21 @@ use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use serde_json::Value;
 
-pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
-    let options = LogOptions::read(&request.query, &request.path.name)?;
+/// Answers `pods/log`.
+pub fn answer(request: &StreamRequest<'_>) -> Result<ApiResponse, Status> {
+    let options = LogOptions::read(request.query, &request.path.name)?;
     let pod = options::pod(request)?;
     let container = options::container(&pod, &options.container)?;
     if !options::has_node(&pod) {
         return Ok(ApiResponse::empty(StatusCode::NO_CONTENT));
     }
     may_have_log(&pod, container, options.previous).map_err(Status::bad_request)?;
-    let native = request
-        .server
-        .native_pods
-        .with_log(&pod, &request.server.store)
-        .ok_or_else(super::no_log)?;
+    let native = request.native_pods.with_log(&pod, request.store).ok_or_else(super::no_log)?;
     let Some(log) = native.log(container, options.previous) else {
         let text = format!("container {container:?} in pod {:?} keeps no log", pod.name());
         return Err(Status::bad_request(text));
     };
-    let body = text(log, &options, request.server.clock.now());
+    let body = text(log, &options, request.clock.now());
     let mut answer = ApiResponse::body(StatusCode::OK, body, 0);
     answer.content_type = "text/plain";
     Ok(answer)

@@ -1,8 +1,7 @@
 //! From a request to a connection that speaks something else: the WebSocket handshake (RFC 6455,
 //! section 4.2) or that of SPDY, and the choice among the protocols that the client offers.
 
-use crate::handlers::Request;
-use crate::server::text;
+use crate::StreamRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
@@ -12,6 +11,7 @@ use http::header::{
 };
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use mainstay_http::header_text as text;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Reason, Status};
 use std::future::Future;
@@ -64,7 +64,7 @@ pub(super) struct Offer {
 
 impl Offer {
     /// What a request offers, if one of the known protocols is among it; the client's order counts.
-    pub(super) fn read(request: &Request<'_>, known: &Known) -> Result<Self, Status> {
+    pub(super) fn read(request: &StreamRequest<'_>, known: &Known) -> Result<Self, Status> {
         let headers = request.headers;
         let offered = text(headers, &UPGRADE).unwrap_or_default();
         if offered.is_empty() || !has_word(headers, &CONNECTION, "upgrade") {
@@ -80,7 +80,7 @@ impl Offer {
             )));
         };
         // Requests of this process have no connection that could change.
-        let Some(on_upgrade) = request.on_upgrade.clone() else {
+        let Some(on_upgrade) = request.on_upgrade.cloned() else {
             return Err(Status::bad_request(
                 "unable to upgrade: the request came over no connection of HTTP/1.1",
             ));
@@ -90,13 +90,13 @@ impl Offer {
     }
 
     /// The answer that agrees; `serve` is given the connection once the client has it.
-    pub(super) fn agree<F, S>(self, request: &Request<'_>, serve: F) -> ApiResponse
+    pub(super) fn agree<F, S>(self, request: &StreamRequest<'_>, serve: F) -> ApiResponse
     where
         F: FnOnce(Connection) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
     {
         let Self { on_upgrade, way, protocol, permit } = self;
-        let stop = request.server.stop.clone();
+        let stop = request.stop.clone();
         let serving = async move {
             match on_upgrade.await {
                 Ok(connection) => serve(TokioIo::new(connection)).await,
@@ -132,8 +132,8 @@ impl Offer {
 }
 
 /// Room for one more stream, or connection that is passed on.
-pub(super) fn permit(request: &Request<'_>) -> Result<OwnedSemaphorePermit, Status> {
-    let sessions = request.server.native_pods.sessions.clone();
+pub(super) fn permit(request: &StreamRequest<'_>) -> Result<OwnedSemaphorePermit, Status> {
+    let sessions = request.native_pods.sessions.clone();
     sessions.try_acquire_owned().map_err(|_| {
         let why = "too many streams are open, try again later";
         Status::new(Reason::TooManyRequests, why).retry_after(1)

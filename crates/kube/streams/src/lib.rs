@@ -1,4 +1,4 @@
-//! What goes on in a running pod: `log`, `exec`, `attach`, `portforward`, `proxy`.
+//! Streams of pods: log, exec, attach, port-forward and proxy, over SPDY and WebSocket.
 //!
 //! Nodes are simulated and run no processes. A pod that something in this process stands for has a
 //! handler, which is asked here; a simulated pod has a log and ports if its annotations say so; any
@@ -13,24 +13,25 @@
 //! ```
 
 mod channels;
-mod connect;
 mod exec;
 mod forward;
 mod log;
 mod options;
 mod proxy;
+mod request;
 mod simulated;
 mod spdy;
 mod tunnel;
 mod upgrade;
 
-use crate::handlers::Request;
-use crate::server::ApiServer;
+pub use exec::answer as exec;
+pub use forward::answer as port_forward;
+pub use log::answer as log;
+pub use proxy::answer as proxy;
+pub use request::StreamRequest;
+
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use http::Method;
-use mainstay_auth::authz::{Attributes, Decision};
-use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_store::Store;
 use parking_lot::RwLock;
@@ -135,7 +136,7 @@ type Find = dyn Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync;
 const SESSIONS: usize = 2000;
 
 /// The pods with handlers.
-pub(crate) struct NativePods {
+pub struct NativePods {
     /// By namespace and name.
     named: RwLock<HashMap<String, Arc<dyn NativePod>>>,
     /// Asked in their order, if no name is known.
@@ -158,6 +159,19 @@ impl fmt::Debug for NativePods {
 }
 
 impl NativePods {
+    /// Puts a handler behind a pod: its log and its streams are asked of the handler.
+    pub fn put(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
+        self.named.write().insert(format!("{namespace}/{name}"), handler);
+    }
+
+    /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
+    pub fn put_finder(
+        &self,
+        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
+    ) {
+        self.finders.write().push(Arc::new(find));
+    }
+
     fn of(&self, pod: &Object) -> Option<Arc<dyn NativePod>> {
         let key = format!("{}/{}", pod.namespace(), pod.name());
         if let Some(found) = self.named.read().get(&key) {
@@ -179,60 +193,8 @@ impl NativePods {
     }
 }
 
-impl ApiServer {
-    /// Puts a handler behind a pod: its log and its streams are asked of the handler.
-    pub fn put_native_pod(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
-        self.native_pods.named.write().insert(format!("{namespace}/{name}"), handler);
-    }
-
-    /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
-    pub fn put_native_pods(
-        &self,
-        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
-    ) {
-        self.native_pods.finders.write().push(Arc::new(find));
-    }
-}
-
-/// Answers `pods/log`, and what connects: `exec`, `attach` and `portforward` of pods, `proxy` of
-/// pods, services and nodes.
-pub(crate) async fn answer(
-    request: &Request<'_>,
-    subresource: &str,
-    method: &Method,
-) -> Result<ApiResponse, Status> {
-    match subresource {
-        "log" => return log::answer(request),
-        "proxy" => {
-            let asked = connect::options(request, subresource).await?;
-            return proxy::answer(request, &asked, method).await;
-        }
-        _ => {}
-    }
-    let asked = connect::options(request, subresource).await?;
-    // Reading a path is no permission to do something in a pod.
-    let path = &request.path;
-    let needed = Attributes::resource(request.identity, "create", "", "pods")
-        .in_namespace(&path.namespace)
-        .named(&path.name)
-        .below(subresource);
-    if let Decision::NoOpinion(reason) =
-        request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
-        && !mainstay_fault::is_on("who-reads-a-path-may-connect")
-    {
-        // The original tells the reason only, which is mostly empty.
-        return Err(Status::forbidden("", "pods", &path.name, &reason));
-    }
-    match subresource {
-        "exec" => exec::answer(request, &asked, false),
-        "attach" => exec::answer(request, &asked, true),
-        "portforward" => forward::answer(request, &asked),
-        _ => Err(no_process(subresource)),
-    }
-}
-
 /// Refuses what needs a running process: the nodes are simulated.
-pub(crate) fn no_process(what: &str) -> Status {
+pub fn no_process(what: &str) -> Status {
     Status::new(
         Reason::MethodNotAllowed,
         format!(

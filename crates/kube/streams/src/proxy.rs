@@ -11,8 +11,7 @@
 //! left as they are; where an answer redirects to, is put below the proxy.
 
 use super::{Connection, NativePod, no_process, upgrade};
-use crate::aggregation;
-use crate::handlers::Request;
+use crate::StreamRequest;
 use bytes::Bytes;
 use futures::stream;
 use http::header::{
@@ -55,8 +54,9 @@ const HOPS: [HeaderName; 8] = [
     HeaderName::from_static("proxy-authenticate"),
 ];
 
-pub(super) async fn answer(
-    request: &Request<'_>,
+/// Answers `proxy` of pods, Services and nodes with its options as admission left them.
+pub async fn answer(
+    request: &StreamRequest<'_>,
     asked: &Object,
     method: &Method,
 ) -> Result<ApiResponse, Status> {
@@ -65,7 +65,7 @@ pub(super) async fn answer(
         "services" => of_service(request)?,
         _ => {
             let (_, name, _) = parsed(&request.path.name, "node")?;
-            let found = request.server.store.find("nodes", "", name);
+            let found = request.store.find("nodes", "", name);
             let unknown = || Status::not_found("", "nodes", name);
             return Err(found.map_or_else(unknown, |_| no_process("proxy")));
         }
@@ -140,9 +140,9 @@ fn address(ip: &str) -> Option<IpAddr> {
     parse_old(ip).filter(|ip| judge(*ip).is_ok())
 }
 
-fn of_pod(request: &Request<'_>) -> Result<To, Status> {
+fn of_pod(request: &StreamRequest<'_>) -> Result<To, Status> {
     let (tls, name, port) = parsed(&request.path.name, "pod")?;
-    let store = &request.server.store;
+    let store = request.store;
     let found = store.find("pods", &request.path.namespace, name);
     let pod = found.ok_or_else(|| Status::not_found("", "pods", name))?.object();
     let first = || {
@@ -159,7 +159,7 @@ fn of_pod(request: &Request<'_>) -> Result<To, Status> {
     let standard = if tls { 443 } else { 80 };
     // A port that is none is one at which nobody listens.
     let number = if port.is_empty() { standard } else { port.parse().unwrap_or_default() };
-    let way = match request.server.native_pods.with_ports(&pod, store) {
+    let way = match request.native_pods.with_ports(&pod, store) {
         Some(native) => Way::Pod(native, number),
         None => Way::Nobody,
     };
@@ -170,13 +170,13 @@ fn authority(ip: IpAddr, port: u16) -> String {
     std::net::SocketAddr::new(ip, port).to_string()
 }
 
-fn of_service(request: &Request<'_>) -> Result<To, Status> {
+fn of_service(request: &StreamRequest<'_>) -> Result<To, Status> {
     let id = request.path.name.as_str();
     let (tls, name, port) = parsed(id, "service")?;
     let unavailable = |why: String| Status::new(Reason::ServiceUnavailable, why);
     let namespace = request.path.namespace.as_str();
-    let store = &request.server.store;
-    if let Some(backend) = request.server.outbound.native(namespace, name) {
+    let store = request.store;
+    if let Some(backend) = request.outbound.native(namespace, name) {
         let authority = format!("{name}.{namespace}.svc");
         return Ok(To { tls, authority, way: Way::Backend(backend) });
     }
@@ -217,7 +217,7 @@ fn of_service(request: &Request<'_>) -> Result<To, Status> {
 }
 
 /// Where an endpoint is; none if it cannot be used.
-fn endpoint(request: &Request<'_>, one: &Value, port: u16) -> Option<(IpAddr, Way)> {
+fn endpoint(request: &StreamRequest<'_>, one: &Value, port: u16) -> Option<(IpAddr, Way)> {
     let ip = one["ip"].as_str()?;
     let Some(reference) = one.get("targetRef").filter(|reference| reference.is_object()) else {
         let ip = parse_old(ip)?;
@@ -227,10 +227,10 @@ fn endpoint(request: &Request<'_>, one: &Value, port: u16) -> Option<(IpAddr, Wa
     if reference["kind"] != "Pod" || reference["namespace"] != namespace {
         return None;
     }
-    let store = &request.server.store;
+    let store = request.store;
     let pod = store.find("pods", namespace, reference["name"].as_str()?)?.object();
     let has = pod.array(&["status", "podIPs"]).iter().any(|one| one["ip"] == ip);
-    let way = match request.server.native_pods.with_ports(&pod, store) {
+    let way = match request.native_pods.with_ports(&pod, store) {
         Some(native) => Way::Pod(native, port),
         None => Way::Nobody,
     };
@@ -258,7 +258,7 @@ impl To {
         if !self.tls {
             return Ok(stream);
         }
-        let config = aggregation::trusting()?;
+        let config = mainstay_outbound::insecure_client()?;
         let host = self.authority.rsplit_once(':').map_or("", |(host, _)| host);
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
             .map_err(|error| error.to_string())?;
@@ -269,7 +269,7 @@ impl To {
 }
 
 async fn send(
-    request: &Request<'_>,
+    request: &StreamRequest<'_>,
     method: &Method,
     to: &To,
     path: &str,

@@ -1,14 +1,74 @@
-//! The options of a request that connects, and what admission says of them: they are the object
-//! that it is asked about (`ConnectResource` of the original).
+//! Log, exec, attach, port-forward and proxy: their options, which admission sees as the object of the
+//! request (`ConnectResource` of the original), and their permission.
 
-use crate::handlers::Request;
+use super::Request;
+use http::Method;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation, Options};
+use mainstay_auth::authz::{Attributes, Decision};
+use mainstay_http::response::ApiResponse;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Status};
+use mainstay_streams::{self as streams, StreamRequest};
 use serde_json::{Map, Value, json};
 
+/// Answers `pods/log`, and what connects: `exec`, `attach` and `portforward` of pods, `proxy` of
+/// pods, services and nodes.
+pub(super) async fn answer(
+    request: &Request<'_>,
+    subresource: &str,
+    method: &Method,
+) -> Result<ApiResponse, Status> {
+    let stream = stream_request(request);
+    match subresource {
+        "log" => return streams::log(&stream),
+        "proxy" => {
+            let asked = options(request, subresource).await?;
+            return streams::proxy(&stream, &asked, method).await;
+        }
+        _ => {}
+    }
+    let asked = options(request, subresource).await?;
+    // Reading a path is no permission to do something in a pod.
+    let path = &request.path;
+    let needed = Attributes::resource(request.identity, "create", "", "pods")
+        .in_namespace(&path.namespace)
+        .named(&path.name)
+        .below(subresource);
+    if let Decision::NoOpinion(reason) =
+        request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
+        && !mainstay_fault::is_on("who-reads-a-path-may-connect")
+    {
+        // The original tells the reason only, which is mostly empty.
+        return Err(Status::forbidden("", "pods", &path.name, &reason));
+    }
+    match subresource {
+        "exec" => streams::exec(&stream, &asked, false),
+        "attach" => streams::exec(&stream, &asked, true),
+        "portforward" => streams::port_forward(&stream, &asked),
+        _ => Err(streams::no_process(subresource)),
+    }
+}
+
+fn stream_request<'a>(request: &'a Request<'_>) -> StreamRequest<'a> {
+    let server = request.server;
+    StreamRequest {
+        store: &server.store,
+        clock: server.clock,
+        outbound: &server.outbound,
+        native_pods: &server.native_pods,
+        stop: &server.stop,
+        row: &request.row,
+        path: &request.path,
+        query: &request.query,
+        headers: request.headers,
+        uri: request.uri,
+        body: &request.body,
+        on_upgrade: request.on_upgrade.as_ref(),
+    }
+}
+
 /// The options of `exec`, `attach`, `portforward` or `proxy`, as admission leaves them.
-pub(super) async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
+async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
     if request.query.all("dryRun").next().is_some() {
         return Err(Status::bad_request("dryRun is not supported"));
     }

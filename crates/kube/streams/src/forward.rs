@@ -10,7 +10,7 @@ use super::spdy::{self, Headers, Input, Output, Session, Stream};
 use super::tunnel::Tunnel;
 use super::upgrade::{self, Connection as Changed, Known, Offer, Way};
 use super::{Connection, NativePod, options};
-use crate::handlers::Request;
+use crate::StreamRequest;
 use bytes::Bytes;
 use mainstay_clock::Clock;
 use mainstay_http::response::ApiResponse;
@@ -60,22 +60,22 @@ impl Target {
     }
 }
 
-pub(super) fn answer(request: &Request<'_>, asked: &Object) -> Result<ApiResponse, Status> {
+/// Answers `portforward` with its options as admission left them.
+pub fn answer(request: &StreamRequest<'_>, asked: &Object) -> Result<ApiResponse, Status> {
     let pod = options::pod(request)?;
     if !options::has_node(&pod) {
         return Err(options::no_host(&pod));
     }
     let native = request
-        .server
         .native_pods
-        .with_ports(&pod, &request.server.store)
+        .with_ports(&pod, request.store)
         .ok_or_else(|| super::no_ports("portforward"))?;
     let offer = Offer::read(request, &KNOWN)?;
     let target = Target {
         native,
         name: pod.name().to_owned(),
         uid: pod.uid().to_owned(),
-        clock: request.server.clock,
+        clock: request.clock,
     };
     Ok(match (&offer.way, offer.protocol) {
         (Way::Spdy, _) => offer.agree(request, |it| session(it, target)),

@@ -1,6 +1,6 @@
 //! What clients ask of streams, and which container they mean.
 
-use crate::handlers::Request;
+use crate::StreamRequest;
 use jiff::Timestamp;
 use mainstay_http::query::{Query, parse_int};
 use mainstay_object::{FieldError, FieldPath, Object, Status};
@@ -73,8 +73,8 @@ impl LogOptions {
 }
 
 /// The pod that the path names.
-pub(super) fn pod(request: &Request<'_>) -> Result<Object, Status> {
-    let found = request.server.store.get(&request.key());
+pub(super) fn pod(request: &StreamRequest<'_>) -> Result<Object, Status> {
+    let found = request.store.get(&request.key());
     found.map(|stored| stored.object()).ok_or_else(|| request.not_found())
 }
 

@@ -101,11 +101,11 @@ fn dictionary() -> Vec<u8> {
 
 /// The headers that a stream was opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::streams) struct Headers(Vec<(String, String)>);
+pub(crate) struct Headers(Vec<(String, String)>);
 
 impl Headers {
     /// A value, by a name in small letters; empty if there is none.
-    pub(in crate::streams) fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(one, _)| one == name);
         found.map_or("", |(_, value)| value)
     }
