@@ -17,6 +17,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/schema", &["base/", "kube/object"]),
     ("kube/patch", &["base/", "kube/object", "kube/schema"]),
     ("kube/http", &["base/", "kube/object", "kube/schema"]),
+    ("kube/quota", &["base/", "kube/object"]),
+    ("kube/security", &["base/", "kube/object"]),
     ("kube/store", &["base/", "kube/object"]),
     ("kube/auth", &["base/", "kube/object", "kube/http", "kube/store"]),
     ("kube/kinds", &["base/", "kube/object", "kube/schema", "kube/store", "kube/auth"]),

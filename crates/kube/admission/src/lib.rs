@@ -4,9 +4,9 @@
 //! body ─► decoded ─► defaults ─► managers ─► mutate ─► strategy, validation ─► validate ─► store
 //! ```
 //!
-//! A [`Plugin`] is one rule of the server itself; policies and webhooks are plugins too. They are
-//! asked in the original's order ([`CHAIN`]), in both phases, once for each try of a write that
-//! somebody else overtakes. A plugin that has nothing to say of a write costs one call of
+//! A [`Plugin`] is one rule of the server itself; policies and webhooks are plugins too. They run
+//! in the original's order (`CHAIN`), in both phases, once for each try of a write that another
+//! write overtakes. A plugin that has nothing to say of a write costs one call of
 //! [`Plugin::handles`]; nothing is copied for it.
 //!
 //! Objects are lent: the handler moves its object in, and takes it back.
@@ -40,7 +40,7 @@ use serde_json::{Map, Value, json};
 use std::ops::Deref;
 use std::time::Duration;
 
-/// Everyone who is asked, in the original's order.
+/// All plugins, in the original's order.
 static CHAIN: &[(&str, &dyn Plugin)] = &[
     ("NamespaceLifecycle", &lifecycle::NamespaceLifecycle),
     ("LimitRanger", &limit_ranger::LimitRanger),
@@ -65,7 +65,7 @@ static CHAIN: &[(&str, &dyn Plugin)] = &[
     ("ResourceQuota", &resource_quota::ResourceQuota),
 ];
 
-/// What is done to an object.
+/// Operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// An object is made: a POST, or a write that creates.
@@ -90,7 +90,7 @@ impl Operation {
     }
 }
 
-/// The options of a request, made into a value when somebody wants to see them.
+/// Options of a request, made into a value when a webhook or policy needs them.
 #[derive(Clone, Copy, Debug)]
 pub enum Options<'a> {
     /// `CreateOptions`, as the query has them.
@@ -125,16 +125,16 @@ impl Options<'_> {
     }
 }
 
-/// What is asked of the server, the same for every try of it.
+/// Request that admission decides on, the same for every try of it.
 #[derive(Clone, Copy)]
 pub struct AdmissionRequest<'a> {
     /// Admission of the server.
     pub admission: &'a Admission,
     /// Client of the server itself.
     pub loopback: &'a dyn Loopback,
-    /// Who asks.
+    /// User of the request.
     pub identity: &'a Identity,
-    /// What is done.
+    /// Operation.
     pub operation: Operation,
     /// The kind in the version that is asked for.
     pub row: &'a KindRow,
@@ -144,13 +144,13 @@ pub struct AdmissionRequest<'a> {
     pub namespace: &'a str,
     /// Name of the object; empty if it is generated, and for a deletion of many.
     pub name: &'a str,
-    /// How it is to be done.
+    /// Options of the request.
     pub options: Options<'a>,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
     /// How long it may take, if the request says so.
     pub allotted: Option<Duration>,
-    /// What the client is warned of.
+    /// Warnings and audit annotations of the response.
     pub warnings: &'a Warnings,
 }
 
@@ -170,7 +170,7 @@ impl AdmissionRequest<'_> {
     }
 }
 
-/// What is asked of a plugin: a request, and the objects of one try.
+/// Attributes of a request: what plugins see of it, with the objects of one try.
 pub struct Attributes<'a> {
     asked: AdmissionRequest<'a>,
     /// The object that is to be; none for a deletion. In the stored form if it is of the row's kind.
@@ -205,15 +205,15 @@ impl Attributes<'_> {
     }
 }
 
-/// What a plugin says: at once, or when somebody else has answered.
+/// Verdict of a plugin: at once, or when a webhook has responded.
 pub enum Verdict<'a> {
-    /// It has said it.
+    /// Decided.
     Now(Result<(), Status>),
-    /// It asks others.
+    /// Decided when the future ends.
     Later(BoxFuture<'a, Result<(), Status>>),
 }
 
-/// Nothing to object.
+/// No objection.
 pub const ADMITTED: Verdict<'static> = Verdict::Now(Ok(()));
 
 impl Verdict<'_> {
@@ -243,14 +243,13 @@ pub trait Plugin: Send + Sync {
     }
 }
 
-/// Whether anybody may have something to say of a request, for handlers that would have to make the
-/// objects first.
+/// Whether any plugin handles a request, for handlers that would have to make the objects first.
 pub fn listens(asked: AdmissionRequest<'_>) -> bool {
     let attributes = Attributes::new(asked, None, None);
     CHAIN.iter().any(|(_, plugin)| plugin.handles(&attributes))
 }
 
-/// The first phase: what is to be stored may be changed.
+/// Mutating phase: plugins may change the object.
 pub async fn mutate(
     asked: AdmissionRequest<'_>,
     object: &mut Object,
@@ -313,7 +312,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// The second phase: what would be stored is judged.
+/// Validating phase: plugins may refuse the object.
 pub async fn validate(
     asked: AdmissionRequest<'_>,
     object: &mut Object,
@@ -344,7 +343,7 @@ async fn judge_all(attributes: &Attributes<'_>) -> Result<(), Status> {
     Ok(())
 }
 
-/// Both phases of a deletion, which has no object but the one that goes.
+/// Both phases of a deletion, which has no object but the stored one.
 pub async fn delete(asked: AdmissionRequest<'_>, old: &Object) -> Result<(), Status> {
     let mut attributes = Attributes::new(asked, None, Some(old));
     admit(&mut attributes).await?;

@@ -1,8 +1,9 @@
 //! A Kubernetes API server as a library: one set of handlers for every kind.
 //!
-//! A built-in kind is a row of a generated table, a custom resource definition makes the same sort
-//! of row at run time ([`mainstay_kinds::KindRow`]), and what is special about a kind is a small [`mainstay_kinds::Strategy`].
-//! Handlers, discovery, printing and documents look at rows only.
+//! Kinds are rows ([`mainstay_kinds::KindRow`]), and what is special about one is a small
+//! [`mainstay_kinds::Strategy`]: handlers, discovery, printing and documents look at rows only. The
+//! crates below this one hold what needs no server: HTTP, authentication, validation, admission,
+//! conversion, outbound calls, streams and tables.
 //!
 //! The server is a tower service first ([`ApiService`]): controllers and tests of the same process
 //! call it without a socket. A TLS port is the same service behind authentication.
@@ -11,6 +12,7 @@
 //! shared by all readers; other forms (table, metadata only, another version) are made on demand.
 
 mod aggregation;
+mod backends;
 mod discovery;
 mod filter;
 mod handlers;

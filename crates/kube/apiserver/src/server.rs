@@ -33,11 +33,10 @@ use mainstay_http::response::{ApiResponse, JSON, ResponseFormat};
 use mainstay_http::{Body, negotiate};
 use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
-use mainstay_object::Object;
 use mainstay_object::{Reason, Status};
-use mainstay_outbound::{NativeBackend, Outbound};
+use mainstay_outbound::Outbound;
 use mainstay_store::Store;
-use mainstay_streams::{NativePod, NativePods};
+use mainstay_streams::NativePods;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
@@ -226,41 +225,6 @@ impl ApiServer {
     /// one that is given counts.
     pub fn also_measures(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
         self.metrics.others.set(write);
-    }
-
-    /// Has endpoints of Services lead to this machine's own addresses from now on, which they do not unless
-    /// the process itself says so: whoever may write endpoints reaches its loopback ports then.
-    pub fn let_endpoints_lead_here(&self) {
-        self.outbound.allow_local_endpoints();
-    }
-
-    /// Puts a handler of this process behind a Service: webhooks and conversions whose
-    /// `clientConfig` names it are asked of the handler, without a socket.
-    pub fn put_native_backend(
-        &self,
-        namespace: &str,
-        service: &str,
-        backend: Arc<dyn NativeBackend>,
-    ) {
-        self.outbound.put_native(namespace, service, backend);
-    }
-
-    /// Puts a handler behind a pod: its log and its streams are asked of the handler.
-    pub fn put_native_pod(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
-        self.native_pods.put(namespace, name, handler);
-    }
-
-    /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
-    pub fn put_native_pods(
-        &self,
-        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
-    ) {
-        self.native_pods.put_finder(find);
-    }
-
-    /// Has simulated pods answer nobody from now on, as if nothing listened in them.
-    pub fn silence_pods(&self) {
-        self.outbound.silence();
     }
 
     /// Writes every request from now on down in a log. Only the first one that is given counts.

@@ -13,10 +13,10 @@ use std::borrow::Cow;
 /// The strategy of a built-in kind, by the version that is stored.
 pub type StrategyOf = fn(&Gvk) -> &'static dyn Strategy;
 
-/// What a strategy may look at besides the object.
+/// Request and server, as far as a strategy depends on them besides the object.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Who asks.
+    /// User of the request.
     pub identity: &'a Identity,
     /// The time.
     pub clock: &'a Clock,
@@ -30,7 +30,7 @@ pub struct Context<'a> {
     pub subresource: &'a str,
 }
 
-/// What a write is about, for rules that depend on it.
+/// Target of a write, for rules that depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
     /// Group of the request's row: events are checked more strictly in theirs.

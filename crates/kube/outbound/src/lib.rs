@@ -264,7 +264,7 @@ impl Outbound {
     }
 
     /// Makes a call. The error is what went wrong on the way, in Go's words. A POST that is put off
-    /// (429 or 5xx with `Retry-After` in seconds) is made again, [`RETRIES`] times at most and within
+    /// (429 or 5xx with `Retry-After` in seconds) is made again, ten times at most and within
     /// the same time limit, as Kubernetes' client does.
     pub async fn call(&self, config: &ClientConfig, call: Call) -> Result<Answered, String> {
         let shown = shown_method(&call.method);
