@@ -7,8 +7,8 @@
 use crate::figure::Figure;
 use crate::table::{Cell, Report, Table, percentile};
 use anyhow::Result;
-use mainstay_apiserver::Identity;
-use mainstay_apiserver::authz::{Attributes, Authorizer};
+use mainstay_auth::Identity;
+use mainstay_auth::authz::{Attributes, Authorizer};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_store::{Change, Expect, Key, Options, Store};

@@ -1,7 +1,7 @@
 //! The cluster's keys as controllers use them.
 
-use mainstay_apiserver::authn::Authenticator;
-use mainstay_apiserver::pki::{self, Pki, PkiError, Signer};
+use mainstay_auth::authn::Authenticator;
+use mainstay_auth::pki::{self, Pki, PkiError, Signer};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_workloads::{Credentials, Unsigned};

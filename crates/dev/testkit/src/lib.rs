@@ -21,9 +21,9 @@
 mod credentials;
 mod trouble;
 
-pub use mainstay_apiserver::Identity;
-use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
+pub use mainstay_auth::Identity;
+use mainstay_auth::pki::Pki;
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
 use mainstay_clock::{Clock, processor_time};
 use mainstay_object::{NamespacedName, Object, Resource};

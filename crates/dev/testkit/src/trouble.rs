@@ -15,7 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use kube::client::Body;
-use mainstay_apiserver::Identity;
+use mainstay_auth::Identity;
 use mainstay_client::Cluster;
 use std::io;
 use std::sync::Arc;

@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use mainstay_apiserver::{ApiServer, Body, Identity, NativeGroup};
+use mainstay_apiserver::{ApiServer, NativeGroup};
+use mainstay_auth::Identity;
 use mainstay_cli::args::Profile;
 use mainstay_clock::Clock;
+use mainstay_http::Body;
 use mainstay_packages::{Content, Packages, SERVICE};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! A bare API server in memory on a loopback port, for trying clients on it:
 //! `cargo run -p mainstay-apiserver --example serve -- KUBECONFIG [PORT]`.
 
-use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
+use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_store::{Options, Store};
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Which objects of a collection a list or watch is about.
 
-use crate::convert;
-use crate::registry::{KindRow, Source};
+use mainstay_conversion::forms;
+use mainstay_kinds::{KindRow, Source};
 use mainstay_object::selector::{FieldSelector, FieldTerm, LabelSelector};
 use mainstay_object::{Object, Status};
 use mainstay_store::Stored;
@@ -98,8 +98,8 @@ impl Filter {
     fn supported(&self, path: &str) -> Option<String> {
         match &self.row.source {
             Source::BuiltIn(_) => {
-                let path = if &*self.row.storage == "events" && !convert::is_identity(&self.row) {
-                    convert::event_field(path)?
+                let path = if &*self.row.storage == "events" && !forms::is_identity(&self.row) {
+                    forms::event_field(path)?
                 } else {
                     path.to_owned()
                 };
@@ -135,7 +135,7 @@ impl Filter {
                 "metadata.namespace" => Cow::Borrowed(&*stored.key.namespace),
                 path => {
                     let object =
-                        decoded.get_or_insert_with(|| convert::stored_form(&self.row, stored));
+                        decoded.get_or_insert_with(|| forms::stored_form(&self.row, stored));
                     Cow::Owned(self.row.strategy.field(object, path).into_owned())
                 }
             };

@@ -1,8 +1,9 @@
 //! A Kubernetes API server as a library: one set of handlers for every kind.
 //!
-//! A built-in kind is a row of a generated table, a custom resource definition makes the same sort
-//! of row at run time ([`KindRow`]), and what is special about a kind is a small [`Strategy`].
-//! Handlers, discovery, printing and documents look at rows only.
+//! Kinds are rows ([`mainstay_kinds::KindRow`]), and what is special about one is a small
+//! [`mainstay_kinds::Strategy`]: handlers, discovery, printing and documents look at rows only. The
+//! crates below this one hold what needs no server: HTTP, authentication, validation, admission,
+//! conversion, outbound calls, streams and tables.
 //!
 //! The server is a tower service first ([`ApiService`]): controllers and tests of the same process
 //! call it without a socket. A TLS port is the same service behind authentication.
@@ -10,42 +11,24 @@
 //! Data flow: request ─► path and query ─► row ─► handler ─► strategy, schema ─► store ─► bytes,
 //! shared by all readers; other forms (table, metadata only, another version) are made on demand.
 
-mod admission;
 mod aggregation;
-mod conversion;
-mod convert;
+mod backends;
 mod discovery;
 mod filter;
 mod handlers;
-mod http;
-mod identity;
 mod limits;
 mod metrics;
-mod policy;
-mod reach;
-pub mod registry;
+mod policy_status;
 mod server;
 mod service;
-mod streams;
 mod version;
 
 pub mod audit;
-pub mod authn;
-pub mod authz;
 pub mod health;
-pub mod pki;
-pub mod print;
 pub mod serve;
-pub mod strategy;
 
-pub use aggregation::{FrontProxy, NativeGroup};
+pub use aggregation::NativeGroup;
 pub use health::Readiness;
-pub use http::Body;
-pub use identity::{AUTHENTICATED, Identity, MASTERS};
-pub use reach::NativeBackend;
-pub use registry::KindRow;
 pub use server::{ApiServer, Config, StartError};
 pub use service::{ApiService, PortService};
-pub use strategy::Strategy;
-pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};
 pub use version::VersionInfo;

@@ -2,7 +2,7 @@
 //!
 //! Data flow: socket ─► TLS (client certificate optional, judged later) ─► HTTP/1.1 or
 //! HTTP/2 as agreed in the handshake ─► request with a [`Peer`] extension ─► service. Who a
-//! certificate or a bearer token belongs to is found later, for each request ([`crate::authn`]).
+//! certificate or a bearer token belongs to is found later, for each request ([`mainstay_auth::authn`]).
 //!
 //! The port defends itself: handshakes and request heads have deadlines, heads have a size, who takes
 //! nothing of an answer is cut, connections have shares ([`mainstay_port::Room`]), those of
@@ -21,7 +21,6 @@ mod patience;
 
 use self::gather::Gathered;
 use self::patience::Patient;
-use crate::authn::Shown;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -30,6 +29,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use mainstay_auth::authn::Shown;
 use mainstay_port::{Paced, Received, Room, Seat, Streams};
 use rustls::ServerConfig;
 use std::convert::Infallible;

@@ -1,40 +1,42 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
 use crate::aggregation::{self, Aggregation};
-use crate::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
-use crate::authn::{Authenticator, Shown};
-use crate::authz::{Attributes, Authorizer};
 use crate::discovery::{self, Asked};
 use crate::handlers::aside::aside;
 use crate::handlers::compute::{ComputePool, LARGE};
 use crate::handlers::{self, Request};
-use crate::http::answer::{Answer, JSON, Wishes};
-use crate::http::gather::gather;
-use crate::http::path::{self, Target};
-use crate::http::query::Query;
-use crate::http::{Body, negotiate};
 use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
-use crate::policy::Policies;
-use crate::registry::Registry;
-use crate::service::{ApiService, PortService};
-use crate::strategy::Objects;
-use crate::strategy::ledger::Ledger;
+use crate::service::{ApiService, LoopbackClient, PortService};
 use crate::version::VersionInfo;
-use crate::{Identity, Readiness, audit, limits, serve};
+use crate::{Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue,
-    IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderValue, IF_NONE_MATCH, USER_AGENT,
 };
 use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
+use mainstay_admission::Admission;
+use mainstay_auth::Identity;
+use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
+use mainstay_auth::authn::{Authenticator, Shown};
+use mainstay_auth::authz::{Attributes, Authorizer};
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
-use mainstay_object::{Object, Reason, Status};
+pub(crate) use mainstay_http::header_text as text;
+use mainstay_http::path::{self, Target};
+use mainstay_http::query::Query;
+use mainstay_http::request_body::gather;
+use mainstay_http::response::{ApiResponse, JSON, ResponseFormat};
+use mainstay_http::{Body, negotiate};
+use mainstay_kinds::Registry;
+use mainstay_kinds::allocator::Allocator;
+use mainstay_object::{Reason, Status};
+use mainstay_outbound::Outbound;
 use mainstay_store::Store;
+use mainstay_streams::NativePods;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
@@ -96,8 +98,8 @@ pub struct ApiServer {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) authenticator: Arc<Authenticator>,
-    pub(crate) authorizer: Authorizer,
-    pub(crate) registry: Registry,
+    pub(crate) authorizer: Arc<Authorizer>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) readiness: Readiness,
     /// Asks whether changes are saved.
     pub(crate) storage_check: handlers::health::StorageCheck,
@@ -105,18 +107,14 @@ pub struct ApiServer {
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
     pub(crate) definitions: tokio::sync::Mutex<()>,
-    /// Writes are charged to quotas one at a time, so that two never take the same room.
-    pub(crate) quotas: tokio::sync::Mutex<()>,
     /// Which addresses and ports Services have.
-    pub(crate) ledger: Arc<Ledger>,
-    /// The webhooks in force.
-    pub(crate) webhooks: crate::admission::Webhooks,
+    pub(crate) allocator: Arc<Allocator>,
+    /// Changes and refuses writes.
+    pub(crate) admission: Admission,
     /// Calls webhooks and other backends.
-    pub(crate) reach: crate::reach::Reach,
+    pub(crate) outbound: Arc<Outbound>,
     /// Pods that something in this process stands for.
-    pub(crate) native_pods: crate::streams::NativePods,
-    /// The policies that writes are held against.
-    pub(crate) policies: Policies,
+    pub(crate) native_pods: NativePods,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
     /// Which requests wait for which others.
@@ -133,40 +131,37 @@ pub struct ApiServer {
     pub(crate) started: jiff::Timestamp,
 }
 
-/// Looks at what the store holds.
-impl Objects for Store {
-    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
-        self.find(resource, namespace, name).map(|stored| stored.object())
-    }
-
-    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object> {
-        Self::list(self, resource, namespace).iter().map(|stored| stored.object()).collect()
-    }
-}
-
 impl ApiServer {
     /// Starts a server on a store: serves the kinds of the definitions that the store has, finishes
     /// deletions of definitions that were under way, and makes the namespaces, roles and bindings that
     /// every cluster has.
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let Config { store, clock, authenticator, version, stop } = config;
+        let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
+        let authorizer = Arc::new(Authorizer::new(store.clone()));
+        let outbound = Arc::new(Outbound::new(store.clone(), clock));
+        let admission = Admission::new(
+            store.clone(),
+            clock,
+            Arc::clone(&registry),
+            Arc::clone(&authorizer),
+            Arc::clone(&outbound),
+        );
         let server = Arc::new(Self {
-            ledger: Ledger::new(store.clone(), clock),
-            authorizer: Authorizer::new(store.clone()),
+            admission,
+            allocator: Allocator::new(store.clone(), clock),
+            authorizer,
+            outbound,
             store,
             clock,
             authenticator,
-            registry: Registry::new(),
+            registry,
             readiness: Readiness::default(),
             storage_check: handlers::health::StorageCheck::default(),
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
-            quotas: tokio::sync::Mutex::default(),
-            webhooks: crate::admission::Webhooks::default(),
-            reach: crate::reach::Reach::new(clock),
-            policies: Policies::default(),
-            native_pods: crate::streams::NativePods::default(),
+            native_pods: NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),
@@ -180,7 +175,7 @@ impl ApiServer {
         handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
         handlers::roles::settle(&server).await?;
         limits::flow::start(&server).await.map_err(StartError::Flow)?;
-        crate::policy::keep_status(&server);
+        crate::policy_status::keep(&server);
         aggregation::seed(&server).await.map_err(StartError::Groups)?;
         aggregation::start(&server).map_err(StartError::Groups)?;
         Ok(server)
@@ -197,7 +192,7 @@ impl ApiServer {
     }
 
     /// The kinds that are served.
-    pub const fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
@@ -222,7 +217,7 @@ impl ApiServer {
     }
 
     /// Decides who may do what.
-    pub const fn authorizer(&self) -> &Authorizer {
+    pub fn authorizer(&self) -> &Authorizer {
         &self.authorizer
     }
 
@@ -230,11 +225,6 @@ impl ApiServer {
     /// one that is given counts.
     pub fn also_measures(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
         self.metrics.others.set(write);
-    }
-
-    /// Has simulated pods answer nobody from now on, as if nothing listened in them.
-    pub fn silence_pods(&self) {
-        self.reach.silence();
     }
 
     /// Writes every request from now on down in a log. Only the first one that is given counts.
@@ -295,7 +285,7 @@ impl ApiServer {
     }
 
     /// What other systems read to check our tokens themselves.
-    fn openid(&self, path: &str, host: Option<&str>) -> Option<Answer> {
+    fn openid(&self, path: &str, host: Option<&str>) -> Option<ApiResponse> {
         let (content_type, text) = match path {
             KEYS_PATH => ("application/jwk-set+json", self.authenticator.openid_keys()),
             CONFIGURATION_PATH => {
@@ -304,7 +294,7 @@ impl ApiServer {
             _ => return None,
         };
         let an_hour = HeaderValue::from_static("public, max-age=3600");
-        let mut document = Answer::bytes(StatusCode::OK, text.into());
+        let mut document = ApiResponse::bytes(StatusCode::OK, text.into());
         document.content_type = content_type;
         Some(document.unindented().header(CACHE_CONTROL, an_hour))
     }
@@ -371,8 +361,8 @@ impl ApiServer {
                 "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
                 mainstay_quote::quote(url)
             );
-            let answer = Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why);
-            return Some(answer.into_response(Wishes::default()));
+            let answer = ApiResponse::text(StatusCode::INTERNAL_SERVER_ERROR, why);
+            return Some(answer.into_response(ResponseFormat::default()));
         };
         let refused = self.authorizer.require(asked).err()?;
         Some(refuse(parts, &refused))
@@ -393,7 +383,7 @@ impl ApiServer {
             (Ok(query), Ok(body)) => self.to_the_end(identity, parts, query, body).await,
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
-        let answer = answer.unwrap_or_else(|status| Answer::refusal(&status));
+        let answer = answer.unwrap_or_else(|status| ApiResponse::refusal(&status));
         if answer.size >= LARGE_ANSWER && wishes.rewrites() {
             return aside(|| answer.into_response(wishes));
         }
@@ -411,7 +401,7 @@ impl ApiServer {
         parts: &request::Parts,
         query: Query,
         body: Bytes,
-    ) -> BoxFuture<'static, Result<Answer, Status>> {
+    ) -> BoxFuture<'static, Result<ApiResponse, Status>> {
         let large = body.len() >= LARGE || self.is_large(parts);
         let (server, identity, parts) = (self.clone(), identity.clone(), parts.clone());
         let task = async move { server.route(&identity, &parts, query, body).await };
@@ -455,13 +445,13 @@ impl ApiServer {
         parts: &request::Parts,
         query: Query,
         body: Bytes,
-    ) -> Result<Answer, Status> {
+    ) -> Result<ApiResponse, Status> {
         let Some(path) = path::decoded(parts.uri.path()) else {
-            return Ok(Answer::page_not_found());
+            return Ok(ApiResponse::page_not_found());
         };
         // No route begins like that.
         if path.starts_with("//") {
-            return Ok(Answer::page_not_found());
+            return Ok(ApiResponse::page_not_found());
         }
         let target = path::parse(&path);
         if let Target::Resource(path) = target {
@@ -469,9 +459,9 @@ impl ApiServer {
                 return discovery::nothing_at(&self.registry.kinds(), &path.group);
             };
             let headers = &parts.headers;
-            let warnings = handlers::Warnings::default();
+            let warnings = mainstay_http::Warnings::default();
             let kept = warnings.clone();
-            let claim = self.ledger.claim();
+            let reservations = self.allocator.reservations();
             let server = self;
             let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
             let request = Request {
@@ -485,15 +475,16 @@ impl ApiServer {
                 body,
                 warnings,
                 on_upgrade,
-                claim,
+                loopback: LoopbackClient(Arc::clone(self)),
+                reservations,
             };
             let deprecated = request.row.deprecation().map(str::to_owned);
             let outcome = handlers::dispatch(request, &parts.method).await;
             // No route, no warning.
             let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
-            let mut answer = outcome.unwrap_or_else(|status| Answer::refusal(&status));
+            let mut answer = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
             let deprecated = deprecated.filter(|_| routed);
-            answer.notes = kept.take_notes();
+            answer.audit_annotations = kept.take_annotations();
             answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
             return Ok(answer);
         }
@@ -540,7 +531,7 @@ impl ApiServer {
                 Ok(handlers::health::answer(self, identity, &path, &query).await)
             }
             Target::Metrics => Ok(metrics::answer(self)),
-            Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
+            Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
         }
     }
 }
@@ -548,7 +539,7 @@ impl ApiServer {
 /// A refusal of a request that nobody has looked at closely.
 pub(crate) fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
     let query = Query::parse(parts.uri.query()).ok();
-    Answer::refusal(status).into_response(wishes(parts, query.as_ref()))
+    ApiResponse::refusal(status).into_response(wishes(parts, query.as_ref()))
 }
 
 /// The group and version that a path is below, or is.
@@ -561,9 +552,9 @@ fn version_of(path: &str) -> Option<(String, String)> {
 }
 
 /// How the client wants the answer to be written.
-fn wishes(parts: &request::Parts, query: Option<&Query>) -> Wishes {
+fn wishes(parts: &request::Parts, query: Option<&Query>) -> ResponseFormat {
     let headers = &parts.headers;
-    Wishes {
+    ResponseFormat {
         gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
         pretty: is_for_reading(query, text(headers, &USER_AGENT)),
         encoding: negotiate::encoding(text(headers, &ACCEPT)),
@@ -578,9 +569,4 @@ fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
         }),
     }
-}
-
-/// A header as text; none if absent or not ASCII.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }

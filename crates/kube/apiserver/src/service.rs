@@ -1,17 +1,21 @@
 //! The API as a service of HTTP requests: without a socket, and behind a port.
 
-use crate::http::answer::warn;
-use crate::http::{Body, form};
 use crate::limits::From;
+use crate::serve;
 use crate::server::ApiServer;
-use crate::{Identity, serve};
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
-use http::Response;
+use http::{Request, Response};
+use http_body_util::Full;
+use mainstay_admission::Loopback;
+use mainstay_auth::Identity;
+use mainstay_http::response::warn;
+use mainstay_http::{Body, malformed};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tower::Service;
 
 /// The API as one identity uses it, without a socket: a tower service of HTTP requests.
 #[derive(Clone, Debug)]
@@ -26,7 +30,7 @@ impl ApiService {
     }
 }
 
-impl<B> tower::Service<http::Request<B>> for ApiService
+impl<B> Service<Request<B>> for ApiService
 where
     B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
 {
@@ -38,7 +42,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         let Self { server, identity } = self.clone();
         Box::pin(async move { Ok(server.answer(&identity, request).await) })
     }
@@ -57,7 +61,7 @@ impl PortService {
     }
 }
 
-impl<B> tower::Service<http::Request<B>> for PortService
+impl<B> Service<Request<B>> for PortService
 where
     B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
 {
@@ -69,11 +73,11 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         let server = self.server.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            if let Some(refusal) = form::refusal(&parts) {
+            if let Some(refusal) = malformed::refusal(&parts) {
                 return Ok(refusal);
             }
             let peer = parts.extensions.get::<serve::Peer>();
@@ -88,12 +92,25 @@ where
                 }
                 Err(status) => (Err(status), Vec::new()),
             };
-            let request = http::Request::from_parts(parts, body);
+            let request = Request::from_parts(parts, body);
             let identity = identity.as_ref().map_err(Clone::clone);
             let mut response = server.attend(identity, From::Port, request).await;
             let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
             warn(response.headers_mut(), &warnings);
             Ok(response)
+        })
+    }
+}
+
+/// The server as its own client: requests of the server itself.
+pub(crate) struct LoopbackClient(pub(crate) Arc<ApiServer>);
+
+impl Loopback for LoopbackClient {
+    fn send(&self, identity: Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
+        let mut service = self.0.service(identity);
+        Box::pin(async move {
+            let Ok(response) = service.call(request.map(Full::new)).await;
+            response
         })
     }
 }

@@ -10,9 +10,11 @@
 mod field;
 mod meta;
 mod object;
+mod objects;
 mod resource;
 mod status;
 
+pub mod duration;
 mod errors;
 pub mod fnv;
 pub mod gotext;
@@ -26,5 +28,6 @@ pub use field::{FieldError, FieldErrorKind, FieldPath, PrintedKind};
 pub use mainstay_formats::names;
 pub use meta::{NamespacedName, OwnerReference};
 pub use object::{NotAnObject, Object, value_at};
+pub use objects::Objects;
 pub use resource::{Gvk, Resource, Scope};
 pub use status::{Cause, Details, Reason, Status};

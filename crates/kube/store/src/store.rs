@@ -10,7 +10,7 @@ use crate::{
     Change, CommitError, Engine, EngineError, Expired, Key, List, Loader, OpenError, Options,
     Recovery, Repair, Stored, Watch,
 };
-use mainstay_object::Object;
+use mainstay_object::{Object, Objects};
 use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
@@ -274,5 +274,15 @@ impl Drop for Inner {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "store @{}", self.revision())
+    }
+}
+
+impl Objects for Store {
+    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
+        self.find(resource, namespace, name).map(|stored| stored.object())
+    }
+
+    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object> {
+        Self::list(self, resource, namespace).iter().map(|stored| stored.object()).collect()
     }
 }

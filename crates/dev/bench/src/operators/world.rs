@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use http::{Method, Request, Response};
 use kube::client::Body;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
-use mainstay_apiserver::Identity;
+use mainstay_auth::Identity;
 use mainstay_classic::{Classic, FolderCatalog, Options};
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;

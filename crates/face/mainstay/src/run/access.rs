@@ -3,8 +3,8 @@
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use mainstay_apiserver::Identity;
-use mainstay_apiserver::authz::Attributes;
+use mainstay_auth::Identity;
+use mainstay_auth::authz::Attributes;
 use mainstay_client::{Cluster, Result};
 use mainstay_clock::{Clock, Stamp};
 use mainstay_object::{Object, Resource, Status};

@@ -3,11 +3,11 @@
 
 use super::wire::{self, Sent};
 use super::{Found, Remote, SLICES, STORAGE, discovery, documents};
-use crate::Identity;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::Full;
+use mainstay_auth::Identity;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
@@ -155,7 +155,7 @@ async fn ask(
     path: &str,
     accept: &str,
 ) -> Result<wire::Whole, String> {
-    let identity = Identity::new("system:kube-aggregator", [crate::MASTERS.to_owned()]);
+    let identity = Identity::new("system:kube-aggregator", [mainstay_auth::MASTERS.to_owned()]);
     let request = Request::get(path).header("accept", accept).body(Bytes::new());
     let request = request.map_err(|error| error.to_string())?;
     let asked = async {
@@ -213,14 +213,6 @@ fn endpoints(
 /// The condition of an `APIService`.
 pub(super) fn condition(object: &Object) -> Option<&Value> {
     object.array(&["status", "conditions"]).iter().find(|one| one["type"] == "Available")
-}
-
-/// The condition of what this server has itself.
-pub(super) fn local(now: &str) -> Value {
-    json!({
-        "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
-        "message": "Local APIServices are always available",
-    })
 }
 
 /// Writes a condition, if it says something new. The time of a change is kept while the status is.

@@ -7,14 +7,14 @@
 use super::proxy::{forwarded, unavailable};
 use super::wire::{self, Whole};
 use super::{Aggregation, Remote, STORAGE};
-use crate::Identity;
 use crate::discovery::{self, Others};
-use crate::http::Body;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Request, Response};
+use mainstay_auth::Identity;
+use mainstay_http::Body;
 use mainstay_schema::openapi::merge;
 use serde_json::Value;
 use std::collections::BTreeMap;

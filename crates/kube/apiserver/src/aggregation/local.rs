@@ -4,7 +4,6 @@
 use super::{STORAGE, available};
 use crate::handlers;
 use crate::server::ApiServer;
-use crate::strategy::Context;
 use http::Method;
 use mainstay_object::{Object, Status};
 use mainstay_schema::builtin;
@@ -50,17 +49,6 @@ pub(super) fn priorities(group: &str, version: &str) -> (i64, i64) {
         _ => 15,
     };
     (of_group, of_version)
-}
-
-/// Gives a new `APIService` without a Service the condition that it is always available.
-pub(crate) fn create_local(object: &mut Object, context: &Context<'_>) {
-    let mut status = json!({});
-    if object.get(&["spec", "service"]).is_none_or(Value::is_null)
-        && !mainstay_fault::is_on("local-apiservices-are-not-available")
-    {
-        status = json!({"conditions": [available::local(&context.clock.now_rfc3339())]});
-    }
-    object.set(&["status"], status);
 }
 
 /// Makes the objects of the built-in groups that are not there yet.
@@ -110,7 +98,7 @@ fn made(
                 "fieldsV1": {"f:metadata": labels, "f:spec": fields},
             }],
         },
-        "spec": spec, "status": {"conditions": [available::local(&now)]},
+        "spec": spec, "status": {"conditions": [mainstay_validation::local_condition(&now)]},
     });
     Object::from_value(value).map_err(Status::internal)
 }
@@ -211,7 +199,7 @@ impl Known {
             let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
             if is_local && !told {
                 all = false;
-                let condition = available::local(&server.clock.now_rfc3339());
+                let condition = mainstay_validation::local_condition(&server.clock.now_rfc3339());
                 available::write(server, object, condition).await;
             }
         }

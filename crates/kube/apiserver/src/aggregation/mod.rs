@@ -18,17 +18,17 @@ mod local;
 mod proxy;
 mod wire;
 
-pub use wire::{FrontProxy, NativeGroup};
+pub use wire::NativeGroup;
 
 pub(crate) use documents::{Remotes, document, index};
-pub(crate) use local::{create_local, seed};
+pub(crate) use local::seed;
 pub(crate) use proxy::proxied;
-pub(crate) use wire::trusting;
 
 use self::available::Looked;
 use self::documents::{Documents, Swagger};
 use crate::server::ApiServer;
 use arc_swap::ArcSwap;
+use mainstay_auth::pki::FrontProxy;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Watch, WatchError};
 use parking_lot::{Mutex, RwLock};

@@ -2,10 +2,6 @@
 
 use super::wire::Sent;
 use super::{Remote, wire};
-use crate::Identity;
-use crate::http::Body;
-use crate::http::answer::{Answer, Wishes, compressed};
-use crate::http::negotiate;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{
@@ -16,6 +12,10 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use mainstay_auth::Identity;
+use mainstay_http::Body;
+use mainstay_http::negotiate;
+use mainstay_http::response::{ApiResponse, ResponseFormat, compressed};
 use mainstay_object::{Reason, Status};
 
 /// Headers that are about one connection only.
@@ -36,7 +36,9 @@ pub(crate) async fn proxied(
     }
     let body = match body {
         Ok(body) => body,
-        Err(status) => return Some(Answer::refusal(&status).into_response(Wishes::default())),
+        Err(status) => {
+            return Some(ApiResponse::refusal(&status).into_response(ResponseFormat::default()));
+        }
     };
     Some(match forwarded(server, &remote, identity, parts, body).await {
         Ok(response) => response,
@@ -163,11 +165,11 @@ fn strip(headers: &mut HeaderMap) {
 fn busy() -> Response<Body> {
     let text = "too many streams are open, try again later";
     let status = Status::new(Reason::TooManyRequests, text).retry_after(1);
-    Answer::refusal(&status).into_response(Wishes::default())
+    ApiResponse::refusal(&status).into_response(ResponseFormat::default())
 }
 
 pub(super) fn unavailable(why: &str) -> Response<Body> {
-    Answer::text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
+    ApiResponse::text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
         .header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
-        .into_response(Wishes::default())
+        .into_response(ResponseFormat::default())
 }

@@ -2,10 +2,6 @@
 //! answer is passed on while it comes, or a handler of this process.
 
 use super::Remote;
-use crate::Identity;
-use crate::http::Body;
-use crate::reach::dial::{dial, failure};
-use crate::reach::{Bundle, Target, service as resolve};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -17,10 +13,14 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use mainstay_auth::Identity;
+use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
+use mainstay_outbound::dial::{dial, failure};
+use mainstay_outbound::{Bundle, Target, service as resolve};
 use mainstay_tls::Anybody;
 use rustls::ClientConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use serde_json::json;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -40,25 +40,9 @@ pub trait NativeGroup: Send + Sync + fmt::Debug + 'static {
     fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>>;
 }
 
-/// What the server shows to servers of remote groups, so that they believe whom it speaks for: a
-/// client certificate and its key.
-pub struct FrontProxy {
-    /// The certificate, and those between it and the authority.
-    pub chain: Vec<CertificateDer<'static>>,
-    /// Its key.
-    pub key: PrivateKeyDer<'static>,
-}
-
-impl fmt::Debug for FrontProxy {
-    /// Prints no keys.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrontProxy").finish_non_exhaustive()
-    }
-}
-
 /// The PEM text of a `caBundle`.
 pub(super) fn bundle(encoded: &str) -> Arc<str> {
-    crate::reach::bundle_text(encoded)
+    mainstay_outbound::bundle_text(encoded)
 }
 
 /// Where a remote group-version is served.
@@ -98,7 +82,7 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     }
     match resolve(&server.store, namespace, service, *port)? {
         Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
-        Target::Pod(pod) if server.reach.answers(&pod) => Ok(Endpoint::Pod(pod)),
+        Target::Pod(pod) if server.outbound.answers(&pod) => Ok(Endpoint::Pod(pod)),
         Target::Pod(pod) => {
             let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
             Err(format!("dial tcp {ip}:{port}: connect: connection refused"))
@@ -207,7 +191,7 @@ pub(super) async fn send(
     request.headers_mut().insert(HOST, text);
     let config = settings(server, remote)?;
     let connected = async {
-        let stream = dial(&host, port, server.reach.endpoints()).await.map_err(|error| {
+        let stream = dial(&host, port, server.outbound.endpoints()).await.map_err(|error| {
             let why = failure(&error).unwrap_or_else(|| format!("connect: {error}"));
             format!("dial tcp {authority}: {why}")
         })?;
@@ -319,12 +303,6 @@ fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, St
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
-}
-
-/// A client that takes any certificate and shows none: what proxies to pods are.
-pub(crate) fn trusting() -> Result<Arc<ClientConfig>, String> {
-    let config = mainstay_tls::judged(Anybody).map_err(|error| error.to_string())?;
-    Ok(Arc::new(config.with_no_client_auth()))
 }
 
 #[cfg(test)]

@@ -8,17 +8,18 @@
 
 mod writer;
 
-use crate::authz::Decision;
-use crate::http::Body;
 use crate::limits::info::Info;
-use crate::{Identity, serve};
+use crate::serve;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
+use mainstay_auth::Identity;
+use mainstay_auth::authz::Decision;
 use mainstay_clock::Clock;
+use mainstay_http::AuditAnnotations;
+use mainstay_http::Body;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -146,10 +147,6 @@ fn object(info: &Info<'_>) -> Value {
     Value::Object(set.map(|(field, text)| (field.to_owned(), text.into())).collect())
 }
 
-/// What somebody notes with a request, by name (`annotations` of its events).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Notes(pub(crate) BTreeMap<String, String>);
-
 /// The record of one request.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -191,9 +188,9 @@ impl Entry {
         self.event["annotations"]["authorization.k8s.io/reason"] = reason.as_str().into();
     }
 
-    /// Adds what was noted with the request.
-    pub(crate) fn note(&mut self, notes: Notes) {
-        for (name, value) in notes.0 {
+    /// Adds annotations.
+    pub(crate) fn annotate(&mut self, annotations: AuditAnnotations) {
+        for (name, value) in annotations.0 {
             self.event["annotations"][name] = value.into();
         }
     }

@@ -1,6 +1,6 @@
 //! Aggregated discovery: all groups, versions, kinds and subresources in one answer.
 
-use crate::registry::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
+use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
 use mainstay_object::{Gvk, Scope};
 use serde::Serialize;
 use std::sync::Arc;

@@ -4,13 +4,13 @@
 //! shows them to people.
 
 use super::Asked;
-use crate::http::answer::{Answer, encoded, indented};
-use crate::http::negotiate::{self, Offer, Route};
-use crate::registry::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
 use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
+use mainstay_http::negotiate::{self, Offer, Route};
+use mainstay_http::response::{ApiResponse, encoded, indented};
+use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Subresource};
 use mainstay_object::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// `/`: the paths there are.
-pub(crate) fn root(kinds: &Kinds) -> Answer {
+pub(crate) fn root(kinds: &Kinds) -> ApiResponse {
     let fixed = [
         "/api",
         "/api/v1",
@@ -41,7 +41,7 @@ pub(crate) fn root(kinds: &Kinds) -> Answer {
         paths.extend(group.versions.iter().map(|one| format!("/apis/{}", one.api_version())));
     }
     paths.sort_unstable();
-    Answer::bytes(StatusCode::OK, for_reading(&json!({"paths": paths}))).unindented()
+    ApiResponse::bytes(StatusCode::OK, for_reading(&json!({"paths": paths}))).unindented()
 }
 
 /// A value as it is shown where nobody asks for the short form.
@@ -68,7 +68,7 @@ struct About<'a> {
 }
 
 /// `/version`.
-pub(crate) fn version(info: &VersionInfo, asked: Asked<'_>) -> Result<Answer, Status> {
+pub(crate) fn version(info: &VersionInfo, asked: Asked<'_>) -> Result<ApiResponse, Status> {
     negotiate::choose(asked.accept, Offer::Nothing, Route::JsonOnly)?;
     let before = info.minor.parse().map_or(0, |minor: u32| minor.saturating_sub(1));
     let version = About {
@@ -86,7 +86,7 @@ pub(crate) fn version(info: &VersionInfo, asked: Asked<'_>) -> Result<Answer, St
         compiler: "rustc",
         platform: format!("{}/{}", std::env::consts::OS, platform()),
     };
-    Ok(Answer::bytes(StatusCode::OK, for_reading(&version)).unindented())
+    Ok(ApiResponse::bytes(StatusCode::OK, for_reading(&version)).unindented())
 }
 
 /// The architecture by the name that container platforms use.
@@ -116,10 +116,10 @@ struct Address<'a> {
 }
 
 /// `/api`. The address is the one under which the client found this server.
-pub(crate) fn core_versions(asked: Asked<'_>) -> Answer {
+pub(crate) fn core_versions(asked: Asked<'_>) -> ApiResponse {
     let server_address = asked.host.unwrap_or("localhost");
     let address = Address { client_range: "0.0.0.0/0", server_address };
-    Answer::of(&Core { kind: "APIVersions", versions: ["v1"], addresses: [address] })
+    ApiResponse::of(&Core { kind: "APIVersions", versions: ["v1"], addresses: [address] })
 }
 
 #[derive(Serialize)]
@@ -150,8 +150,8 @@ struct OneVersion<'a> {
 }
 
 /// `/apis`.
-pub(super) fn groups(kinds: &Kinds) -> Answer {
-    Answer::of(&others(kinds))
+pub(super) fn groups(kinds: &Kinds) -> ApiResponse {
+    ApiResponse::of(&others(kinds))
 }
 
 /// The same as a value.
@@ -170,15 +170,15 @@ fn others(kinds: &Kinds) -> Others<'_> {
 }
 
 /// `/apis/{group}`.
-pub(crate) fn group(kinds: &Kinds, name: &str, asked: Asked<'_>) -> Result<Answer, Status> {
+pub(crate) fn group(kinds: &Kinds, name: &str, asked: Asked<'_>) -> Result<ApiResponse, Status> {
     let Some(group) = kinds.group(name).filter(|_| !name.is_empty()) else {
-        return Ok(Answer::page_not_found());
+        return Ok(ApiResponse::page_not_found());
     };
     negotiate::choose(asked.accept, Offer::Nothing, Route::Bare)?;
     let mut value = group_value(group);
     value.kind = Some("APIGroup");
     value.api_version = Some("v1");
-    Ok(Answer::of(&value))
+    Ok(ApiResponse::of(&value))
 }
 
 fn group_value(group: &Group) -> OneGroup<'_> {
@@ -237,18 +237,18 @@ pub(crate) fn group_version(
     group: &str,
     version: &str,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let Some(found) = kinds.group_version(group, version) else {
         return nothing_at(kinds, group);
     };
-    let route = if found.is_built_in() { Route::Table } else { Route::Bare };
+    let route = if found.has_built_in() { Route::Table } else { Route::Bare };
     negotiate::choose(asked.accept, Offer::Nothing, route)?;
     let mut resources = Vec::new();
     for row in &found.rows {
         resources.push(resource(row));
         resources.extend(row.subresources.iter().map(|sub| subresource(row, sub)));
     }
-    Ok(Answer::of(&Served {
+    Ok(ApiResponse::of(&Served {
         kind: "APIResourceList",
         // Which the core group is older than.
         api_version: (!group.is_empty()).then_some("v1"),
@@ -259,11 +259,11 @@ pub(crate) fn group_version(
 
 /// What is said of a path below a group and version that has nothing: built-in groups are in the
 /// original's table of routes, which knows that it does not know; elsewhere nobody answers.
-pub(crate) fn nothing_at(kinds: &Kinds, group: &str) -> Result<Answer, Status> {
+pub(crate) fn nothing_at(kinds: &Kinds, group: &str) -> Result<ApiResponse, Status> {
     let built_in = kinds
         .group(group)
-        .is_some_and(|group| group.versions.iter().any(|version| version.is_built_in()));
-    if built_in { Err(Status::no_such_path()) } else { Ok(Answer::page_not_found()) }
+        .is_some_and(|group| group.versions.iter().any(|version| version.has_built_in()));
+    if built_in { Err(Status::no_such_path()) } else { Ok(ApiResponse::page_not_found()) }
 }
 
 fn resource(row: &KindRow) -> Resource<'_> {
@@ -315,12 +315,5 @@ fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> Resource<'a> {
         short_names: &[],
         categories: &[],
         storage_version_hash: None,
-    }
-}
-
-impl GroupVersion {
-    /// Whether some of its kinds are built in.
-    fn is_built_in(&self) -> bool {
-        self.rows.iter().any(|row| matches!(row.source, Source::BuiltIn(_)))
     }
 }

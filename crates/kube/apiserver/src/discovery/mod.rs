@@ -9,13 +9,13 @@ mod legacy;
 mod openapi;
 
 use crate::aggregation::Aggregation;
-use crate::http::answer::{Answer, encoded};
-use crate::http::negotiate::{self, Form, Offer, Route};
-use crate::registry::Kinds;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use jiff::Timestamp;
+use mainstay_http::negotiate::{self, Form, Offer, Route};
+use mainstay_http::response::{ApiResponse, encoded};
+use mainstay_kinds::Kinds;
 use mainstay_object::Status;
 use serde_json::Value;
 use sha2::{Digest, Sha512};
@@ -59,14 +59,15 @@ pub(crate) struct Asked<'a> {
 }
 
 /// `/api` or `/apis`: aggregated if the client accepts it, else the plain list of groups.
-pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<Answer, Status> {
+pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<ApiResponse, Status> {
     let route = if core { Route::Table } else { Route::Bare };
     match negotiate::choose(asked.accept, Offer::Discovery, route)? {
         Form::Discovery(_) => {}
         _ if core => return Ok(legacy::core_versions(asked)),
         _ => return Ok(legacy::groups(kinds)),
     }
-    let slot = if core { &kinds.answers.core } else { &kinds.answers.groups };
+    let answers = kinds.derived.get_or_init(Answers::default);
+    let slot = if core { &answers.core } else { &answers.groups };
     let (bytes, etag) = if let Some(made) = slot.get() {
         made
     } else {
@@ -87,7 +88,7 @@ pub(crate) fn groups(
     kinds: &Kinds,
     aggregation: &Aggregation,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     if aggregation.is_empty() {
         return roots(kinds, false, asked);
     }
@@ -98,7 +99,7 @@ pub(crate) fn groups(
     ) {
         let mut list = legacy::groups_value(kinds);
         aggregation.merge_plain(&mut list);
-        return Ok(Answer::of(&list));
+        return Ok(ApiResponse::of(&list));
     }
     let list = serde_json::to_value(aggregated::list(kinds, false));
     let mut list = list.map_err(Status::internal)?;
@@ -119,12 +120,12 @@ pub(crate) fn any_group(
     aggregation: &Aggregation,
     name: &str,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     if !aggregation.is_empty() {
         let own = kinds.group(name).map(legacy::group_value_of);
         if let Some(group) = aggregation.plain_group(name, own) {
             negotiate::choose(asked.accept, Offer::Nothing, Route::Bare)?;
-            return Ok(Answer::of(&group));
+            return Ok(ApiResponse::of(&group));
         }
     }
     group(kinds, name, asked)
@@ -146,12 +147,12 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 }
 
 /// The answer, or 304 if the client has it.
-fn unless_known(bytes: &Bytes, etag: &str, asked: Asked<'_>) -> Answer {
+fn unless_known(bytes: &Bytes, etag: &str, asked: Asked<'_>) -> ApiResponse {
     let same = asked.known.is_some_and(|known| known.split(',').any(|one| one.trim() == etag));
     let mut answer = if same {
-        Answer::empty(StatusCode::NOT_MODIFIED)
+        ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
-        Answer::bytes(StatusCode::OK, bytes.clone())
+        ApiResponse::bytes(StatusCode::OK, bytes.clone())
     };
     answer.etag = Some(etag.to_owned());
     answer

@@ -1,22 +1,23 @@
 //! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
 
-use super::{Asked, digest, tagged, unless_known};
-use crate::http::answer::{Answer, JSON, packed};
-use crate::http::negotiate;
-use crate::registry::{GroupVersion, Kinds};
+use super::{Answers, Asked, digest, tagged, unless_known};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use jiff::Timestamp;
+use mainstay_http::negotiate;
+use mainstay_http::response::{ApiResponse, JSON, packed};
+use mainstay_kinds::{GroupVersion, Kinds};
 use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// `/openapi/v3`, with documents that others have. Hashes are computed without making the documents.
-pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> Answer {
-    let (bytes, _) = kinds.answers.openapi_index.get_or_init(|| {
+pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> ApiResponse {
+    let answers = kinds.derived.get_or_init(Answers::default);
+    let (bytes, _) = answers.openapi_index.get_or_init(|| {
         let entry = |path: &str, hash: &str| {
             (path.to_owned(), json!({"serverRelativeURL": url(path, hash)}))
         };
@@ -39,7 +40,7 @@ pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> Answer 
         bytes = index.to_string().into();
     }
     // Behind the original's aggregator the index has no entity tag.
-    let mut answer = Answer::bytes(StatusCode::OK, bytes).unindented();
+    let mut answer = ApiResponse::bytes(StatusCode::OK, bytes).unindented();
     answer.content_type = INDEX_TYPE;
     answer
 }
@@ -55,23 +56,23 @@ pub(crate) async fn document(
     kinds: &Kinds,
     path: &str,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     // Nobody is known to ask for the protobuf form of version 3, which is not offered.
     if form(asked.accept, "").is_none() {
-        return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, ACCEPT_TEXT));
+        return Ok(ApiResponse::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, ACCEPT_TEXT));
     }
     let found =
         kinds.groups.iter().flat_map(|group| &group.versions).find(|one| path_of(one) == path);
     let hash = match found {
         Some(version) => hash(version),
         None if openapi::pages().iter().any(|page| page == path) => page_hash(path),
-        None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+        None => return Ok(ApiResponse::empty(StatusCode::NOT_FOUND)),
     };
     let etag = format!("\"{hash}\"");
     if let Some(asked_for) = asked.hash
         && asked_for != hash
     {
-        let mut answer = Answer::empty(StatusCode::MOVED_PERMANENTLY);
+        let mut answer = ApiResponse::empty(StatusCode::MOVED_PERMANENTLY);
         answer.content_type = JSON;
         answer.etag = Some(etag);
         let url = HeaderValue::try_from(url(path, &hash)).map_err(Status::internal)?;
@@ -85,9 +86,9 @@ pub(crate) async fn document(
         None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
     };
     let mut answer = if known {
-        Answer::empty(StatusCode::NOT_MODIFIED)
+        ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
-        Answer::of_packed(StatusCode::OK, bytes)
+        ApiResponse::of_packed(StatusCode::OK, bytes)
     };
     answer.etag = Some(etag);
     if asked.hash.is_some() {
@@ -97,13 +98,18 @@ pub(crate) async fn document(
     Ok(answer)
 }
 
+/// The document of a group-version, once a client has read it.
+#[derive(Default)]
+struct Document(OnceLock<Bytes>);
+
 /// The document, from the cache or made now.
 async fn made(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
-    if let Some(bytes) = version.document.get() {
+    let document = version.derived.get_or_init(Document::default);
+    if let Some(bytes) = document.0.get() {
         return Ok(bytes.clone());
     }
     let version = version.clone();
-    let made = move || version.document.get_or_init(|| make(&version)).clone();
+    let made = move || document.0.get_or_init(|| make(&version)).clone();
     tokio::task::spawn_blocking(made).await.map_err(Status::internal)
 }
 
@@ -161,10 +167,10 @@ pub(crate) async fn swagger(
     kinds: &Arc<Kinds>,
     others: Arc<dyn Others>,
     asked: Asked<'_>,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let vary = HeaderValue::from_static("Accept-Encoding, Accept");
     let Some(protobuf) = form(asked.accept, SWAGGER_PROTOBUF) else {
-        return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
+        return Ok(ApiResponse::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
     };
     let mut hashes = String::new();
     for path in openapi::pages().iter().filter(|path| openapi::is_discovery(path)) {
@@ -178,7 +184,7 @@ pub(crate) async fn swagger(
     let etag = format!("\"{}\"", digest(hashes.as_bytes()));
     let mut answer = unless_known(&Bytes::new(), &etag, asked);
     if answer.code == StatusCode::OK {
-        let answers = &kinds.answers;
+        let answers = kinds.derived.get_or_init(Answers::default);
         let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
         let tag = format!("{protobuf} {etag}");
         let kept = if more.is_empty() { slot.get().cloned() } else { others.kept(&tag) };
@@ -195,7 +201,7 @@ pub(crate) async fn swagger(
             };
             tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
         };
-        answer = Answer::of_packed(StatusCode::OK, bytes);
+        answer = ApiResponse::of_packed(StatusCode::OK, bytes);
         answer.etag = Some(etag);
         if protobuf {
             answer.content_type = SWAGGER_PROTOBUF;
@@ -205,7 +211,8 @@ pub(crate) async fn swagger(
 }
 
 fn make_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {
-    let slot = if protobuf { &kinds.answers.swagger_protobuf } else { &kinds.answers.swagger };
+    let answers = kinds.derived.get_or_init(Answers::default);
+    let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
     slot.get_or_init(|| encode(&document_of(kinds), protobuf)).clone()
 }
 

@@ -8,13 +8,13 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::{Request, compute, create, decode};
-use crate::http::answer::Answer;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
 use serde_json::Value;
 
 /// A PATCH of the type `application/apply-patch+yaml`.
-pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Apply)?;
     let mut attempts = super::write::ATTEMPTS;
     loop {
@@ -47,7 +47,7 @@ fn is_main(part: Part, attempts: usize) -> bool {
     part == Part::Main && attempts > 0
 }
 
-async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer, Status> {
+async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<ApiResponse, Status> {
     let tracker = Tracker::new(request, Part::Main, options);
     let config = Config::read(request)?;
     let mut object = config.applied(request, &tracker, None, options)?;
@@ -130,7 +130,7 @@ impl Config {
         let merged = tracker.applied(live, &self.value, options.force)?;
         let entries = merged.get(&ENTRIES).cloned();
         // What is unknown was refused before; what is left is how Go would write the values.
-        let mut object = decode::applied(row, merged.into_value())
+        let mut object = mainstay_conversion::decode::applied(row, merged.into_value())
             .map_err(|why| unreadable(request, &self.value, &why))?;
         if let Some(entries) = entries {
             object.set(&ENTRIES, entries);

@@ -9,23 +9,20 @@ use super::meta;
 use super::part::Part;
 use super::track::Tracker;
 use super::write::{self, commit_status};
-use crate::Identity;
-use crate::convert;
-use crate::registry::KindRow;
 use crate::server::{ApiServer, StartError};
-use crate::strategy::Context;
-use crate::strategy::ledger::Claim;
+use mainstay_admission::SYSTEM_NAMESPACES;
+use mainstay_auth::Identity;
+use mainstay_conversion::forms;
 use mainstay_formats::destination;
+use mainstay_kinds::Context;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::allocator::Reservations;
 use mainstay_object::{Object, Status, known};
 use mainstay_store::{Change, CommitError, EventKind, Expect, Key};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
-/// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
-pub(crate) const NAMESPACES: [&str; 4] =
-    ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// The server's own Service, in the namespace `default`.
 const SERVICE: &str = "kubernetes";
 /// The first address of Services.
@@ -35,7 +32,7 @@ const RANGE: &str = "10.96.0.0/12";
 
 /// Creates the namespaces that every cluster has, where they are not there yet.
 pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
-    for name in NAMESPACES {
+    for name in SYSTEM_NAMESPACES {
         let row = row(server, "", "namespaces");
         let made = match row {
             Ok(row) => settle(server, &row, Object::new(&known::NAMESPACE.gvk(), name), &[]).await,
@@ -218,24 +215,24 @@ async fn settle_row(
     mend: impl Fn(&Object, &Object) -> Wanted,
 ) -> Result<(), Status> {
     let key = Key::new(row.storage.clone(), wanted.namespace(), wanted.name());
-    let claim = server.ledger.claim();
+    let reservations = server.allocator.reservations();
     loop {
         let stored = server.store.get(&key);
         let change = match &stored {
-            None => Some((fresh(server, row, &claim, wanted.clone())?, Expect::Absent)),
+            None => Some((fresh(server, row, &reservations, wanted.clone())?, Expect::Absent)),
             Some(stored) => {
                 let expect = Expect::Revision(stored.revision);
-                let mut old = convert::stored_form(row, stored);
+                let mut old = forms::stored_form(row, stored);
                 match mend(&old, wanted) {
                     Wanted::Same => return Ok(()),
                     Wanted::Changed(object) => {
-                        Some((changed(server, row, &claim, object, &mut old)?, expect))
+                        Some((changed(server, row, &reservations, object, &mut old)?, expect))
                     }
                     Wanted::Anew => None,
                 }
             }
         };
-        let storing = claim.storing();
+        let storing = reservations.storing();
         let outcome = match (&change, &stored) {
             (Some((object, expect)), _) => {
                 let expect = *expect;
@@ -268,15 +265,15 @@ async fn settle_row(
 fn fresh(
     server: &Arc<ApiServer>,
     row: &KindRow,
-    claim: &Claim,
+    reservations: &Reservations,
     mut object: Object,
 ) -> Result<Object, Status> {
     let identity = Identity::admin();
     meta::stamp(server, &mut object);
     row.strategy.default(&mut object);
     Tracker::own(server, row, Part::Main).created(&mut object, None);
-    row.strategy.prepare_create(&mut object, &context(server, &identity, claim, row))?;
-    convert::complete(row, &mut object);
+    row.strategy.prepare_create(&mut object, &context(server, &identity, reservations, row))?;
+    forms::complete(row, &mut object);
     if row.strategy.counts_generations() {
         object.set(&["metadata", "generation"], 1.into());
     }
@@ -289,15 +286,19 @@ fn fresh(
 fn changed(
     server: &Arc<ApiServer>,
     row: &KindRow,
-    claim: &Claim,
+    reservations: &Reservations,
     mut object: Object,
     old: &mut Object,
 ) -> Result<Object, Status> {
     row.strategy.default(&mut object);
     Tracker::own(server, row, Part::Main).changed(old, &mut object);
     let identity = Identity::admin();
-    row.strategy.prepare_update(&mut object, old, &context(server, &identity, claim, row))?;
-    convert::complete(row, &mut object);
+    row.strategy.prepare_update(
+        &mut object,
+        old,
+        &context(server, &identity, reservations, row),
+    )?;
+    forms::complete(row, &mut object);
     write::validate(row, Part::Main, &mut object, Some(old), &mut Vec::new())?;
     write::finish(row, &mut object);
     Ok(object)
@@ -306,18 +307,25 @@ fn changed(
 fn context<'a>(
     server: &'a ApiServer,
     identity: &'a Identity,
-    claim: &'a Claim,
+    reservations: &'a Reservations,
     row: &'a KindRow,
 ) -> Context<'a> {
-    Context { identity, clock: &server.clock, objects: &server.store, claim, row, subresource: "" }
+    Context {
+        identity,
+        clock: &server.clock,
+        objects: &server.store,
+        reservations,
+        row,
+        subresource: "",
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Config;
-    use crate::authn::Authenticator;
-    use crate::pki::Pki;
+    use mainstay_auth::authn::Authenticator;
+    use mainstay_auth::pki::Pki;
     use mainstay_clock::Clock;
     use mainstay_store::{Options, Store};
 

@@ -1,19 +1,19 @@
 //! Update, and what updates and patches have in common.
 
-use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, compute, create, decode, definitions, meta, scale};
-use crate::admission::{self, Operation};
-use crate::conversion;
-use crate::convert;
-use crate::http::answer::Answer;
-use crate::http::query::parse_uint;
-use crate::registry::KindRow;
-use crate::strategy::Target;
 use http::StatusCode;
+use mainstay_admission::{self as admission, Operation};
+use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
+use mainstay_http::query::parse_uint;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::Target;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A PUT.
-pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Update)?;
     let Decoded { mut object, warnings } = decode::object(request, options.validation)?;
     meta::drop_repeated_owners(request, &mut object, false);
@@ -105,7 +105,7 @@ pub(super) struct Changed {
 
 impl Changed {
     /// The usual answer.
-    pub(super) fn answer(self, request: &Request<'_>) -> Result<Answer, Status> {
+    pub(super) fn answer(self, request: &Request<'_>) -> Result<ApiResponse, Status> {
         let mut answer = create::written_answer(request, StatusCode::OK, &self.written)?;
         answer.warnings = self.warnings;
         Ok(answer)
@@ -114,10 +114,10 @@ impl Changed {
     /// The object in the request's version.
     pub(super) fn object(&self, row: &KindRow) -> Object {
         match &self.written {
-            Written::Stored(stored) => convert::object(row, stored),
+            Written::Stored(stored) => forms::object(row, stored),
             Written::Dry(object) => {
                 let mut object = object.clone();
-                convert::from_storage(row, &mut object);
+                forms::from_storage(row, &mut object);
                 object
             }
         }
@@ -140,9 +140,9 @@ pub(super) async fn apply(
     // Whoever is faster has got on, so this ends.
     loop {
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let stored = conversion::spoken(request.server, row, stored).await?;
-        let mut old = convert::stored_form(row, &stored);
-        let spoken = (!convert::is_identity(row)).then(|| convert::object(row, &stored));
+        let stored = conversion::spoken(&request.server.outbound, row, stored).await?;
+        let mut old = forms::stored_form(row, &stored);
+        let spoken = (!forms::is_identity(row)).then(|| forms::object(row, &stored));
         let current = spoken.as_ref().unwrap_or(&old);
         let mut made = make(current)?;
         if part == Part::Scale {
@@ -156,11 +156,11 @@ pub(super) async fn apply(
         let sent = listens.then(|| meta::server_fields(&object));
         meta::keep_server_fields(&mut object, &old);
         let entries = object.remove(&ENTRIES);
-        convert::to_storage(row, &mut object);
-        write::default(row, &mut object);
+        forms::to_storage(row, &mut object);
+        mainstay_conversion::decode::default(row, &mut object);
         compute::join(&object).await;
         let renewed = says_empty(row, &object);
-        convert::complete(row, &mut object);
+        forms::complete(row, &mut object);
         if !tracked {
             tracker.updated(&mut old, &mut object, entries.as_ref());
         } else if let Some(entries) = entries {
@@ -202,7 +202,7 @@ pub(super) async fn apply(
 /// Whether nothing is to be stored because nothing differs. Managers whose times alone differ get
 /// their old times back: who writes what was there has not changed it.
 fn is_same(row: &KindRow, object: &mut Object, old: &Object, stored: &Stored) -> bool {
-    if convert::is_outdated(row, stored.start(), stored.revision) {
+    if forms::is_outdated(row, stored.start(), stored.revision) {
         return false;
     }
     managed::is_unchanged(object, old)
@@ -292,7 +292,7 @@ fn settle(
     {
         definitions::remember_stored_version(&mut object);
     }
-    convert::complete(row, &mut object);
+    forms::complete(row, &mut object);
     if part.is_whole()
         && create::counts_generations(row)
         && (renewed || wants_other(row, &object, old))

@@ -1,22 +1,22 @@
 //! Create.
 
-use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, compute, decode, definitions, events, meta, present};
-use crate::admission::{self, Asked, Operation};
-use crate::convert;
-use crate::http::answer::Answer;
-use crate::registry::KindRow;
-use crate::strategy::Target;
 use http::StatusCode;
+use mainstay_admission::{self as admission, AdmissionRequest, Operation};
+use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::forms;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::Target;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
 
 /// A POST to a collection.
-pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let decoded = decode::object(request, options.validation)?;
     request.refuse_if_terminating(decoded.object.name())?;
@@ -28,7 +28,7 @@ pub(super) async fn create(
     request: &Request<'_>,
     decoded: Decoded,
     options: &WriteOptions,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let Decoded { mut object, warnings } = decoded;
     write::check_size(request, &request.key_of(object.name()), &object)?;
     meta::drop_repeated_owners(request, &mut object, false);
@@ -46,7 +46,7 @@ pub(super) async fn store(
     mut sent: Object,
     warnings: Vec<String>,
     options: &WriteOptions,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let asked_name = sent.name().to_owned();
     let asked = request.asked(Operation::Create, "", &asked_name, options.dry_run);
@@ -63,12 +63,12 @@ pub(super) async fn store(
         let mut object = if last { std::mem::take(&mut sent) } else { sent.clone() };
         if generated {
             meta::generate_name(&mut object);
-            write::default(row, &mut object);
+            mainstay_conversion::decode::default(row, &mut object);
         }
         prepare(request, &mut object)?;
         request.confirm_creation()?;
         let name = object.name().to_owned();
-        let asked = Asked { name: &name, ..asked };
+        let asked = AdmissionRequest { name: &name, ..asked };
         admission::validate(asked, &mut object, None).await?;
         write::keep(row, &mut object);
         let mut warnings = warnings.clone();
@@ -114,9 +114,9 @@ pub(super) fn receive(request: &Request<'_>, object: &mut Object) -> Result<(), 
     if row.has_status() && !row.strategy.keeps_status_on_create() {
         object.fields_mut().remove("status");
     }
-    convert::to_storage(row, object);
-    write::default(row, object);
-    convert::complete(row, object);
+    forms::to_storage(row, object);
+    mainstay_conversion::decode::default(row, object);
+    forms::complete(row, object);
     Ok(())
 }
 
@@ -128,14 +128,14 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if definitions::is(row) {
         definitions::prepare_create(object);
     }
-    convert::complete(row, object);
+    forms::complete(row, object);
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }
     write::validate(row, Part::Main, object, None, &mut Vec::new())?;
     if &*row.storage == "batch/jobs" {
         // The labels that its pods were given just now are its own too, but nobody judges them.
-        write::default(row, object);
+        mainstay_conversion::decode::default(row, object);
     }
     write::finish(row, object);
     Ok(())
@@ -146,12 +146,12 @@ pub(super) fn written_answer(
     request: &Request<'_>,
     code: StatusCode,
     written: &Written,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     match written {
         Written::Stored(stored) => present::stored(request, code, stored),
         Written::Dry(object) => {
             let mut object: Object = object.clone();
-            convert::from_storage(&request.row, &mut object);
+            forms::from_storage(&request.row, &mut object);
             present::object(request, code, &object)
         }
     }

@@ -17,22 +17,18 @@ mod kind;
 mod media;
 
 use super::Request;
-use crate::convert;
-use crate::registry::{KindRow, Source};
 use bytes::Bytes;
+use mainstay_conversion::decode::{Decoded, built_in, typed};
+use mainstay_http::yaml;
 use mainstay_object::{Gvk, Object, Status};
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin;
 use mainstay_schema::{protobuf, strict};
-use mainstay_yaml::{DuplicateKeys, EmptyDocuments, Options, YamlError};
 use media::Media;
 use serde_json::Value;
 use std::fmt::Write as _;
 
 pub(super) use kind::{expect_kind, no_type, take_kind};
 pub(super) use media::unknown_media;
-
-/// How much the aliases of a YAML body may add: twice what a body may have.
-const MAX_ALIAS_BYTES: usize = 6 << 20;
 
 /// What to do about fields that are unknown or repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +83,6 @@ fn summary(body: &[u8]) -> String {
     if body.len() > SHOWN { format!("{text} ...") } else { text }
 }
 
-/// An object read from a body, and what the client is to be warned of.
-#[derive(Debug)]
-pub(super) struct Decoded {
-    pub(super) object: Object,
-    pub(super) warnings: Vec<String>,
-}
-
 /// A body that was read as a value.
 struct Body {
     value: Value,
@@ -145,7 +134,7 @@ pub(super) fn object_of(
     kind::identify(&mut body.value, gvk, &request.body)?;
     let definition = builtin::definition_of(gvk);
     let (object, unknown) =
-        go_typed(definition, body.value).map_err(|why| cannot_handle(gvk, &why))?;
+        built_in(definition, body.value).map_err(|why| cannot_handle(gvk, &why))?;
     let findings = match (body.media, definition) {
         (Media::Json, Some(definition)) if !unknown.is_empty() || !body.repeated.is_empty() => {
             strict::findings(definition, &body.text)
@@ -204,7 +193,7 @@ fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
             }
             (parsed.value, parsed.duplicates)
         }
-        Media::Yaml => yaml_text(bytes).map_err(|why| unrecognized(&why))?,
+        Media::Yaml => yaml::first_document(bytes).map_err(|why| unrecognized(&why))?,
         Media::Protobuf if request.row.custom().is_some() => return Err(unknown_media(JSON_YAML)),
         Media::Protobuf => (from_protobuf(gvk, bytes)?, Vec::new()),
     };
@@ -248,7 +237,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     let body = &request.body;
     let mut value = match media {
         Media::Json => strict::parse(body).map_err(|why| bad(no_kind(&why)))?.value,
-        Media::Yaml => yaml_text(body).map_err(bad)?.0,
+        Media::Yaml => yaml::first_document(body).map_err(bad)?.0,
         Media::Protobuf => {
             let envelope = protobuf::unwrap(body).map_err(|error| bad(error.to_string()))?;
             let definition = builtin::definition_of(&gvk);
@@ -284,134 +273,7 @@ pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), String> {
 
 /// Reads the YAML of an apply, and the keys that it says twice.
 pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
-    yaml_text(body).map_err(|why| {
+    yaml::first_document(body).map_err(|why| {
         Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
     })
 }
-
-/// Reads the first document of YAML, as the original does; null if there is none.
-fn yaml_text(body: &[u8]) -> Result<(Value, Vec<String>), String> {
-    let options = Options {
-        duplicate_keys: DuplicateKeys::Note,
-        empty: EmptyDocuments::Keep,
-        max_alias_bytes: MAX_ALIAS_BYTES,
-        ..Options::default()
-    };
-    match mainstay_yaml::documents(body, &options).next() {
-        None => Ok((Value::Null, Vec::new())),
-        Some(Ok(document)) => {
-            let line = |one: mainstay_yaml::Repeated| {
-                format!("line {}: key {} already set in map", one.line, one.key)
-            };
-            Ok((document.value, document.repeated.into_iter().map(line).collect()))
-        }
-        Some(Err(error)) => Err(go_yaml(&error)),
-    }
-}
-
-/// A refusal in the form of Go's reader of YAML, which counts the lines of its parser from zero and
-/// those of its scanner from one, and names no line where it would be the first.
-fn go_yaml(error: &YamlError) -> String {
-    let message = &error.message;
-    let nowhere = message.starts_with("unknown anchor")
-        || message.starts_with("anchor ")
-        || message.starts_with("document contains");
-    let parser = message.starts_with("did not find expected");
-    match error.line - usize::from(parser) {
-        line if nowhere || line == 0 || (line == 1 && !parser) => format!("yaml: {message}"),
-        line => format!("yaml: line {line}: {message}"),
-    }
-}
-
-/// Makes a value an object of the row's kind. The warnings are what was dropped.
-///
-/// # Errors
-/// Why it is none.
-pub(super) fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
-    let Source::Custom(custom) = &row.source else {
-        let (object, warnings) = go_typed(row.definition(), value)?;
-        return Ok(Decoded { object, warnings });
-    };
-    if !value.is_object() {
-        return Err(NOT_AN_OBJECT.to_owned());
-    }
-    let unknown = custom.version().schema.decode(&mut value)?;
-    let warnings = unknown.iter().map(|path| strict::unknown_field(path)).collect();
-    let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
-    Ok(Decoded { object, warnings })
-}
-
-/// Reads YAML that another server answered.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn yaml_value(body: &[u8]) -> Result<Value, String> {
-    yaml_text(body).map(|(value, _)| value)
-}
-
-/// What a webhook's patch made of an object in the row's version, in the stored form; unknown fields
-/// go without a word.
-///
-/// # Errors
-/// Why it is no object of the kind.
-pub(crate) fn patched_by_webhook(row: &KindRow, value: Value) -> Result<Object, String> {
-    let mut object = typed(row, value)?.object;
-    convert::to_storage(row, &mut object);
-    super::write::default(row, &mut object);
-    convert::complete(row, &mut object);
-    Ok(object)
-}
-
-/// The same of an object that a subresource speaks.
-///
-/// # Errors
-/// Why it is no object of the kind.
-pub(crate) fn patched_below(gvk: &Gvk, value: Value) -> Result<Object, String> {
-    let definition = builtin::definition_of(gvk);
-    let mut object = go_typed(definition, value)?.0;
-    if let Some(definition) = definition {
-        mainstay_schema::form::complete(definition, object.fields_mut());
-    }
-    Ok(object)
-}
-
-/// The same for what a strategic merge patch made, which the original takes apart in another way.
-pub(super) fn merged(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
-    let Some(definition) = row.definition() else { return typed(row, value) };
-    let warnings = strict::decode_merged(definition, &mut value)?;
-    let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
-    Ok(Decoded { object, warnings })
-}
-
-/// The same for what an applied configuration made: nothing in it is unknown, and nulls of custom
-/// objects are left for validation.
-pub(super) fn applied(row: &KindRow, mut value: Value) -> Result<Object, String> {
-    let Source::Custom(custom) = &row.source else {
-        return Ok(go_typed(row.definition(), value)?.0);
-    };
-    custom.version().schema.decode_applied(&mut value)?;
-    Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())
-}
-
-/// Decodes as Go would into the type of a built-in kind.
-fn go_typed(
-    definition: Option<&Definition>,
-    mut value: Value,
-) -> Result<(Object, Vec<String>), String> {
-    let forgets_managers = value
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array)
-        .is_some_and(Vec::is_empty);
-    let unknown = match definition {
-        Some(definition) => strict::decode(definition, &mut value)?,
-        None => Vec::new(),
-    };
-    let mut object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
-    if forgets_managers {
-        // The one list whose emptiness says something.
-        object.set(&["metadata", "managedFields"], Value::Array(Vec::new()));
-    }
-    Ok((object, unknown))
-}
-
-const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";

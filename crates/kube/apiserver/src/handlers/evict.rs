@@ -10,9 +10,9 @@ use super::options::{Verb, WriteOptions};
 use super::read::TURN;
 use super::{Request, decode, delete, meta, subresources};
 use crate::ApiServer;
-use crate::admission::{self, Operation};
-use crate::http::answer::Answer;
-use crate::http::path::ResourcePath;
+use mainstay_admission::{self as admission, Operation};
+use mainstay_http::path::ResourcePath;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_store::{Change, CommitError, Expect, List, Stored};
@@ -27,7 +27,7 @@ const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruptio
 const CAUSE: &str = "DisruptionBudget";
 
 /// A POST.
-pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("policy", "v1", "Eviction");
     let decoded = decode::object_of(request, &gvk, options.validation)?;

@@ -1,11 +1,11 @@
 //! `/healthz`, `/livez` and `/readyz`: what is said of the server's health, to anybody.
 
-use crate::Identity;
-use crate::http::answer::Answer;
-use crate::http::query::Query;
 use crate::server::ApiServer;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderValue, StatusCode};
+use mainstay_auth::Identity;
+use mainstay_http::query::Query;
+use mainstay_http::response::ApiResponse;
 use mainstay_store::{EngineError, Store};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -46,7 +46,7 @@ pub(crate) async fn answer(
     identity: &Identity,
     path: &str,
     query: &Query,
-) -> Answer {
+) -> ApiResponse {
     let excluded: Vec<&str> = query.all("exclude").collect();
     let mut unsaved = None;
     if path.starts_with("/readyz") {
@@ -58,9 +58,9 @@ pub(crate) async fn answer(
     let verbose = query.flag("verbose");
     let report = server.readiness.report(path, verbose, &excluded, unsaved.as_deref());
     let Some(report) = report else {
-        return Answer::page_not_found();
+        return ApiResponse::page_not_found();
     };
     let code = StatusCode::from_u16(report.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let nosniff = HeaderValue::from_static("nosniff");
-    Answer::text(code, report.text).header(X_CONTENT_TYPE_OPTIONS, nosniff)
+    ApiResponse::text(code, report.text).header(X_CONTENT_TYPE_OPTIONS, nosniff)
 }

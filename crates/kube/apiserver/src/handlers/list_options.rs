@@ -5,7 +5,7 @@
 
 use super::Request;
 use crate::filter::Filter;
-use crate::http::query::parse_int;
+use mainstay_http::query::parse_int;
 use mainstay_object::selector::{FieldSelector, LabelSelector};
 use mainstay_object::{FieldError, FieldPath, Status};
 

@@ -2,9 +2,9 @@
 
 use super::Request;
 use super::part::Part;
-use crate::registry::{KindRow, Source};
 use crate::server::ApiServer;
-use crate::strategy::Metadata;
+use mainstay_kinds::Metadata;
+use mainstay_kinds::{KindRow, Source};
 use mainstay_object::fnv::{random_suffix, random_uid};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata, names};
 use mainstay_patch::managed;

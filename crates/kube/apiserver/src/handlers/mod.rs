@@ -8,6 +8,8 @@ pub(crate) mod aside;
 pub(crate) mod bootstrap;
 mod change;
 pub(crate) mod compute;
+mod connect;
+mod convert_now;
 mod create;
 mod decode;
 pub(crate) mod definitions;
@@ -32,33 +34,31 @@ mod track;
 mod watch;
 mod write;
 
-pub(crate) use self::decode::{patched_below, patched_by_webhook, yaml_value};
-
 use self::part::Part;
-use crate::Identity;
-use crate::admission::{Asked, Operation, Options};
-use crate::audit::Notes;
-use crate::authz::Attributes;
-use crate::authz::escalation::Write;
 use crate::discovery;
-use crate::http::answer::Answer;
-use crate::http::negotiate::{self, Form, Offer, Route};
-use crate::http::path::{ResourcePath, Special};
-use crate::http::query::Query;
 use crate::limits;
-use crate::registry::KindRow;
 use crate::server::{ApiServer, text};
-use crate::strategy::Context;
-use crate::strategy::ledger::Claim;
+use crate::service::LoopbackClient;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, Uri};
 use hyper::upgrade::OnUpgrade;
+use mainstay_admission::{AdmissionRequest, Operation, Options};
+use mainstay_auth::Identity;
+use mainstay_auth::authz::Attributes;
+use mainstay_auth::authz::escalation::Write;
+use mainstay_http::Warnings;
+use mainstay_http::negotiate::{self, Form, Offer, Route};
+use mainstay_http::path::{ResourcePath, Special};
+use mainstay_http::query::Query;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::Context;
+use mainstay_kinds::KindRow;
+use mainstay_kinds::allocator::Reservations;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A request for a kind.
 pub(crate) struct Request<'a> {
@@ -73,54 +73,10 @@ pub(crate) struct Request<'a> {
     pub(crate) warnings: Warnings,
     /// The connection, if it may speak another protocol.
     pub(crate) on_upgrade: Option<OnUpgrade>,
-    /// What it reserves until it is over.
-    pub(crate) claim: Claim,
-}
-
-/// What the client is to be warned of, whether its request is granted or refused. Shared by the
-/// handler and whoever writes the answer; held for no longer than it takes to add a text.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings(Arc<Mutex<Told>>);
-
-/// What is told beside the answer.
-#[derive(Debug, Default)]
-struct Told {
-    warnings: Vec<String>,
-    /// The same, to find them.
-    known: HashSet<String>,
-    notes: Notes,
-}
-
-impl Warnings {
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a text, unless it is there.
-    pub(crate) fn add(&self, text: String) {
-        let mut told = self.told();
-        if !told.known.contains(&text) {
-            told.known.insert(text.clone());
-            told.warnings.push(text);
-        }
-    }
-
-    /// Notes something for the audit log, which the client is not told; under one name only once.
-    pub(crate) fn note(&self, name: String, value: String) {
-        self.told().notes.0.entry(name).or_insert(value);
-    }
-
-    /// Takes the texts.
-    pub(crate) fn take(&self) -> Vec<String> {
-        let mut told = self.told();
-        told.known.clear();
-        std::mem::take(&mut told.warnings)
-    }
-
-    /// Takes the notes.
-    pub(crate) fn take_notes(&self) -> Notes {
-        std::mem::take(&mut self.told().notes)
-    }
+    /// Client for requests of the server itself.
+    pub(crate) loopback: LoopbackClient,
+    /// Service IPs and node ports that it reserves until it is over.
+    pub(crate) reservations: Reservations,
 }
 
 impl Request<'_> {
@@ -203,7 +159,7 @@ impl Request<'_> {
             return Ok(());
         }
         let mut object = object.clone();
-        write::default(&self.row, &mut object);
+        mainstay_conversion::decode::default(&self.row, &mut object);
         self.server.authorizer.confirm(write, &object, old)
     }
 
@@ -213,7 +169,7 @@ impl Request<'_> {
             identity: self.identity,
             clock: &self.server.clock,
             objects: &self.server.store,
-            claim: &self.claim,
+            reservations: &self.reservations,
             row: &self.row,
             subresource,
         }
@@ -226,11 +182,12 @@ impl Request<'_> {
         subresource: &'b str,
         name: &'b str,
         dry_run: bool,
-    ) -> Asked<'b> {
+    ) -> AdmissionRequest<'b> {
         let query = &self.query;
         let is_namespace = &*self.row.storage == "namespaces";
-        Asked {
-            server: self.server,
+        AdmissionRequest {
+            admission: &self.server.admission,
+            loopback: &self.loopback,
             identity: self.identity,
             operation,
             row: &self.row,
@@ -263,7 +220,7 @@ impl Request<'_> {
 }
 
 /// From method and path to the handler.
-pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
+pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     // Whoever accepts no form of the answer must not have changed anything.
     if !request.is_stream() {
         let accept = text(request.headers, &ACCEPT);
@@ -310,7 +267,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     }
     let reads_all = matches!(verb, "list" | "watch");
     if of_all && !reads_all && row.custom().is_some() {
-        return Ok(Answer::page_not_found());
+        return Ok(ApiResponse::page_not_found());
     }
     // What keeps nothing has no objects.
     if !row.is_stored() && !path.name.is_empty() {
@@ -345,7 +302,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
 }
 
 /// A path that asks for a watch, of a collection or of one object.
-fn watch_path(request: &Request<'_>, method: &Method) -> Result<Answer, Status> {
+fn watch_path(request: &Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     if !request.path.subresource.is_empty() || !request.row.has_verb("watch") {
         return Err(Status::no_such_path());
     }

@@ -5,7 +5,7 @@
 //! original's and do not always agree there either: `status` of a kind may take annotations that
 //! the client is not made owner of, and the other way round.
 
-use crate::registry::{KindRow, Source};
+use mainstay_kinds::{KindRow, Source};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object};
 use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
 use serde_json::Value;

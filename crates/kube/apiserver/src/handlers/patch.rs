@@ -5,10 +5,10 @@ use super::decode::FieldValidation;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::{Request, apply, decode};
-use crate::http::answer::Answer;
-use crate::registry::Source;
 use crate::server::text;
 use http::header::CONTENT_TYPE;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::Source;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::strict;
@@ -137,7 +137,11 @@ impl Patch {
         if let Err(why) = self.identify(&mut value, &gvk, row.custom().is_some())? {
             return Err(spoils(&why));
         }
-        let decoded = if merged { decode::merged(row, value) } else { decode::typed(row, value) };
+        let decoded = if merged {
+            mainstay_conversion::decode::merged(row, value)
+        } else {
+            mainstay_conversion::decode::typed(row, value)
+        };
         let decoded = decoded.map_err(|why| spoils(&why))?;
         let findings = self.findings.iter().cloned().chain(decoded.warnings).collect();
         for text in self.validation.judge_with(findings, spoils)? {
@@ -162,7 +166,7 @@ pub(super) fn is_apply(request: &Request<'_>) -> bool {
 }
 
 /// A PATCH of an object or of a part of it.
-pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     if is_apply(request) {
         return apply::answer(request, part).await;
     }

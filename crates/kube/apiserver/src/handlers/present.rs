@@ -2,17 +2,17 @@
 
 use super::Request;
 use super::aside::aside;
-use crate::convert;
-use crate::http::Body;
-use crate::http::answer::Answer;
-use crate::http::negotiate::Form;
-use crate::http::query::Query;
-use crate::print::{self, IncludeObject, TableOptions};
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
+use mainstay_conversion::forms;
+use mainstay_http::Body;
+use mainstay_http::negotiate::Form;
+use mainstay_http::query::Query;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
+use mainstay_printing::{self as printing, IncludeObject, TableOptions};
 use mainstay_store::Stored;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub(super) fn stored(
     request: &Request<'_>,
     code: StatusCode,
     stored: &Stored,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let form = request.form()?;
     if form == Form::Plain {
-        return Ok(Answer::bytes(code, convert::bytes(&request.row, stored)));
+        return Ok(ApiResponse::bytes(code, forms::bytes(&request.row, stored)));
     }
-    let object = convert::object(&request.row, stored);
+    let object = forms::object(&request.row, stored);
     shaped(request, code, &object, form)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn object(
     request: &Request<'_>,
     code: StatusCode,
     object: &Object,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     shaped(request, code, object, request.form()?)
 }
 
@@ -48,35 +48,35 @@ fn shaped(
     code: StatusCode,
     object: &Object,
     form: Form,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let value = match form {
         Form::Table(version) => {
             let options = table_options(request.server, &request.query, version)?;
             let metadata = json!({"resourceVersion": object.resource_version()});
-            print::table(&request.row, std::slice::from_ref(object), metadata, &options)
+            printing::table(&request.row, std::slice::from_ref(object), metadata, &options)
         }
-        Form::Metadata(version) => print::partial(object, version),
-        _ => return Ok(Answer::bytes(code, encode(object))),
+        Form::Metadata(version) => printing::partial(object, version),
+        _ => return Ok(ApiResponse::bytes(code, encode(object))),
     };
-    Ok(Answer::value(code, &value))
+    Ok(ApiResponse::value(code, &value))
 }
 
 /// The `Scale` of an object of the request's kind.
-pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<Answer, Status> {
+pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, Status> {
     let form = request.form()?;
     if form == Form::Plain {
-        return Ok(Answer::ok(&scale));
+        return Ok(ApiResponse::ok(&scale));
     }
     let scale = Object::from_value(scale).map_err(Status::internal)?;
     let value = match form {
         Form::Table(version) => {
             let options = table_options(request.server, &request.query, version)?;
-            print::scale_table(&request.row, &scale, &options)
+            printing::scale_table(&request.row, &scale, &options)
         }
-        Form::Metadata(version) => print::partial(&scale, version),
+        Form::Metadata(version) => printing::partial(&scale, version),
         _ => scale.to_value(),
     };
-    Ok(Answer::ok(&value))
+    Ok(ApiResponse::ok(&value))
 }
 
 /// An object as JSON text.
@@ -120,22 +120,22 @@ pub(super) async fn list(
     request: &Request<'_>,
     items: Vec<Arc<Stored>>,
     metadata: Value,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let form = request.form()?;
     if let Form::Table(version) = form {
         let options = table_options(request.server, &request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
         for turn in items.chunks(super::read::TURN) {
-            objects.extend(turn.iter().map(|one| convert::object(row, one)));
+            objects.extend(turn.iter().map(|one| forms::object(row, one)));
             tokio::task::yield_now().await;
         }
         let table = || {
             in_order(row, &mut objects);
-            print::table(row, &objects, metadata, &options)
+            printing::table(row, &objects, metadata, &options)
         };
         let table = if items.len() > super::read::TURN { aside(table) } else { table() };
-        return Ok(Answer::ok(&table));
+        return Ok(ApiResponse::ok(&table));
     }
     let (kind, api_version, form) = match form {
         Form::Metadata(version) => (
@@ -172,7 +172,7 @@ pub(super) async fn list(
     } else {
         Body::chunks(chunks)
     };
-    Ok(Answer::body(StatusCode::OK, body, size))
+    Ok(ApiResponse::body(StatusCode::OK, body, size))
 }
 
 #[derive(Clone, Copy)]
@@ -208,9 +208,9 @@ impl Iterator for Chunks {
                 self.buffer.put_u8(b',');
             }
             match self.form {
-                ItemForm::Plain => convert::put_item(&self.row, &item, &mut self.buffer),
+                ItemForm::Plain => forms::put_item(&self.row, &item, &mut self.buffer),
                 ItemForm::Metadata(version) => {
-                    let partial = print::partial_text(&item.bytes(), version);
+                    let partial = printing::partial_text(&item.bytes(), version);
                     self.buffer.put_slice(partial.unwrap_or_default().as_bytes());
                 }
             }

@@ -3,21 +3,21 @@
 use super::list_options::{ListOptions, Match};
 use super::token::Continue;
 use super::{Request, present};
-use crate::conversion;
 use crate::filter::Filter;
-use crate::http::answer::Answer;
-use crate::http::query::parse_uint;
 use http::StatusCode;
+use mainstay_conversion::webhook as conversion;
+use mainstay_http::query::parse_uint;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Reason, Status};
 use mainstay_store::{Expired, List, Stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Get one object. Every revision asked for is as old as the present one, or in the future.
-pub(super) async fn get(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn get(request: &Request<'_>) -> Result<ApiResponse, Status> {
     check_revision(request)?;
     let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-    let stored = conversion::spoken(request.server, &request.row, stored).await?;
+    let stored = conversion::spoken(&request.server.outbound, &request.row, stored).await?;
     present::stored(request, StatusCode::OK, &stored)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), 
 pub(super) const TURN: usize = 128;
 
 /// List a collection.
-pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn list(request: &Request<'_>) -> Result<ApiResponse, Status> {
     match page(request, &ListOptions::of_list(request)?).await? {
         Ok(listed) => present::list(request, listed.items, listed.metadata).await,
         Err(refusal) => Ok(refusal),
@@ -75,7 +75,7 @@ pub(super) struct Listed {
 pub(super) async fn page(
     request: &Request<'_>,
     options: &ListOptions<'_>,
-) -> Result<Result<Listed, Answer>, Status> {
+) -> Result<Result<Listed, ApiResponse>, Status> {
     let filter = &options.filter;
     let scoped = filter.namespace.is_some() || !request.row.is_namespaced();
     // One object is looked up, not listed: there is nothing to go on with.
@@ -116,7 +116,7 @@ pub(super) async fn page(
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    let items = conversion::spoken_all(request.server, &request.row, page.items).await?;
+    let items = conversion::spoken_all(&request.server.outbound, &request.row, page.items).await?;
     Ok(Ok(Listed { items, metadata }))
 }
 
@@ -155,14 +155,14 @@ fn list_at(request: &Request<'_>, options: &ListOptions<'_>, single: bool) -> Re
 }
 
 /// 410 with a token that goes on in whatever is there now.
-fn expired_page(token: &Continue, of_all_namespaces: bool) -> Answer {
+fn expired_page(token: &Continue, of_all_namespaces: bool) -> ApiResponse {
     let status = Status::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
     let (namespace, name) = token.place(of_all_namespaces);
     let mut value: Value = status.to_value();
     value["metadata"]["continue"] = Continue::after(-1, namespace, name).into();
-    Answer::value(StatusCode::GONE, &value)
+    ApiResponse::value(StatusCode::GONE, &value)
 }
 
 /// What of a list an answer carries.

@@ -3,14 +3,15 @@
 use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
 use super::{Request, decode, meta, present, subresources, tokens};
-use crate::admission::{self, Operation};
-use crate::http::answer::Answer;
 use http::StatusCode;
+use mainstay_admission::{self as admission, Operation};
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
+use mainstay_validation::access_review;
 use serde_json::{Value, json};
 
 /// A POST to a collection that keeps nothing.
-pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> {
     if &*request.row.plural == "bindings" {
         return subresources::bind(&request, "").await;
     }
@@ -37,13 +38,18 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
             request.server.authorizer.answer_rules_review(request.identity, &mut review)?;
         }
         kind @ ("SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview") => {
+            let errors = access_review(kind, &review);
+            if !errors.is_empty() {
+                // The original names no kind here.
+                return Err(Status::invalid("authorization.k8s.io", "", "", &errors));
+            }
             let authorizer = &request.server.authorizer;
-            authorizer.answer_access_review(kind, request.identity, &mut review)?;
+            authorizer.answer_access_review(kind, request.identity, &mut review);
         }
         _ => return Err(Status::no_such_path()),
     }
     give_metadata(&request, &mut review);
-    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&review));
+    let mut answer = ApiResponse::bytes(StatusCode::CREATED, present::encode(&review));
     answer.warnings = decoded.warnings;
     Ok(answer)
 }

@@ -7,16 +7,16 @@
 //! together.
 
 use super::bootstrap::{self, Wanted};
-use crate::authz::{self, cover, rules::PolicyRule};
 use crate::server::{ApiServer, StartError};
 use futures::future::try_join_all;
+use mainstay_auth::authz::{self, cover, rules::PolicyRule};
 use mainstay_object::{Object, Status};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// One object in each line, without what they all have.
-const DATA: &str = include_str!("../authz/data/bootstrap.jsonl");
+const DATA: &str = include_str!("data/cluster_roles.jsonl");
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// Makes the roles and bindings of every cluster, where something of them is missing.

@@ -2,18 +2,18 @@
 
 use super::apply::Config;
 use super::change::{self, Made, Version};
-use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::patch::{self, Patch};
 use super::track::ScaleManagers;
 use super::{Request, decode, present, read};
-use crate::admission::{self, Asked};
-use crate::conversion;
-use crate::convert;
-use crate::http::answer::Answer;
-use crate::registry::{KindRow, Source};
 use http::Method;
+use mainstay_admission::{self as admission, AdmissionRequest};
+use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::{KindRow, Source};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_patch::managed;
@@ -21,14 +21,14 @@ use mainstay_schema::builtin;
 use serde_json::{Value, json};
 
 /// GET, PUT or PATCH of `…/scale`.
-pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let gvk = gvk();
     if *method == Method::GET {
         read::check_revision(request)?;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let stored = conversion::spoken(request.server, row, stored).await?;
-        let object = convert::object(row, &stored);
+        let stored = conversion::spoken(&request.server.outbound, row, stored).await?;
+        let object = forms::object(row, &stored);
         if row.custom().is_some() && object.get(&segments(spec_path(row))).is_none() {
             let path = spec_path(row);
             let why = format!("the spec replicas field {path:?} does not exist");
@@ -90,7 +90,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
 /// The object of a scale that was sent, after admission of the scale. `current` and the object are
 /// in the request's version.
 pub(super) async fn admitted(
-    asked: Asked<'_>,
+    asked: AdmissionRequest<'_>,
     request: &Request<'_>,
     options: &WriteOptions,
     current: &Object,
@@ -107,13 +107,17 @@ pub(super) async fn admitted(
 }
 
 /// Has the scale judged of an object that would be stored; both are in the stored form.
-pub(super) async fn judge(asked: Asked<'_>, object: &Object, old: &Object) -> Result<(), Status> {
+pub(super) async fn judge(
+    asked: AdmissionRequest<'_>,
+    object: &Object,
+    old: &Object,
+) -> Result<(), Status> {
     if !admission::listens(asked) {
         return Ok(());
     }
     let scale = |object: &Object| {
         let mut object = object.clone();
-        convert::from_storage(asked.row, &mut object);
+        forms::from_storage(asked.row, &mut object);
         Object::from_value(scale_of(asked.row, &object)).unwrap_or_default()
     };
     admission::validate(asked, &mut scale(object), Some(&scale(old))).await

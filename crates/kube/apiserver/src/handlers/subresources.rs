@@ -4,17 +4,16 @@ use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::Tracker;
-use super::{Request, decode, evict, not_allowed, patch, read, scale, tokens};
-use crate::admission::{self, Operation};
-use crate::http::answer::Answer;
-use crate::streams;
+use super::{Request, connect, decode, evict, not_allowed, patch, read, scale, tokens};
 use http::{Method, StatusCode};
+use mainstay_admission::{self as admission, Operation};
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_store::Key;
 use serde_json::{Value, json};
 
 /// From method and subresource to the handler.
-pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
+pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     let name = request.path.subresource.clone();
     let name = name.as_str();
     let Some(sub) = request.row.subresource(name) else {
@@ -49,9 +48,9 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
         "log" | "exec" | "attach" | "portforward" | "proxy" => {
-            return streams::answer(&request, name, method).await;
+            return connect::answer(&request, name, method).await;
         }
-        _ => return Err(streams::no_process(name)),
+        _ => return Err(mainstay_streams::no_process(name)),
     };
     match verb {
         "get" => read::get(&request).await,
@@ -61,7 +60,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
 }
 
 /// `pods/binding` and `bindings`: puts a pod on a node.
-pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Status> {
+pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("", "v1", "Binding");
     let mut sent = decode::object_of(request, &gvk, options.validation)?.object;
@@ -155,8 +154,8 @@ fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object
     Ok(object)
 }
 
-pub(super) fn created() -> Answer {
-    Answer::value(
+pub(super) fn created() -> ApiResponse {
+    ApiResponse::value(
         StatusCode::CREATED,
         &json!({
             "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201,

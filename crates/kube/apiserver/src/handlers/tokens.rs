@@ -3,22 +3,22 @@
 use super::options::{Verb, WriteOptions};
 use super::track::{ENTRIES, Tracker};
 use super::{Request, decode, present};
-use crate::Identity;
-use crate::admission::{self, Operation};
-use crate::authn::Used;
-use crate::http::Body;
-use crate::http::answer::Answer;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use mainstay_admission::{self as admission, Operation};
+use mainstay_auth::Identity;
+use mainstay_auth::authn::Used;
+use mainstay_http::Body;
+use mainstay_http::response::ApiResponse;
 use mainstay_object::{Gvk, Status};
 use serde_json::json;
 use std::sync::Arc;
 
 /// `serviceaccounts/token`.
-pub(super) async fn request(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn request(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
@@ -52,7 +52,7 @@ pub(super) async fn request(request: &Request<'_>) -> Result<Answer, Status> {
     if let Some(entries) = entries {
         issued.set(&ENTRIES, entries);
     }
-    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&issued));
+    let mut answer = ApiResponse::bytes(StatusCode::CREATED, present::encode(&issued));
     answer.warnings = decoded.warnings;
     Ok(answer)
 }

@@ -5,10 +5,10 @@ use super::change::{Made, Version};
 use super::options::WriteOptions;
 use super::part::{self, Part};
 use super::{Request, scale};
-use crate::conversion;
-use crate::convert;
-use crate::registry::{Custom, KindRow, Kinds, Source};
 use crate::server::ApiServer;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
+use mainstay_kinds::{Custom, KindRow, Kinds, Source};
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Duplicates, Filter, PathElement, TypeRef, Versions, validate};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
@@ -82,11 +82,11 @@ impl<'a> Tracker<'a> {
         if self.spoils(old, object) {
             return;
         }
-        if convert::is_identity(self.row) {
+        if forms::is_identity(self.row) {
             return self.with(|write| write.updated(old, object, sent));
         }
         let mut live = old.clone();
-        convert::from_storage(self.row, &mut live);
+        forms::from_storage(self.row, &mut live);
         self.in_version(object, |object| self.with(|write| write.updated(&mut live, object, sent)));
     }
 
@@ -122,11 +122,11 @@ impl<'a> Tracker<'a> {
 
     /// Does something with an object in the request's version, and takes its managers over.
     fn in_version(&self, object: &mut Object, act: impl FnOnce(&mut Object)) {
-        if convert::is_identity(self.row) {
+        if forms::is_identity(self.row) {
             return act(object);
         }
         let mut spoken = object.clone();
-        convert::from_storage(self.row, &mut spoken);
+        forms::from_storage(self.row, &mut spoken);
         act(&mut spoken);
         match spoken.remove(&ENTRIES) {
             Some(entries) => object.set(&ENTRIES, entries),
@@ -220,10 +220,16 @@ impl Versions for KindVersions<'_> {
                     "request to convert CR to an invalid group/version: {api_version}"
                 ));
             }
-            Source::Custom(custom) => match &custom.converter {
+            Source::Custom(custom) => match conversion::Converter::of(custom) {
                 Some(converter) => {
                     let server = self.server;
-                    return conversion::at_once(server, custom, converter, object, api_version);
+                    return super::convert_now::at_once(
+                        server,
+                        custom,
+                        &converter,
+                        object,
+                        api_version,
+                    );
                 }
                 None => object.set(&["apiVersion"], api_version.into()),
             },
@@ -231,8 +237,8 @@ impl Versions for KindVersions<'_> {
                 let missing = |version: &str| format!("no kind {} in {version}", self.row.kind);
                 let spoken = self.sibling(from).ok_or_else(|| missing(from))?;
                 let wanted = self.sibling(api_version).ok_or_else(|| missing(api_version))?;
-                convert::to_storage(spoken, &mut object);
-                convert::from_storage(wanted, &mut object);
+                forms::to_storage(spoken, &mut object);
+                forms::from_storage(wanted, &mut object);
             }
         }
         Ok(object.into_value())

@@ -8,20 +8,20 @@
 
 use super::list_options::ListOptions;
 use super::{Request, present, read};
-use crate::conversion;
-use crate::convert;
 use crate::filter::Filter;
-use crate::http::Body;
-use crate::http::answer::Answer;
-use crate::http::negotiate::Form;
 use crate::metrics::streams::Sent;
-use crate::print::{self, TableOptions};
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
 use http::StatusCode;
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
+use mainstay_http::Body;
+use mainstay_http::negotiate::Form;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
+use mainstay_printing::{self as printing, TableOptions};
 use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ enum Start {
 }
 
 /// A watch of a collection.
-pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let server = request.server;
     let options = ListOptions::of_watch(request)?;
@@ -72,7 +72,7 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let start = match (revision, initial) {
         (revision, Some(true)) => {
             if let Err(status) = read::refuse_future(request, revision) {
-                return Ok(Answer::bytes(StatusCode::OK, status_frame(&status)));
+                return Ok(ApiResponse::bytes(StatusCode::OK, status_frame(&status)));
             }
             Start::Everything
         }
@@ -121,13 +121,13 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let frames = stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|frame| (frame, stream))
     });
-    Ok(Answer::body(StatusCode::OK, Body::stream(frames), 0))
+    Ok(ApiResponse::body(StatusCode::OK, Body::stream(frames), 0))
 }
 
 /// A watch that has nothing to say but that its revision is gone: 200 with one `ERROR` event, which
 /// is how the original answers once it has begun, and what every client understands.
-fn expired(message: &str) -> Answer {
-    Answer::bytes(StatusCode::OK, error_frame(message))
+fn expired(message: &str) -> ApiResponse {
+    ApiResponse::bytes(StatusCode::OK, error_frame(message))
 }
 
 fn error_frame(message: &str) -> Bytes {
@@ -217,15 +217,20 @@ impl Streaming {
     /// A line about objects of the row's version.
     async fn spoken(&self, line: Line) -> Result<Line, Status> {
         let (server, row) = (&self.server, &self.shape.row);
-        if row.custom().is_none_or(|custom| custom.converter.is_none()) {
+        if row.custom().is_none_or(|custom| !custom.is_converted) {
             return Ok(line);
         }
         Ok(match line {
-            Line::Added(stored) => Line::Added(conversion::spoken(server, row, stored).await?),
+            Line::Added(stored) => {
+                Line::Added(conversion::spoken(&server.outbound, row, stored).await?)
+            }
             Line::Event(event) => {
-                let object = conversion::spoken(server, row, event.object.clone()).await?;
+                let object =
+                    conversion::spoken(&server.outbound, row, event.object.clone()).await?;
                 let previous = match &event.previous {
-                    Some(one) => Some(conversion::spoken(server, row, one.clone()).await?),
+                    Some(one) => {
+                        Some(conversion::spoken(&server.outbound, row, one.clone()).await?)
+                    }
                     None => None,
                 };
                 Line::Event(event.of_objects(object, previous))
@@ -303,8 +308,7 @@ impl Streaming {
             _ => event.revision,
         };
         let object = &event.object;
-        if self.shape.is_shared() && !convert::is_outdated(&self.shape.row, object.start(), written)
-        {
+        if self.shape.is_shared() && !forms::is_outdated(&self.shape.row, object.start(), written) {
             return event.frame();
         }
         self.shape.frame(event.kind.as_str(), &object.bytes(), written)
@@ -315,7 +319,7 @@ impl Streaming {
 struct Shape {
     row: Arc<KindRow>,
     form: Form,
-    include: print::IncludeObject,
+    include: printing::IncludeObject,
     clock: mainstay_clock::Clock,
     /// Whether the columns of a table have been told.
     told: bool,
@@ -335,21 +339,21 @@ impl Shape {
 
     /// Whether the store's own lines are what this client gets.
     fn is_shared(&self) -> bool {
-        self.form == Form::Plain && convert::is_identity(&self.row)
+        self.form == Form::Plain && forms::is_identity(&self.row)
     }
 
     /// A line about an object of the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
         if self.form == Form::Plain {
-            return watch_frame(kind, &convert::encoded(&self.row, bytes, written));
+            return watch_frame(kind, &forms::encoded(&self.row, bytes, written));
         }
         if let Form::Metadata(version) = self.form
-            && convert::has_metadata_as_stored(&self.row, bytes, written)
-            && let Some(partial) = print::partial_text(bytes, version)
+            && forms::has_metadata_as_stored(&self.row, bytes, written)
+            && let Some(partial) = printing::partial_text(bytes, version)
         {
             return watch_frame(kind, partial.as_bytes());
         }
-        let object = convert::decoded(&self.row, bytes, written);
+        let object = forms::decoded(&self.row, bytes, written);
         let value = self.shaped(&object);
         watch_frame(kind, value.to_string().as_bytes())
     }
@@ -364,9 +368,9 @@ impl Shape {
                     now: self.clock.now(),
                 };
                 let metadata = json!({"resourceVersion": object.resource_version()});
-                print::table(&self.row, std::slice::from_ref(object), metadata, &options)
+                printing::table(&self.row, std::slice::from_ref(object), metadata, &options)
             }
-            Form::Metadata(version) => print::partial(object, version),
+            Form::Metadata(version) => printing::partial(object, version),
             Form::Plain | Form::Discovery(_) => object.to_value(),
         }
     }
@@ -397,7 +401,7 @@ impl Shape {
                 };
                 let listed = json!({"resourceVersion": revision.to_string()});
                 let object = Object::from_value(value).unwrap_or_default();
-                value = print::table(&self.row, &[object], listed, &options);
+                value = printing::table(&self.row, &[object], listed, &options);
             }
             Form::Plain | Form::Discovery(_) => {}
         }

@@ -3,10 +3,10 @@
 use super::aside::{aside, is_large};
 use super::part::{self, Part};
 use super::{Request, definitions, meta};
-use crate::conversion;
-use crate::convert;
-use crate::registry::{KindRow, Source};
-use crate::strategy::{Metadata, Target};
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
+use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{Metadata, Target};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Reason, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
@@ -15,21 +15,6 @@ use std::sync::Arc;
 
 /// Tries of what others overtake before the client is told: names that are generated, say.
 pub(super) const ATTEMPTS: usize = 8;
-
-/// Fills in what the client left out. A custom object gets the defaults of the version that the
-/// client speaks; see [`finish`] for those of the version that is stored.
-pub(super) fn default(row: &KindRow, object: &mut Object) {
-    match &row.source {
-        Source::BuiltIn(_) if definitions::is(row) => crd::default(object),
-        Source::BuiltIn(_) => row.strategy.default(object),
-        Source::Custom(custom) => {
-            let mut value = std::mem::take(object).into_value();
-            custom.version().schema.default(&mut value);
-            // What went in as an object comes out as one.
-            *object = Object::from_value(value).unwrap_or_default();
-        }
-    }
-}
 
 /// Checks a whole object; on update against what is stored. 422 names every broken rule; `told` gets
 /// what the client is to be warned of in either case: rules that were broken before.
@@ -92,17 +77,17 @@ fn against_kind(
 /// A stored object as a value, in the version that the row speaks: itself, if it is stored in that
 /// one.
 fn lend(row: &KindRow, object: &mut Object) -> Value {
-    if convert::is_identity(row) {
+    if forms::is_identity(row) {
         return std::mem::take(object).into_value();
     }
     let mut object = object.clone();
-    convert::from_storage(row, &mut object);
+    forms::from_storage(row, &mut object);
     object.into_value()
 }
 
 /// Undoes [`lend`].
 fn give_back(row: &KindRow, object: &mut Object, value: Value) {
-    if convert::is_identity(row) {
+    if forms::is_identity(row) {
         // What went in as an object comes out as one.
         *object = Object::from_value(value).unwrap_or_default();
     }
@@ -220,7 +205,7 @@ pub(super) async fn put(
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
         .then(|| Guard::namespace(key.namespace.clone()));
     let change = Change::Put { key, object: &object, expect, guard };
-    let storing = request.claim.storing();
+    let storing = request.reservations.storing();
     let outcome = server.store.commit(change).await;
     storing.answered();
     match outcome {
@@ -246,10 +231,10 @@ pub(super) async fn put_converted(
     if dry_run {
         return Ok(put(request, key, object, expect, dry_run).await);
     }
-    let object = conversion::to_storage(server, row, object).await?;
+    let object = conversion::to_storage(&server.outbound, row, object).await?;
     Ok(match put(request, key, object, expect, dry_run).await {
         Ok(Written::Stored(stored)) => {
-            Ok(Written::Stored(conversion::spoken(server, row, stored).await?))
+            Ok(Written::Stored(conversion::spoken(&server.outbound, row, stored).await?))
         }
         other => other,
     })

@@ -1,7 +1,7 @@
 //! What a request is about, before its handler is known: what flow schemas, records and counts of
 //! requests name.
 
-use crate::authz::Attributes;
+use mainstay_auth::authz::Attributes;
 
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
@@ -74,9 +74,9 @@ impl<'a> Info<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Identity;
-    use crate::authz::request::RequestInfo;
     use http::Method;
+    use mainstay_auth::Identity;
+    use mainstay_auth::authz::RequestInfo;
 
     #[test]
     fn a_request_has_a_verb_and_what_it_is_about() {

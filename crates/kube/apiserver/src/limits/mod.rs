@@ -9,21 +9,12 @@
 //! client wants (a watch, a stream) has none, and neither has one of this process, unless it says so. What is over its time is answered with 504 and its
 //! handler dropped, as when its client had gone.
 
-pub(crate) mod duration;
 pub(crate) mod flow;
 pub(crate) mod info;
 
 use self::flow::{Seat, Turn};
 use self::info::Info;
-use crate::Identity;
-use crate::audit::{Entry, Notes};
-use crate::authn::impersonation;
-use crate::authz::Attributes;
-use crate::authz::request::RequestInfo;
-use crate::http::Body;
-use crate::http::answer::{Answer, Wishes};
-use crate::http::path;
-use crate::http::query::Query;
+use crate::audit::Entry;
 use crate::metrics::Counted;
 use crate::metrics::streams::Waits;
 use crate::server::{ApiServer, refuse};
@@ -33,8 +24,17 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use mainstay_object::Status;
+use mainstay_auth::Identity;
+use mainstay_auth::authn::impersonation;
+use mainstay_auth::authz::Attributes;
+use mainstay_auth::authz::RequestInfo;
+use mainstay_http::AuditAnnotations;
+use mainstay_http::Body;
+use mainstay_http::path;
+use mainstay_http::query::Query;
+use mainstay_http::response::{ApiResponse, ResponseFormat};
 use mainstay_object::fnv::random_uid;
+use mainstay_object::{Status, duration};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,8 +168,8 @@ impl Visit<'_> {
             Err(_) if mainstay_fault::is_on("unreadable-timeouts-are-none") => Some(LONGEST),
             Err(why) => {
                 let text = format!("invalid timeout specified in the request URL - {why}");
-                return Answer::refusal(&Status::bad_request(text))
-                    .into_response(Wishes::default());
+                return ApiResponse::refusal(&Status::bad_request(text))
+                    .into_response(ResponseFormat::default());
             }
         };
         let answered = async {
@@ -263,8 +263,8 @@ impl Visit<'_> {
         let (mut parts, body) = response.into_parts();
         let body = match entry {
             Some(mut entry) => {
-                if let Some(notes) = parts.extensions.remove::<Notes>() {
-                    entry.note(notes);
+                if let Some(annotations) = parts.extensions.remove::<AuditAnnotations>() {
+                    entry.annotate(annotations);
                 }
                 entry.answered(code, body, streams)
             }
@@ -282,14 +282,15 @@ pub(crate) fn timeout(query: Option<&Query>) -> Result<Option<Duration>, String>
 
 fn too_many() -> Response<Body> {
     let text = "Too many requests, please try again later.\n".to_owned();
-    Answer::text(StatusCode::TOO_MANY_REQUESTS, text)
+    ApiResponse::text(StatusCode::TOO_MANY_REQUESTS, text)
         .header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
         .header(RETRY_AFTER, HeaderValue::from_static("1"))
-        .into_response(Wishes::default())
+        .into_response(ResponseFormat::default())
 }
 
 /// What the original says of a request that is over its time: a Status without a kind, as text.
 fn too_late() -> Response<Body> {
     let text = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
-    Answer::text(StatusCode::GATEWAY_TIMEOUT, text.to_owned()).into_response(Wishes::default())
+    ApiResponse::text(StatusCode::GATEWAY_TIMEOUT, text.to_owned())
+        .into_response(ResponseFormat::default())
 }

@@ -4,17 +4,16 @@
 //! make up is not remembered. Everything is kept in memory and told at `/metrics` in the text format
 //! of Prometheus.
 
-pub(crate) mod admission;
 pub(crate) mod streams;
 mod text;
 
-use crate::http::answer::Answer;
-use crate::http::path::{self, Target};
-use crate::http::query::Query;
 use crate::limits::info::Info;
 use crate::server::ApiServer;
 use http::{Method, StatusCode};
 use mainstay_exposition::Page;
+use mainstay_http::path::{self, Target};
+use mainstay_http::query::Query;
+use mainstay_http::response::ApiResponse;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,8 +22,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// `/metrics`.
-pub(crate) fn answer(server: &ApiServer) -> Answer {
-    let mut answer = Answer::text(StatusCode::OK, text::page(server));
+pub(crate) fn answer(server: &ApiServer) -> ApiResponse {
+    let mut answer = ApiResponse::text(StatusCode::OK, text::page(server));
     answer.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
     answer
 }
@@ -61,8 +60,6 @@ const BUCKETS: [f64; 24] = [
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     requests: Arc<Counts>,
-    /// Of admission.
-    pub(crate) admission: admission::Admission,
     /// Of watches.
     pub(crate) watches: streams::Watches,
     /// Of turns.

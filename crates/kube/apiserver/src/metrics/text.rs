@@ -30,7 +30,7 @@ pub(crate) fn page(server: &ApiServer) -> String {
     let mut page = Page::default();
     requests(&mut page, server);
     server.metrics.watches.write(&mut page);
-    server.metrics.admission.write(&mut page);
+    server.admission.metrics().write(&mut page);
     flow(&mut page, server);
     server.metrics.turns.write(&mut page);
     aggregator(&mut page, server);

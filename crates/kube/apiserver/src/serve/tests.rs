@@ -1,9 +1,9 @@
 use super::*;
-use crate::pki::Pki;
 use futures::StreamExt as _;
 use http_body_util::{BodyExt as _, Either, Full, StreamBody};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_port::Client;
 use rustls::pki_types::pem::PemObject as _;
@@ -23,7 +23,7 @@ struct Running {
 /// A store with nothing in it.
 struct Nothing;
 
-impl crate::strategy::Objects for Nothing {
+impl mainstay_object::Objects for Nothing {
     fn get(&self, _: &str, _: &str, _: &str) -> Option<mainstay_object::Object> {
         None
     }

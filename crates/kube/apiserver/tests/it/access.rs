@@ -2,8 +2,8 @@
 
 use crate::harness::{Api, MAPS};
 use http::Method;
-use mainstay_apiserver::Identity;
-use mainstay_apiserver::authz::{Attributes, Authorizer, Decision};
+use mainstay_auth::Identity;
+use mainstay_auth::authz::{Attributes, Authorizer, Decision};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_store::{Change, Expect, Key, Options, Store};

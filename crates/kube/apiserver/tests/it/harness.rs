@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use mainstay_apiserver::authn::Authenticator;
-use mainstay_apiserver::pki::Pki;
-use mainstay_apiserver::{ApiServer, ApiService, Body, Config, Identity, VersionInfo};
+use mainstay_apiserver::{ApiServer, ApiService, Config, VersionInfo};
+use mainstay_auth::Identity;
+use mainstay_auth::authn::Authenticator;
+use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
+use mainstay_http::Body;
 use mainstay_store::{Options, Store};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};

@@ -4,7 +4,8 @@ use crate::harness::{Api, MAPS, config_map};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use mainstay_apiserver::{Identity, audit};
+use mainstay_apiserver::audit;
+use mainstay_auth::Identity;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

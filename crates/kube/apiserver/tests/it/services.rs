@@ -2,7 +2,7 @@
 
 use crate::harness::{Answer, Api};
 use futures::future::join_all;
-use mainstay_apiserver::pki::Pki;
+use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_store::{Options, Store};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 //! headers are meant.
 
 use http::{HeaderMap, HeaderName};
-use mainstay_apiserver::Identity;
+use mainstay_auth::Identity;
 use mainstay_object::Object;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;

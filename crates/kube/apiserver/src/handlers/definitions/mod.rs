@@ -15,8 +15,8 @@ use super::aside::aside;
 use super::delete::{self, Options};
 use super::part::Part;
 use super::track::Tracker;
-use crate::registry::{self, Claims, CustomKind, KindRow, NOT_YET};
 use crate::server::ApiServer;
+use mainstay_kinds::{Claims, CustomKind, KindRow, NOT_YET};
 use mainstay_object::{FieldError, Object, Reason, Status};
 use mainstay_schema::crd::{self, Definition};
 use mainstay_store::{Change, CommitError, Expect, Key, Stored};
@@ -167,7 +167,7 @@ pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> 
     let names = status::names(object, &taken);
     let since = before.as_ref().map_or(NOT_YET, |before| before.since_of(&definition));
     let claims = Claims::of(&names.accepted);
-    let kind = registry::rows_of(object, definition, names.conflict.is_none(), claims, since);
+    let kind = mainstay_kinds::rows_of(object, definition, names.conflict.is_none(), claims, since);
     if !dry_run {
         server.registry.put([kind.clone()]);
     }
@@ -281,7 +281,7 @@ pub(crate) fn restore(server: &Arc<ApiServer>) {
         let accepted = object.condition("NamesAccepted") != Some("False");
         let claims = Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
         let definition = Definition::read(&object);
-        kinds.push(registry::rows_of(&object, definition, accepted, claims, stored.revision));
+        kinds.push(mainstay_kinds::rows_of(&object, definition, accepted, claims, stored.revision));
         if stored.terminating {
             leaving.push(stored.key.name.clone());
         } else if status::is_unsettled(&object) {

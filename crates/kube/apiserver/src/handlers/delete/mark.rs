@@ -3,9 +3,9 @@
 use super::Options;
 use super::options::Propagation;
 use crate::handlers::definitions;
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
+use mainstay_kinds::KindRow;
 use mainstay_object::Object;
 
 /// Kinds whose dependents stay unless the client says otherwise: a promise from before garbage

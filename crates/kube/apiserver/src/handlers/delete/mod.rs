@@ -14,14 +14,14 @@ pub(super) use options::Options;
 
 use super::list_options::ListOptions;
 use super::{Request, change, definitions, present, read, write};
-use crate::admission::{self, Asked, Operation};
-use crate::conversion;
-use crate::convert;
-use crate::http::answer::Answer;
-use crate::registry::KindRow;
 use crate::server::ApiServer;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use mainstay_admission::{self as admission, AdmissionRequest, Operation};
+use mainstay_conversion::forms;
+use mainstay_conversion::webhook as conversion;
+use mainstay_http::response::ApiResponse;
+use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Change, CommitError, Expect, Key, Stored};
 use serde_json::Value;
@@ -66,7 +66,7 @@ pub(super) enum Removed {
 type Held = bool;
 
 /// A DELETE of one object.
-pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = Options::read(request)?;
     let row = &request.row;
     let given = options.to_value();
@@ -88,9 +88,9 @@ fn asked<'a>(
     name: &'a str,
     options: &Options,
     given: &'a Value,
-) -> Asked<'a> {
+) -> AdmissionRequest<'a> {
     let asked = request.asked(Operation::Delete, "", name, options.dry_run);
-    Asked { options: admission::Options::Value(given), ..asked }
+    AdmissionRequest { options: admission::Options::Value(given), ..asked }
 }
 
 /// The answer to a deletion.
@@ -98,7 +98,7 @@ pub(super) fn removed_answer(
     request: &Request<'_>,
     removed: &Removed,
     cascades: bool,
-) -> Result<Answer, Status> {
+) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let held = matches!(removed, Removed::Held(_) | Removed::WouldMark(_, true));
     let code = if held && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
@@ -107,14 +107,14 @@ pub(super) fn removed_answer(
             if !ANSWERED_WHOLE.contains(&&*row.storage) =>
         {
             let object = stored.object();
-            Ok(Answer::deleted(&row.group, &row.plural, object.name(), object.uid()))
+            Ok(ApiResponse::deleted(&row.group, &row.plural, object.name(), object.uid()))
         }
         Removed::Gone(stored) | Removed::WouldGo(stored) | Removed::Held(stored) => {
             present::stored(request, code, stored)
         }
         Removed::WouldMark(object, _) => {
             let mut object = object.clone();
-            convert::from_storage(row, &mut object);
+            forms::from_storage(row, &mut object);
             present::object(request, code, &object)
         }
     }
@@ -122,7 +122,7 @@ pub(super) fn removed_answer(
 
 /// A DELETE of a collection: everything that a list with the same options shows, which is also the
 /// answer.
-pub(super) async fn collection(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn collection(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let listed = ListOptions::of_list(request)?;
     let options = Options::read(request)?;
     let (row, server) = (&request.row, request.server);
@@ -158,7 +158,7 @@ pub(super) async fn remove(
     row: &KindRow,
     key: &Key,
     options: &Options,
-    asked: Option<Asked<'_>>,
+    asked: Option<AdmissionRequest<'_>>,
 ) -> Result<Removed, Status> {
     let name: &str = &key.name;
     let mut attempts = write::ATTEMPTS;
@@ -168,7 +168,7 @@ pub(super) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
-        let stored = conversion::spoken(server, row, stored).await?;
+        let stored = conversion::spoken(&server.outbound, row, stored).await?;
         match remove_once(server, row, stored, options, asked).await {
             Err(Failure::Refused(status)) => return Err(*status),
             Err(Failure::Commit(CommitError::Stale { .. }))
@@ -190,9 +190,9 @@ async fn remove_once(
     row: &KindRow,
     stored: Arc<Stored>,
     options: &Options,
-    asked: Option<Asked<'_>>,
+    asked: Option<AdmissionRequest<'_>>,
 ) -> Result<Removed, Failure> {
-    let old = convert::stored_form(row, &stored);
+    let old = forms::stored_form(row, &stored);
     check_preconditions(row, &old, options).map_err(|status| Failure::Refused(status.into()))?;
     let Some(marked) = mark::marked(server, row, &old, options) else {
         // Its grace period goes on.
@@ -215,17 +215,18 @@ async fn remove_once(
     if (held || marked.graceful) && marked.object != old {
         let expect = Expect::Revision(stored.revision);
         let refused = |status: Status| Failure::Refused(status.into());
-        let object = conversion::to_storage(server, row, marked.object).await.map_err(refused)?;
+        let object =
+            conversion::to_storage(&server.outbound, row, marked.object).await.map_err(refused)?;
         let written = write_mark(server, row, &stored.key, object, expect).await;
         stored = written.map_err(Failure::Commit)?;
-        stored = conversion::spoken(server, row, stored).await.map_err(refused)?;
+        stored = conversion::spoken(&server.outbound, row, stored).await.map_err(refused)?;
     }
     if held {
         return Ok(Removed::Held(stored));
     }
     if marked.graceful {
         // Marking and removing are two steps, and each is judged.
-        admit(asked, &convert::stored_form(row, &stored)).await?;
+        admit(asked, &forms::stored_form(row, &stored)).await?;
     }
     let expect = Expect::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
@@ -234,7 +235,7 @@ async fn remove_once(
     Ok(Removed::Gone(last))
 }
 
-async fn admit(asked: Option<Asked<'_>>, old: &Object) -> Result<(), Failure> {
+async fn admit(asked: Option<AdmissionRequest<'_>>, old: &Object) -> Result<(), Failure> {
     match asked {
         Some(asked) => {
             admission::delete(asked, old).await.map_err(|status| Failure::Refused(status.into()))

@@ -17,16 +17,18 @@ pub(crate) use seats::{Seat, Usage};
 use self::plan::Plan;
 use self::seats::Seats;
 use super::info::Info;
+use crate::handlers;
 use crate::server::ApiServer;
-use crate::{Identity, handlers};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::Full;
+use mainstay_auth::Identity;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Watch, WatchError};
+use mainstay_validation::flow_defaults;
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The group and version of the objects.
@@ -39,17 +41,6 @@ const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 const MANAGED: &str = "apf.kubernetes.io/autoupdate-spec";
 /// How often what was deleted or changed is put right.
 const AGAIN: Duration = Duration::from_mins(1);
-
-/// The specs of what every cluster has, by plural and name, as Kubernetes 1.35 makes them.
-static DEFAULTS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-    // The file is part of the program, and a test reads it.
-    serde_json::from_str(include_str!("defaults.json")).unwrap_or_default()
-});
-
-/// The spec of an object that every cluster has.
-pub(crate) fn fixed_spec(plural: &str, name: &str) -> Option<Value> {
-    DEFAULTS.get(plural)?.get(name).cloned()
-}
 
 /// Priority and fairness of one server.
 #[derive(Debug, Default)]
@@ -189,7 +180,7 @@ fn is_changed(object: &Object, spec: &Value) -> bool {
 fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static Value)> {
     [("prioritylevelconfigurations", LEVELS), ("flowschemas", SCHEMAS)].into_iter().flat_map(
         |(plural, storage)| {
-            let specs = DEFAULTS.get(plural).and_then(Value::as_object).into_iter().flatten();
+            let specs = flow_defaults::specs(plural);
             specs.map(move |(name, spec)| (plural, storage, name.as_str(), spec))
         },
     )
@@ -339,19 +330,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_schema_that_is_always_there_names_a_level_that_is() {
-        let of = |plural: &str| DEFAULTS[plural].as_object().unwrap();
-        let (schemas, levels) = (of("flowschemas"), of("prioritylevelconfigurations"));
-        assert_eq!((schemas.len(), levels.len()), (11, 8));
-        for spec in schemas.values() {
-            let level = spec["priorityLevelConfiguration"]["name"].as_str().unwrap();
-            assert!(levels.contains_key(level), "{level}");
-        }
-    }
-
-    #[test]
     fn fields_are_owned_as_by_whoever_writes_them() {
-        let spec = fixed_spec("flowschemas", "catch-all").unwrap();
+        let spec = flow_defaults::spec("flowschemas", "catch-all").unwrap();
         let expected = json!({
             "f:distinguisherMethod": {".": {}, "f:type": {}}, "f:matchingPrecedence": {},
             "f:priorityLevelConfiguration": {"f:name": {}}, "f:rules": {},

@@ -1,10 +1,10 @@
 //! The flow schemas and priority levels as they are now, read once and asked for each request.
 
 use super::super::info::Info;
-use crate::Identity;
-use crate::strategy::Objects;
 use http::HeaderValue;
+use mainstay_auth::Identity;
 use mainstay_object::Object;
+use mainstay_object::Objects;
 use serde_json::Value;
 use std::sync::Arc;
 

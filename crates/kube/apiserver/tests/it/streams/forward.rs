@@ -6,7 +6,7 @@ use super::{PODS, pod, running, state};
 use crate::harness::Api;
 use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
-use mainstay_apiserver::{Connection, Log, NativePod};
+use mainstay_streams::{Connection, Log, NativePod};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_tungstenite::tungstenite::Message;

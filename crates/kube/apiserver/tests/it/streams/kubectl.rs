@@ -4,7 +4,7 @@ use super::client::Shell;
 use super::forward::Ports;
 use super::{pod, running, state};
 use crate::harness::Api;
-use mainstay_apiserver::pki::Pki;
+use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_store::{Options, Store};
 use std::path::{Path, PathBuf};

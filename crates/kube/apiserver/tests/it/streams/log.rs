@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use mainstay_apiserver::{Log, LogLine, NativePod};
+use mainstay_streams::{Log, LogLine, NativePod};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,7 +5,7 @@ use crate::harness::Api;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
-use mainstay_apiserver::NativeBackend;
+use mainstay_outbound::NativeBackend;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};

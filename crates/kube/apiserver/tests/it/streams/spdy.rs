@@ -4,7 +4,7 @@ use super::client::connect;
 use super::{PODS, pod, running, state};
 use crate::harness::Api;
 use crate::streams::client::Shell;
-use mainstay_apiserver::Connection;
+use mainstay_streams::Connection;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,135 @@
+//! Accounts, classes and mirrors.
+
+use super::{Place, give_account, judge_account, prioritize};
+use mainstay_object::Object;
+use mainstay_object::Objects;
+use serde_json::{Value, json};
+
+struct World(Vec<(&'static str, Object)>);
+
+impl Objects for World {
+    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
+        let list = self.list(resource, None).into_iter();
+        list.into_iter().find(|one| one.name() == name && one.namespace() == namespace)
+    }
+
+    fn list(&self, resource: &str, _: Option<&str>) -> Vec<Object> {
+        let all = self.0.iter().filter(|(of, _)| *of == resource);
+        all.map(|(_, object)| object.clone()).collect()
+    }
+}
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).expect("an object")
+}
+
+fn with<T>(world: &World, act: impl FnOnce(&Place<'_>) -> T) -> T {
+    act(&Place { namespace: "t", objects: world })
+}
+
+#[test]
+fn accounts_and_classes_must_be_there() {
+    let mut world = World(Vec::new());
+    let mut spec = json!({"serviceAccountName": "nope"}).as_object().cloned().expect("fields");
+    let missing = with(&world, |place| give_account(&mut spec, place)).unwrap_err();
+    assert_eq!(
+        missing,
+        "error looking up service account t/nope: serviceaccount \"nope\" not found"
+    );
+    let account = object(json!({"metadata": {"name": "nope", "namespace": "t"}}));
+    world.0.push(("serviceaccounts", account));
+    with(&world, |place| give_account(&mut spec, place)).expect("an account");
+
+    let gold = json!({"priorityClassName": "gold"}).as_object().cloned().expect("fields");
+    let mut spec = gold.clone();
+    let missing = with(&world, |place| prioritize(&mut spec, place)).unwrap_err();
+    assert_eq!(missing, "no PriorityClass with name gold was found");
+    let class =
+        object(json!({"metadata": {"name": "gold"}, "value": 7, "preemptionPolicy": "Never"}));
+    world.0.push((super::CLASSES, class));
+    with(&world, |place| prioritize(&mut spec, place)).expect("a class");
+    assert_eq!((&spec["priority"], &spec["preemptionPolicy"]), (&json!(7), &json!("Never")));
+    for (priority, class) in
+        [(2_000_000_000_i64, "system-cluster-critical"), (2_000_001_000, "system-node-critical")]
+    {
+        let mut spec = json!({"priorityClassName": class}).as_object().cloned().expect("fields");
+        with(&world, |place| prioritize(&mut spec, place)).expect("a class");
+        assert_eq!(spec["priority"], json!(priority));
+    }
+}
+
+#[test]
+fn accounts_may_hold_pods_to_their_own_secrets() {
+    let account = |says: &str| {
+        object(json!({
+            "metadata": {"name": "a", "namespace": "t",
+                "annotations": {"kubernetes.io/enforce-mountable-secrets": says}},
+            "secrets": [{"name": "mine"}], "imagePullSecrets": [{"name": "pull"}],
+        }))
+    };
+    let pod = |spec: Value| {
+        let mut pod = object(json!({"metadata": {"name": "p"}, "spec": spec}));
+        pod.set(&["spec", "serviceAccountName"], "a".into());
+        pod
+    };
+    let by_key = |name: &str| {
+        json!([{"name": "c", "env": [
+            {"name": "E", "valueFrom": {"secretKeyRef": {"name": name}}}]}])
+    };
+    let from = json!([{"name": "c", "envFrom": [{"secretRef": {"name": "other"}}]}]);
+    for (spec, why) in [
+        (json!({"volumes": [{"name": "v", "secret": {"secretName": "mine"}}]}), ""),
+        (json!({"containers": by_key("mine"), "imagePullSecrets": [{"name": "pull"}]}), ""),
+        (
+            json!({"volumes": [{"name": "v", "secret": {"secretName": "other"}}]}),
+            "volume with secret.secretName=\"other\" is not allowed because service account a does not reference that secret",
+        ),
+        (
+            json!({"initContainers": by_key("other")}),
+            "init container c with envVar E referencing secret.secretName=\"other\" is not allowed because service account a does not reference that secret",
+        ),
+        (
+            json!({"containers": from}),
+            "container c with envFrom referencing secret.secretName=\"other\" is not allowed because service account a does not reference that secret",
+        ),
+        (
+            json!({"imagePullSecrets": [{"name": "mine"}]}),
+            "imagePullSecrets[0].name=\"mine\" is not allowed because service account a does not reference that imagePullSecret",
+        ),
+    ] {
+        let strict = World(vec![("serviceaccounts", account("true"))]);
+        let free = World(vec![("serviceaccounts", account("false"))]);
+        let pod = pod(spec);
+        let said = with(&strict, |place| judge_account(&pod, place)).err().unwrap_or_default();
+        assert_eq!(said, why);
+        assert_eq!(with(&free, |place| judge_account(&pod, place)), Ok(()));
+    }
+}
+
+#[test]
+fn what_a_node_made_has_no_account_and_no_secrets() {
+    let world = World(Vec::new());
+    let pod = |spec: Value| {
+        let metadata = json!({"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}});
+        object(json!({"metadata": metadata, "spec": spec}))
+    };
+    for (spec, why) in [
+        (json!({"volumes": [{"name": "v", "emptyDir": {}}], "imagePullSecrets": []}), ""),
+        (
+            json!({"serviceAccountName": "default"}),
+            "a mirror pod may not reference service accounts",
+        ),
+        (
+            json!({"containers": [{"envFrom": [{"secretRef": {"name": "s"}}]}]}),
+            "a mirror pod may not reference secrets",
+        ),
+        (
+            json!({"volumes": [{"projected": {"sources": [{"serviceAccountToken": {}}]}}]}),
+            "a mirror pod may not use ServiceAccountToken volume projections",
+        ),
+    ] {
+        let pod = pod(spec);
+        let said = with(&world, |place| judge_account(&pod, place)).err().unwrap_or_default();
+        assert_eq!(said, why);
+    }
+}

@@ -1,0 +1,139 @@
+//! Log, exec, attach, port-forward and proxy: their options, which admission sees as the object of the
+//! request (`ConnectResource` of the original), and their permission.
+
+use super::Request;
+use http::Method;
+use mainstay_admission::{self as admission, AdmissionRequest, Operation, Options};
+use mainstay_auth::authz::{Attributes, Decision};
+use mainstay_http::response::ApiResponse;
+use mainstay_object::gotext::quote;
+use mainstay_object::{Object, Status};
+use mainstay_streams::{self as streams, StreamRequest};
+use serde_json::{Map, Value, json};
+
+/// Answers `pods/log`, and what connects: `exec`, `attach` and `portforward` of pods, `proxy` of
+/// pods, services and nodes.
+pub(super) async fn answer(
+    request: &Request<'_>,
+    subresource: &str,
+    method: &Method,
+) -> Result<ApiResponse, Status> {
+    let stream = stream_request(request);
+    match subresource {
+        "log" => return streams::log(&stream),
+        "proxy" => {
+            let asked = options(request, subresource).await?;
+            return streams::proxy(&stream, &asked, method).await;
+        }
+        _ => {}
+    }
+    let asked = options(request, subresource).await?;
+    // Reading a path is no permission to do something in a pod.
+    let path = &request.path;
+    let needed = Attributes::resource(request.identity, "create", "", "pods")
+        .in_namespace(&path.namespace)
+        .named(&path.name)
+        .below(subresource);
+    if let Decision::NoOpinion(reason) =
+        request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
+        && !mainstay_fault::is_on("who-reads-a-path-may-connect")
+    {
+        // The original tells the reason only, which is mostly empty.
+        return Err(Status::forbidden("", "pods", &path.name, &reason));
+    }
+    match subresource {
+        "exec" => streams::exec(&stream, &asked, false),
+        "attach" => streams::exec(&stream, &asked, true),
+        "portforward" => streams::port_forward(&stream, &asked),
+        _ => Err(streams::no_process(subresource)),
+    }
+}
+
+fn stream_request<'a>(request: &'a Request<'_>) -> StreamRequest<'a> {
+    let server = request.server;
+    StreamRequest {
+        store: &server.store,
+        clock: server.clock,
+        outbound: &server.outbound,
+        native_pods: &server.native_pods,
+        stop: &server.stop,
+        row: &request.row,
+        path: &request.path,
+        query: &request.query,
+        headers: request.headers,
+        uri: request.uri,
+        body: &request.body,
+        on_upgrade: request.on_upgrade.as_ref(),
+    }
+}
+
+/// The options of `exec`, `attach`, `portforward` or `proxy`, as admission leaves them.
+async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
+    if request.query.all("dryRun").next().is_some() {
+        return Err(Status::bad_request("dryRun is not supported"));
+    }
+    let mut options = read(request, subresource)?;
+    let asked = AdmissionRequest {
+        // There are none: the options are the object.
+        options: Options::Value(&Value::Null),
+        ..request.asked(Operation::Connect, subresource, &request.path.name, false)
+    };
+    admission::answered(asked, &mut options).await?;
+    Ok(options)
+}
+
+fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
+    let kind = request.row.subresource(subresource).map(|it| it.speaks.kind.clone());
+    let mut fields = Map::new();
+    fields.insert("apiVersion".to_owned(), "v1".into());
+    fields.insert("kind".to_owned(), kind.unwrap_or_default().into());
+    let query = &request.query;
+    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    match subresource {
+        "exec" | "attach" => {
+            for name in ["stdin", "stdout", "stderr", "tty"] {
+                if query.flag(name) {
+                    put(name, true.into());
+                }
+            }
+            if let Some(container) = query.raw("container").filter(|it| !it.is_empty()) {
+                put("container", container.into());
+            }
+            if subresource == "exec" {
+                let command: Vec<&str> = query.all("command").collect();
+                put("command", if command.is_empty() { Value::Null } else { json!(command) });
+            }
+        }
+        "portforward" => {
+            let ports: Vec<u16> = query
+                .all("ports")
+                .flat_map(|list| list.split(','))
+                .map(port)
+                .collect::<Result<_, _>>()?;
+            if !ports.is_empty() {
+                put("ports", json!(ports));
+            }
+        }
+        _ => {
+            let (rest, slash) = (&request.path.rest, request.uri.path().ends_with('/'));
+            if !rest.is_empty() || slash {
+                let end = if slash && !rest.is_empty() { "/" } else { "" };
+                put("path", format!("/{rest}{end}").into());
+            }
+        }
+    }
+    Object::from_value(fields.into()).map_err(Status::internal)
+}
+
+fn port(text: &str) -> Result<u16, Status> {
+    let wrong = |why: &str| {
+        let text = quote(text);
+        Status::bad_request(format!(
+            "cannot convert to []int32: strconv.ParseUint: parsing {text}: {why}"
+        ))
+    };
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong("invalid syntax"));
+    }
+    text.parse().map_err(|_| wrong("value out of range"))
+}

@@ -1,0 +1,92 @@
+//! The status of policies: hints about their expressions, and which generation they are about.
+//!
+//! Rules: kube-controller-manager's `validatingadmissionpolicystatus`. It is the server that writes
+//! it here, as it has the schemas.
+
+use crate::server::ApiServer;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
+use http_body_util::Full;
+use mainstay_admission::POLICIES;
+use mainstay_auth::Identity;
+use mainstay_object::Object;
+use mainstay_policy::hints::warnings;
+use mainstay_store::{EventKind, WatchError};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Who manages the fields of the status.
+const MANAGER: &str = "validatingadmissionpolicy-status";
+
+/// Keeps the status of all policies until the server ends.
+pub(crate) fn keep(server: &Arc<ApiServer>) {
+    let server = server.clone();
+    tokio::spawn(async move {
+        let stop = server.stop.clone();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = follow(&server) => {}
+        }
+    });
+}
+
+async fn follow(server: &Arc<ApiServer>) {
+    loop {
+        let list = server.store.list(POLICIES, None);
+        let from = list.revision();
+        let objects: Vec<Object> = list.iter().map(|stored| stored.object()).collect();
+        for object in &objects {
+            settle(server, object).await;
+        }
+        let Ok(mut watch) = server.store.watch(POLICIES, from) else { continue };
+        loop {
+            match watch.next().await {
+                Ok(event) if event.kind == EventKind::Deleted => {}
+                Ok(event) => {
+                    if let Some(stored) = server.store.find(POLICIES, "", &event.object.key.name) {
+                        settle(server, &stored.object()).await;
+                    }
+                }
+                Err(WatchError::Expired(_)) => break,
+                Err(WatchError::Closed) => return,
+            }
+        }
+    }
+}
+
+/// Brings the status of a policy up to date.
+async fn settle(server: &Arc<ApiServer>, policy: &Object) {
+    let generation = policy.generation();
+    let seen = policy.i64(&["status", "observedGeneration"]).unwrap_or_default();
+    if generation <= seen {
+        return;
+    }
+    let spec = policy.get(&["spec"]).cloned().unwrap_or_default();
+    let kinds = server.registry.kinds();
+    // Much can be held against much.
+    let made = tokio::task::spawn_blocking(move || warnings(&spec, &kinds)).await;
+    let Ok(found) = made else { return };
+    let hints = if found.is_empty() { json!({}) } else { json!({"expressionWarnings": found}) };
+    let body = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": policy.name()},
+        "status": {"observedGeneration": generation, "typeChecking": hints},
+    });
+    let uri = format!(
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{}/status?fieldManager={MANAGER}&force=true",
+        policy.name()
+    );
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(uri)
+        .header(CONTENT_TYPE, "application/apply-patch+yaml")
+        .body(Full::new(Bytes::from(Value::to_string(&body))));
+    let Ok(request) = request else { return };
+    let response = server.answer(&Identity::admin(), request).await;
+    if !response.status().is_success() {
+        // It is gone, or it has changed again, which is told by another event.
+        tracing::debug!(policy = policy.name(), status = %response.status(), "status not written");
+    }
+}

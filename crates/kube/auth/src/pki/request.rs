@@ -1,0 +1,245 @@
+//! Requests for certificates (PKCS#10, RFC 2986): what they ask for, and whether who asks has the key.
+
+use super::{der, pem};
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1,
+    ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
+    RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA384, UnparsedPublicKey,
+    VerificationAlgorithm,
+};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::der_parser::oid;
+use x509_parser::oid_registry::Oid;
+use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::X509Name;
+
+/// Kinds of alternative names, by their tags (RFC 5280, 4.2.1.6).
+const EMAIL: u8 = 0x81;
+const DNS: u8 = 0x82;
+const URI: u8 = 0x86;
+const ADDRESS: u8 = 0x87;
+
+/// What a request asks for.
+#[derive(Debug)]
+pub struct SigningRequest {
+    /// The last common name of the subject; empty if it has none.
+    pub(crate) common_name: String,
+    /// The organizations of the subject, in its order.
+    pub organizations: Vec<String>,
+    /// The subject, of those parts that certificates of ours have.
+    pub(super) subject: Vec<u8>,
+    /// The key as it was sent.
+    pub(super) key: Vec<u8>,
+    /// The alternative names of kinds that certificates of ours have: tag, and whole value.
+    names: Vec<(u8, Vec<u8>)>,
+    signed: Vec<u8>,
+    signature: Vec<u8>,
+    algorithm: Oid<'static>,
+    curve: Option<Oid<'static>>,
+    point: Vec<u8>,
+}
+
+impl SigningRequest {
+    /// Reads the first block of a PEM text.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let block = pem::blocks(text)
+            .into_iter()
+            .next()
+            .filter(|block| block.label == "CERTIFICATE REQUEST")
+            .ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+        let (rest, request) = X509CertificationRequest::from_der(&block.bytes)
+            .map_err(|_| "x509: malformed certificate request")?;
+        if !rest.is_empty() {
+            return Err("asn1: syntax error: trailing data".to_owned());
+        }
+        let info = &request.certification_request_info;
+        let text = |name: &x509_parser::x509::AttributeTypeAndValue<'_>| {
+            name.as_str().map(ToOwned::to_owned).ok()
+        };
+        let curve = info.subject_pki.algorithm.parameters.as_ref();
+        let curve = curve.and_then(|any| any.clone().oid().ok());
+        Ok(Self {
+            common_name: info
+                .subject
+                .iter_common_name()
+                .filter_map(text)
+                .last()
+                .unwrap_or_default(),
+            organizations: info.subject.iter_organization().filter_map(text).collect(),
+            subject: subject(&info.subject),
+            key: info.subject_pki.raw.to_vec(),
+            names: names(&request),
+            signed: info.raw.to_vec(),
+            signature: request.signature_value.data.to_vec(),
+            algorithm: request.signature_algorithm.algorithm.to_owned(),
+            curve: curve.map(|curve| curve.to_owned()),
+            point: info.subject_pki.subject_public_key.data.to_vec(),
+        })
+    }
+
+    /// Whether who asks has the key, in the words of Go's `crypto/x509`.
+    pub fn check_signature(&self) -> Result<(), &'static str> {
+        const UNKNOWN: &str = "x509: cannot verify signature: algorithm unimplemented";
+        const RSA: &str = "crypto/rsa: verification error";
+        const CURVE: &str = "x509: ECDSA verification failure";
+        let p256 = self.curve == Some(oid!(1.2.840.10045.3.1.7));
+        let p384 = self.curve == Some(oid!(1.3.132.0.34));
+        let is = |oid: Oid<'_>| self.algorithm == oid;
+        let sha256 = is(oid!(1.2.840.10045.4.3.2));
+        let sha384 = is(oid!(1.2.840.10045.4.3.3));
+        let (algorithm, broken): (&dyn VerificationAlgorithm, _) = match () {
+            () if sha256 && p256 => (&ECDSA_P256_SHA256_ASN1, CURVE),
+            () if sha384 && p256 => (&ECDSA_P256_SHA384_ASN1, CURVE),
+            () if sha256 && p384 => (&ECDSA_P384_SHA256_ASN1, CURVE),
+            () if sha384 && p384 => (&ECDSA_P384_SHA384_ASN1, CURVE),
+            () if is(oid!(1.2.840.113549.1.1.11)) => {
+                (&RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, RSA)
+            }
+            () if is(oid!(1.2.840.113549.1.1.12)) => (&RSA_PKCS1_2048_8192_SHA384, RSA),
+            () if is(oid!(1.2.840.113549.1.1.13)) => {
+                (&RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA)
+            }
+            () if is(oid!(1.3.101.112)) => (&ED25519, "x509: Ed25519 verification failure"),
+            () => return Err(UNKNOWN),
+        };
+        UnparsedPublicKey::new(algorithm, &self.point)
+            .verify(&self.signed, &self.signature)
+            .map_err(|_| broken)
+    }
+
+    /// Whether it names hosts (their names or addresses), mail addresses, or locators.
+    pub(super) fn has(&self, kinds: &[u8]) -> bool {
+        self.names.iter().any(|(tag, _)| kinds.contains(tag))
+    }
+
+    /// Its alternative names in the order in which Go writes them; none if there are none.
+    pub(super) fn alternative_names(&self) -> Option<Vec<u8>> {
+        let of = |kind: u8| self.names.iter().filter(move |(tag, _)| *tag == kind);
+        let names: Vec<u8> = [DNS, EMAIL, ADDRESS, URI]
+            .into_iter()
+            .flat_map(of)
+            .flat_map(|(_, whole)| whole.iter().copied())
+            .collect();
+        (!names.is_empty()).then(|| der::value(der::SEQUENCE, &names))
+    }
+
+    /// What the signer of kubelets' serving certificates refuses, in the original's words; none if
+    /// it is good.
+    pub(super) fn problem_as_kubelet_server(&self, usages: &[&str]) -> Option<String> {
+        if self.organizations != ["system:nodes"] {
+            return Some("subject organization is not system:nodes".to_owned());
+        }
+        for (wrong, why) in [
+            (!self.has(&[DNS, ADDRESS]), "DNS or IP subjectAltName is required"),
+            (self.has(&[EMAIL]), "Email subjectAltNames are not allowed"),
+            (self.has(&[URI]), "URI subjectAltNames are not allowed"),
+        ] {
+            if wrong {
+                return Some(why.to_owned());
+            }
+        }
+        unexpected(usages, "server auth").or_else(|| self.not_a_node())
+    }
+
+    /// The same of kubelets' client certificates.
+    pub(super) fn problem_as_kubelet_client(&self, usages: &[&str]) -> Option<String> {
+        if self.organizations != ["system:nodes"] {
+            return Some("subject organization is not system:nodes".to_owned());
+        }
+        for (kind, name) in [(DNS, "DNS"), (EMAIL, "Email"), (ADDRESS, "IP"), (URI, "URI")] {
+            if self.has(&[kind]) {
+                return Some(format!("{name} subjectAltNames are not allowed"));
+            }
+        }
+        self.not_a_node().or_else(|| unexpected(usages, "client auth"))
+    }
+
+    fn not_a_node(&self) -> Option<String> {
+        let why = "subject common name does not begin with system:node:";
+        (!self.common_name.starts_with("system:node:")).then(|| why.to_owned())
+    }
+}
+
+/// Whether the usages are not those of a kubelet.
+fn unexpected(usages: &[&str], purpose: &str) -> Option<String> {
+    let mut sorted: Vec<&str> = usages.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut wanted = vec!["digital signature", "key encipherment", purpose];
+    wanted.sort_unstable();
+    let without: Vec<&str> =
+        wanted.iter().copied().filter(|usage| *usage != "key encipherment").collect();
+    if sorted == wanted || sorted == without {
+        return None;
+    }
+    Some(format!("usages did not match [{}]", wanted.join(" ")))
+}
+
+/// The subject as Go writes it again: known parts in its order, several of a kind in one set; others,
+/// such as the uid of a user, are not signed for.
+fn subject(name: &X509Name<'_>) -> Vec<u8> {
+    let order: [&[u8]; 9] = [&[6], &[10], &[11], &[7], &[8], &[9], &[17], &[3], &[5]];
+    let mut parts = Vec::new();
+    for last in order {
+        let oid = [&[0x55, 0x04], last].concat();
+        let mut values: Vec<&str> = name
+            .iter_attributes()
+            .filter(|it| it.attr_type().as_bytes() == oid)
+            .filter_map(|it| it.as_str().ok())
+            .collect();
+        // Of these there is one.
+        if matches!(last, [3 | 5])
+            && let Some(value) = values.pop()
+        {
+            values = Vec::from_iter(Some(value).filter(|value| !value.is_empty()));
+        }
+        if values.is_empty() {
+            continue;
+        }
+        let mut set: Vec<Vec<u8>> = values
+            .into_iter()
+            .map(|value| {
+                let tag = if value.bytes().all(is_printable) { 0x13 } else { 0x0c };
+                let text = der::value(tag, value.as_bytes());
+                der::sequence(&[&der::value(0x06, &oid), &text])
+            })
+            .collect();
+        set.sort();
+        parts.push(der::value(0x31, &set.concat()));
+    }
+    der::value(der::SEQUENCE, &parts.concat())
+}
+
+/// Whether a letter is one of a `PrintableString`.
+fn is_printable(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&byte)
+}
+
+/// The alternative names that a request asks for.
+fn names(request: &X509CertificationRequest<'_>) -> Vec<(u8, Vec<u8>)> {
+    // Attributes are walked by hand: of the extension its bytes are wanted, not its meaning.
+    let mut found = Vec::new();
+    for attribute in request.certification_request_info.iter_attributes() {
+        if attribute.oid != oid!(1.2.840.113549.1.9.14) {
+            continue;
+        }
+        // A set of one sequence.
+        let Some(set) = der::first(attribute.value) else { continue };
+        let list = if set.tag == 0x31 { der::first(set.content) } else { Some(set) };
+        let Some(extensions) = list else { continue };
+        for extension in der::all(extensions.content) {
+            let mut parts = der::all(extension.content);
+            let is_names = parts.next().is_some_and(|oid| oid.content == [0x55, 0x1d, 0x11]);
+            let Some(bytes) = parts.find(|part| part.tag == der::BYTES).filter(|_| is_names) else {
+                continue;
+            };
+            let Some(list) = der::first(bytes.content) else { continue };
+            found.extend(
+                der::all(list.content)
+                    .filter(|name| matches!(name.tag, EMAIL | DNS | URI | ADDRESS))
+                    .map(|name| (name.tag, name.whole.to_vec())),
+            );
+        }
+    }
+    found
+}

@@ -1,0 +1,228 @@
+//! How an answer's bytes travel: whole, in chunks made as they are sent, or as an endless stream.
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::{Stream, StreamExt as _};
+use http_body::{Frame, SizeHint};
+use std::convert::Infallible;
+use std::fmt;
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Bytes compressed in one go: what one poll may cost.
+const GZIP_STEP: usize = 64 * 1024;
+
+/// The body of an answer.
+///
+/// A list of many thousand objects is never one buffer: its chunks are copied together from the
+/// shared bytes of the objects while the connection takes them.
+pub struct Body(Inner);
+
+enum Inner {
+    Empty,
+    Full(Bytes),
+    Chunks(Box<dyn Iterator<Item = Bytes> + Send>),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Inner::Empty => "Body::Empty",
+            Inner::Full(_) => "Body::Full",
+            Inner::Chunks(_) => "Body::Chunks",
+            Inner::Stream(_) => "Body::Stream",
+        })
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        if bytes.is_empty() { Self(Inner::Empty) } else { Self(Inner::Full(bytes)) }
+    }
+}
+
+impl Body {
+    /// A body of chunks made on demand.
+    pub fn chunks(chunks: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self(Inner::Chunks(Box::new(chunks)))
+    }
+
+    /// A body that goes on until the stream ends.
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Inner::Stream(Box::pin(stream)))
+    }
+
+    /// The same body, which keeps something until it has been sent, if it is a stream; what is sent in
+    /// one go keeps nothing.
+    #[must_use]
+    pub fn holding<T: Send + 'static>(self, kept: Option<T>) -> Self {
+        match (self.0, kept) {
+            (Inner::Stream(stream), Some(kept)) => {
+                Self(Inner::Stream(Box::pin(Held(stream, kept))))
+            }
+            (inner, _) => Self(inner),
+        }
+    }
+
+    /// The same stream with each of its pieces made into another one; other bodies stay as they are.
+    #[must_use]
+    pub fn mapped(self, change: fn(&Bytes) -> Bytes) -> Self {
+        match self.0 {
+            Inner::Stream(stream) => {
+                Self(Inner::Stream(Box::pin(stream.map(move |piece| change(&piece)))))
+            }
+            other => Self(other),
+        }
+    }
+
+    /// The whole body in one piece; none for an endless stream.
+    pub fn whole(self) -> Result<Bytes, Self> {
+        match self.0 {
+            Inner::Empty => Ok(Bytes::new()),
+            Inner::Full(bytes) => Ok(bytes),
+            Inner::Chunks(chunks) => {
+                let mut out = Vec::new();
+                chunks.for_each(|chunk| out.extend_from_slice(&chunk));
+                Ok(out.into())
+            }
+            stream @ Inner::Stream(_) => Err(Self(stream)),
+        }
+    }
+
+    /// Whether compressing it is worth it: it is at least that long, or made as it is sent.
+    pub const fn is_worth_compressing(&self, from: usize) -> bool {
+        match &self.0 {
+            Inner::Full(bytes) => bytes.len() >= from,
+            Inner::Chunks(_) => true,
+            Inner::Empty | Inner::Stream(_) => false,
+        }
+    }
+
+    /// The same body compressed. Streams stay as they are: each event must leave at once.
+    #[must_use]
+    pub fn gzip(self) -> Self {
+        let chunks: Box<dyn Iterator<Item = Bytes> + Send> = match self.0 {
+            Inner::Full(bytes) => Box::new(Slices(bytes)),
+            Inner::Chunks(chunks) => chunks,
+            other => return Self(other),
+        };
+        // Level one: the original's choice too, since a local client is faster than any deflate.
+        let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        Self(Inner::Chunks(Box::new(Gzip { chunks, encoder: Some(encoder) })))
+    }
+}
+
+/// A stream and what is dropped with it.
+struct Held<T>(Pin<Box<dyn Stream<Item = Bytes> + Send>>, T);
+
+// Nothing is ever pinned in it: the stream is on the heap.
+impl<T> Unpin for Held<T> {}
+
+impl<T> Stream for Held<T> {
+    type Item = Bytes;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.get_mut().0.as_mut().poll_next(context)
+    }
+}
+
+/// A buffer in steps that are cheap to compress.
+struct Slices(Bytes);
+
+impl Iterator for Slices {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let step = self.0.len().min(GZIP_STEP);
+        (step > 0).then(|| self.0.split_to(step))
+    }
+}
+
+struct Gzip {
+    chunks: Box<dyn Iterator<Item = Bytes> + Send>,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Iterator for Gzip {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let encoder = self.encoder.as_mut()?;
+            let Some(chunk) = self.chunks.next() else {
+                // Writing to a vector does not fail, and neither does ending such an encoder.
+                return self.encoder.take()?.finish().ok().map(Bytes::from);
+            };
+            encoder.write_all(&chunk).ok()?;
+            if !encoder.get_ref().is_empty() {
+                return Some(std::mem::take(encoder.get_mut()).into());
+            }
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let inner = &mut self.get_mut().0;
+        let chunk = match inner {
+            Inner::Empty => None,
+            Inner::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *inner = Inner::Empty;
+                Some(bytes)
+            }
+            Inner::Chunks(chunks) => chunks.next(),
+            Inner::Stream(stream) => match stream.as_mut().poll_next(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(chunk) => chunk,
+            },
+        };
+        if chunk.is_none() {
+            *inner = Inner::Empty;
+        }
+        Poll::Ready(chunk.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Inner::Empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Empty => SizeHint::with_exact(0),
+            Inner::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Inner::Chunks(_) | Inner::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+
+    #[test]
+    fn compressed_bodies_read_back_the_same() {
+        let text = "0123456789abcdef".repeat(40_000);
+        for body in [
+            Body::from(Bytes::from(text.clone())),
+            Body::chunks(vec![Bytes::from(text.clone())].into_iter()),
+        ] {
+            let packed = body.gzip().whole().unwrap();
+            assert!(packed.len() < text.len() / 10);
+            let mut back = String::new();
+            GzDecoder::new(&packed[..]).read_to_string(&mut back).unwrap();
+            assert_eq!(back, text);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Query parameters as Kubernetes reads them.
+
+use mainstay_object::Status;
+
+/// The parameters of a request, decoded, in order. Empty pairs (`?&limit=5`) are skipped.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the part after `?`.
+    pub fn parse(text: Option<&str>) -> Result<Self, Status> {
+        let mut pairs = Vec::new();
+        for pair in text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match (percent_decode(key, true), percent_decode(value, true)) {
+                (Some(key), Some(value)) => pairs.push((key, value)),
+                _ => {
+                    return Err(Status::bad_request(format!("invalid URL escape in {pair:?}")));
+                }
+            }
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The first value of a parameter, if it is given and not empty.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.first(name).filter(|value| !value.is_empty())
+    }
+
+    /// The first value of a parameter, if it is given; it may be empty.
+    pub fn raw(&self, name: &str) -> Option<&str> {
+        self.first(name)
+    }
+
+    fn first(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A boolean: absent, `0` and `false` are false, everything else is true, as in the original.
+    pub fn flag(&self, name: &str) -> bool {
+        self.tri(name).unwrap_or_default()
+    }
+
+    /// A boolean that may be absent.
+    pub fn tri(&self, name: &str) -> Option<bool> {
+        self.first(name).map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
+    }
+}
+
+/// Reads a decimal integer as Go's `strconv.ParseInt` does; 400 in its words.
+pub fn parse_int(text: &str) -> Result<i64, Status> {
+    text.parse().map_err(|_| {
+        let why = number_problem(text, &['+', '-']);
+        Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+    })
+}
+
+/// Reads a decimal number as Go's `strconv.ParseUint` does; its words as the error.
+pub fn parse_uint(text: &str) -> Result<u64, String> {
+    // Rust takes a plus sign where Go does not.
+    let parsed = if text.starts_with('+') { None } else { text.parse().ok() };
+    parsed.ok_or_else(|| {
+        let why = number_problem(text, &[]);
+        format!("strconv.ParseUint: parsing {text:?}: {why}")
+    })
+}
+
+/// What is wrong with a number that does not parse.
+fn number_problem(text: &str, signs: &[char]) -> &'static str {
+    let digits = text.strip_prefix(signs).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { "value out of range" } else { "invalid syntax" }
+}
+
+/// Decodes `%xx`, and `+` as a blank in queries; none if an escape or the UTF-8 is broken.
+pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
+    if !text.bytes().any(|b| b == b'%' || b == b'+') {
+        return Some(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let high = char::from(bytes.next()?).to_digit(16)?;
+                let low = char::from(bytes.next()?).to_digit(16)?;
+                out.push(u8::try_from(high * 16 + low).ok()?);
+            }
+            b'+' if plus_is_blank => out.push(b' '),
+            other => out.push(other),
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_pairs_are_skipped_and_escapes_decoded() {
+        let query = Query::parse(Some("&limit=5&&labelSelector=a%3Db+c&watch&pretty=0")).unwrap();
+        assert_eq!(query.raw("limit"), Some("5"));
+        assert_eq!(query.raw("watch"), Some(""));
+        assert_eq!(query.text("labelSelector"), Some("a=b c"));
+        assert!(query.flag("watch"));
+        assert!(!query.flag("pretty"));
+        assert_eq!(query.tri("other"), None);
+        assert!(Query::parse(Some("a=%z")).is_err());
+    }
+
+    #[test]
+    fn numbers_are_refused_in_the_words_of_go() {
+        for (text, why) in [
+            ("", "invalid syntax"),
+            ("x", "invalid syntax"),
+            ("-", "invalid syntax"),
+            ("1.5", "invalid syntax"),
+            ("99999999999999999999", "value out of range"),
+        ] {
+            let message = parse_int(text).unwrap_err().message;
+            assert_eq!(message, format!("strconv.ParseInt: parsing {text:?}: {why}"));
+        }
+        assert_eq!(parse_int("-5").unwrap(), -5);
+        assert_eq!(parse_uint("01"), Ok(1));
+        for (text, why) in [("-1", "invalid syntax"), ("+1", "invalid syntax")] {
+            let message = format!("strconv.ParseUint: parsing {text:?}: {why}");
+            assert_eq!(parse_uint(text), Err(message));
+        }
+    }
+}

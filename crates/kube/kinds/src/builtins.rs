@@ -1,0 +1,72 @@
+//! Rows of the built-in kinds.
+
+use crate::{Group, GroupVersion, KindRow, Source, StrategyOf, Subresource};
+use mainstay_schema::builtin::{self, BuiltinKind};
+use std::sync::Arc;
+
+/// The built-in groups, in the table's order.
+pub(crate) fn groups(strategy_of: StrategyOf) -> Vec<Group> {
+    let mut order: Vec<(&str, Vec<&str>)> = Vec::new();
+    for kind in builtin::kinds() {
+        match order.iter_mut().find(|(group, _)| *group == kind.group) {
+            Some((_, versions)) if versions.contains(&kind.version) => {}
+            Some((_, versions)) => versions.push(kind.version),
+            None => order.push((kind.group, vec![kind.version])),
+        }
+    }
+    order
+        .into_iter()
+        .map(|(group, versions)| {
+            let versions = versions
+                .into_iter()
+                .map(|version| {
+                    let rows = builtin::kinds()
+                        .iter()
+                        .filter(|kind| kind.group == group && kind.version == version)
+                        .map(|kind| Arc::new(row(kind, strategy_of)))
+                        .collect();
+                    Arc::new(GroupVersion::new(group.into(), version.into(), rows))
+                })
+                .collect();
+            Group { name: group.into(), versions }
+        })
+        .collect()
+}
+
+fn row(kind: &'static BuiltinKind, strategy_of: StrategyOf) -> KindRow {
+    let same = || builtin::kinds().iter().filter(|one| one.storage == kind.storage);
+    // The first row of the table that shares the storage is the stored form.
+    let stored = same().next().unwrap_or(kind);
+    let subresources = kind.subresources.iter().map(|sub| Subresource {
+        name: sub.name.into(),
+        speaks: sub.gvk(kind),
+        verbs: shared(sub.verbs),
+    });
+    KindRow {
+        group: kind.group.into(),
+        version: kind.version.into(),
+        kind: kind.kind.into(),
+        list_kind: kind.list_kind().into(),
+        plural: kind.plural.into(),
+        singular: kind.singular.into(),
+        short_names: shared(kind.short_names),
+        categories: shared(kind.categories),
+        scope: kind.scope,
+        verbs: shared(kind.verbs),
+        subresources: subresources.collect(),
+        storage: kind.storage.into(),
+        storage_api_version: stored.gvk().api_version().into(),
+        api_version: kind.gvk().api_version().into(),
+        served_versions: same()
+            .filter(|one| one.group == kind.group)
+            .map(|one| one.version.into())
+            .collect(),
+        source: Source::BuiltIn(kind),
+        // Strategies see objects in the stored form.
+        strategy: strategy_of(&stored.gvk()),
+    }
+}
+
+fn shared(texts: &[&'static str]) -> Vec<Arc<str>> {
+    texts.iter().map(|text| Arc::from(*text)).collect()
+}

@@ -1,0 +1,49 @@
+//! Cache of values that readers derive from a kind, a version or a snapshot, and keep with it.
+//!
+//! Documents, discovery and conversion derive values from kinds that this crate knows nothing of.
+//! Kept beside their source, they live exactly as long as it and are never stale.
+
+use parking_lot::Mutex;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// One value of each type, made when it is first needed.
+#[derive(Default)]
+pub struct Derived(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+impl Derived {
+    /// The value of a type. `make` runs under a lock: a value that takes long to make belongs into a
+    /// `OnceLock` inside the type.
+    pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut values = self.0.lock();
+        if let Some(Ok(value)) =
+            values.get(&TypeId::of::<T>()).map(|value| Arc::clone(value).downcast::<T>())
+        {
+            return value;
+        }
+        let value = Arc::new(make());
+        values.insert(TypeId::of::<T>(), Arc::<T>::clone(&value));
+        value
+    }
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} derived values", self.0.lock().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_made_once_for_each_type() {
+        let derived = Derived::default();
+        assert_eq!(*derived.get_or_init(|| 1_u8), 1);
+        assert_eq!(*derived.get_or_init(|| 2_u8), 1);
+        assert_eq!(*derived.get_or_init(|| 3_u16), 3);
+    }
+}

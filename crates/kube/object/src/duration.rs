@@ -1,0 +1,87 @@
+//! Durations as Go writes them: `1h2m3.5s`.
+
+use crate::gotext::quote;
+use std::time::Duration;
+
+/// Why a text is no duration, in Go's words.
+pub type Refused = String;
+
+/// Reads a duration (`time.ParseDuration`). A negative one is none.
+pub fn parse(text: &str) -> Result<Option<Duration>, Refused> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let negative = text.starts_with('-');
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(Some(Duration::ZERO));
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut nanos: u128 = 0;
+    while !rest.is_empty() {
+        // Digits, and one point among them.
+        let mut points = 0;
+        let end = rest.find(|c: char| {
+            points += usize::from(c == '.');
+            !c.is_ascii_digit() && c != '.' || points > 1
+        });
+        let (number, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        if !number.bytes().any(|b| b.is_ascii_digit()) {
+            return Err(invalid());
+        }
+        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(end);
+        let one: u128 = match unit {
+            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => {
+                let (unit, text) = (quote(unit), quote(text));
+                return Err(format!("time: unknown unit {unit} in duration {text}"));
+            }
+        };
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let whole: u128 =
+            if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
+        // Digits behind the eighteenth are below a nanosecond, whatever the unit.
+        let part = &part[..part.len().min(18)];
+        let tenths = 10_u128.pow(u32::try_from(part.len()).unwrap_or(18));
+        let part: u128 = if part.is_empty() { 0 } else { part.parse().map_err(|_| invalid())? };
+        nanos = whole
+            .checked_mul(one)
+            .and_then(|whole| nanos.checked_add(whole + part * one / tenths))
+            .filter(|nanos| *nanos <= i64::MAX.unsigned_abs().into())
+            .ok_or_else(invalid)?;
+        rest = tail;
+    }
+    let nanos = u64::try_from(nanos).map_err(|_| invalid())?;
+    Ok((!negative).then(|| Duration::from_nanos(nanos)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for (text, expected) in [
+            ("10s", Ok(Some(10_000_000_000))),
+            ("1h2m3.5s", Ok(Some(3_723_500_000_000))),
+            ("0", Ok(Some(0))),
+            (".5ms", Ok(Some(500_000))),
+            ("-1s", Ok(None)),
+            ("", Err("time: invalid duration \"\"")),
+            ("abc", Err("time: invalid duration \"abc\"")),
+            ("10", Err("time: missing unit in duration \"10\"")),
+            ("10x", Err("time: unknown unit \"x\" in duration \"10x\"")),
+            ("9999999999h", Err("time: invalid duration \"9999999999h\"")),
+        ] {
+            let expected = expected.map(|nanos| nanos.map(Duration::from_nanos));
+            assert_eq!(parse(text), expected.map_err(str::to_owned), "{text}");
+        }
+    }
+}

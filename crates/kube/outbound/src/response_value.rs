@@ -1,0 +1,74 @@
+//! Values of webhook responses, and what a response without one says.
+
+use crate::Answered;
+use serde_json::Value;
+
+/// The value of an answer, or why it has none, in the words of Kubernetes' client: whatever the
+/// answer's type says, it is JSON or YAML.
+pub fn response_value(answered: &Answered) -> Result<Value, String> {
+    let body = &answered.body;
+    if !(200..=206).contains(&answered.code) {
+        return Err(status_text(body).unwrap_or_else(|| unexpected(answered)));
+    }
+    if body.is_empty() {
+        let media = match answered.content_type.as_str() {
+            "" => "application/json",
+            media => media,
+        };
+        return Err(format!(
+            "0-length response with status code: {} and content type: {media}",
+            answered.code
+        ));
+    }
+    let is_json = body.trim_ascii_start().first() == Some(&b'{');
+    let parsed = if is_json {
+        mainstay_schema::strict::parse(body).map(|parsed| parsed.value)
+    } else {
+        mainstay_http::yaml::first_document(body).map(|(value, _)| value)
+    };
+    parsed.map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+/// The message of a body that is a `Status` of a failure.
+fn status_text(body: &[u8]) -> Option<String> {
+    let value = mainstay_schema::strict::parse(body).ok()?.value;
+    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let is_failure =
+        text("kind") == "Status" && text("apiVersion") == "v1" && text("status") != "Success";
+    is_failure.then(|| text("message").to_owned())
+}
+
+/// What is said of an answer that is no success.
+fn unexpected(answered: &Answered) -> String {
+    /// Bytes of a body that are shown.
+    const SHOWN: usize = 2048;
+    let media = answered.content_type.split(';').next().unwrap_or_default().trim();
+    let is_text = media.is_empty() || media.starts_with("text/");
+    let body = &answered.body[..answered.body.len().min(SHOWN)];
+    let text = if is_text {
+        String::from_utf8_lossy(body).trim().to_owned()
+    } else {
+        "unknown".to_owned()
+    };
+    match answered.code {
+        409 => "the server reported a conflict".to_owned(),
+        404 => "the server could not find the requested resource".to_owned(),
+        400 => "the server rejected our request for an unknown reason".to_owned(),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        406 if text.is_empty() || text == "unknown" => {
+            "the server was unable to respond with a content type that the client supports".to_owned()
+        }
+        403 | 406 | 415 => text,
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        422 => "the server rejected our request due to an error in our request".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => "the server was unable to return a response in the time allotted, but may still be processing the request".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        code if code >= 500 => {
+            format!("an error on the server ({text:?}) has prevented the request from succeeding")
+        }
+        code => format!(
+            "the server responded with the status code {code} but did not return more information"
+        ),
+    }
+}

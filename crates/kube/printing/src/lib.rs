@@ -1,0 +1,284 @@
+//! Tables of the Kubernetes API: the columns and cells that `kubectl get` shows.
+//!
+//! A client that asks for a table gets columns and cells instead of objects, so that what is worth
+//! seeing of a kind is decided here, once. Columns of built-in kinds are functions in one table
+//! (`builtin`); those of custom kinds are JSON paths in their definitions. Cells of columns with a
+//! priority are always sent: whether they are wide is the client's business.
+//!
+//! Data flow: objects, row of the kind, time ─► [`table`] ─► `Table` as JSON.
+//!
+//! What this does not do: lay out text. Ages are texts already, because the original sends them so.
+
+mod age;
+mod builtin;
+mod cluster;
+mod columns;
+mod config;
+mod network;
+mod pods;
+mod row;
+mod workloads;
+
+pub use age::human;
+
+use builtin::Printer;
+use jiff::Timestamp;
+use mainstay_jsonpath::{Template, text_of};
+use mainstay_kinds::{KindRow, PrinterColumn, Source};
+use mainstay_object::Object;
+use row::Row;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// Which object a table's rows carry along (`includeObject`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IncludeObject {
+    /// Nothing.
+    None,
+    /// `PartialObjectMetadata`: what clients get that do not ask.
+    #[default]
+    Metadata,
+    /// The object as the version asked for has it.
+    Object,
+}
+
+/// How to make a table.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOptions<'a> {
+    /// `v1` or `v1beta1` of `meta.k8s.io`.
+    pub version: &'a str,
+    /// What each row carries.
+    pub include: IncludeObject,
+    /// Leaves out `columnDefinitions`: every watch event after the first.
+    pub no_headers: bool,
+    /// The time that ages count to.
+    pub now: Timestamp,
+}
+
+/// A `Table` of objects of one kind; `metadata` is the list's (`resourceVersion`, `continue`, …).
+pub fn table(
+    row: &KindRow,
+    objects: &[Object],
+    metadata: Value,
+    options: &TableOptions<'_>,
+) -> Value {
+    made(&Columns::of(row), objects, metadata, options)
+}
+
+/// A `Table` of the `Scale` of an object of this kind.
+pub fn scale_table(row: &KindRow, scale: &Object, options: &TableOptions<'_>) -> Value {
+    let columns = match row.source {
+        Source::BuiltIn(_) => Columns::BuiltIn(builtin::printer("autoscaling", "Scale"), "Scale"),
+        Source::Custom(_) => Columns::declared(&*SCALE),
+    };
+    let metadata = json!({"resourceVersion": scale.resource_version()});
+    made(&columns, std::slice::from_ref(scale), metadata, options)
+}
+
+/// What a custom kind's `Scale` shows besides its name.
+static SCALE: LazyLock<[PrinterColumn; 3]> = LazyLock::new(|| {
+    let column = |name: &str, kind: &str, description: &str, path: &str| PrinterColumn {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: String::new(),
+        description: description.to_owned(),
+        priority: 0,
+        json_path: path.to_owned(),
+    };
+    let age = columns::description("Pod", "Age");
+    [
+        column("Desired", "integer", "Number of desired replicas", ".spec.replicas"),
+        column("Available", "integer", "Number of actual replicas", ".status.replicas"),
+        column("Age", "date", age, ".metadata.creationTimestamp"),
+    ]
+});
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the metadata is made for the table by its caller"
+)]
+fn made(
+    columns: &Columns<'_>,
+    objects: &[Object],
+    metadata: Value,
+    options: &TableOptions<'_>,
+) -> Value {
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut out = json!({"cells": columns.cells(object, options.now)});
+            if let Some(conditions) = columns.conditions(object) {
+                out["conditions"] = conditions;
+            }
+            out["object"] = match options.include {
+                IncludeObject::None => Value::Null,
+                IncludeObject::Metadata => partial(object, options.version),
+                IncludeObject::Object => object.to_value(),
+            };
+            out
+        })
+        .collect();
+    // The original's general printer makes no list before there is a row.
+    let rows = if rows.is_empty() && columns.is_general() { Value::Null } else { rows.into() };
+    json!({
+        "apiVersion": format!("meta.k8s.io/{}", options.version),
+        "kind": "Table",
+        "metadata": metadata,
+        "columnDefinitions": (!options.no_headers).then(|| columns.definitions()),
+        "rows": rows,
+    })
+}
+
+/// The metadata-only form of an object.
+pub fn partial(object: &Object, version: &str) -> Value {
+    json!({
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "kind": "PartialObjectMetadata",
+        "metadata": object.get(&["metadata"]).cloned().unwrap_or_default(),
+    })
+}
+
+/// The metadata-only form of an object that is stored as text; what else it has is skipped, not read.
+/// None if the text has no metadata.
+pub fn partial_text(bytes: &[u8], version: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        metadata: &'a serde_json::value::RawValue,
+    }
+    let Head { metadata } = serde_json::from_slice(bytes).ok()?;
+    Some(format!(
+        r#"{{"apiVersion":"meta.k8s.io/{version}","kind":"PartialObjectMetadata","metadata":{}}}"#,
+        metadata.get()
+    ))
+}
+
+/// The columns of one kind.
+enum Columns<'a> {
+    /// Made by functions; with the kind.
+    BuiltIn(&'static Printer, &'a str),
+    /// Read by paths; a path that does not compile shows nothing.
+    Custom(Vec<(&'a PrinterColumn, Option<Template>)>),
+    /// A custom kind that declares none: name and age.
+    CustomDefault,
+}
+
+impl<'a> Columns<'a> {
+    fn of(row: &'a KindRow) -> Self {
+        let Source::Custom(custom) = &row.source else {
+            return Self::BuiltIn(builtin::printer(&row.group, &row.kind), &row.kind);
+        };
+        let columns = custom.columns();
+        if columns.is_empty() {
+            return Self::CustomDefault;
+        }
+        Self::declared(columns)
+    }
+
+    /// Columns that are read by paths.
+    fn declared(columns: &'a [PrinterColumn]) -> Self {
+        let path = |column: &'a PrinterColumn| (column, Template::column(&column.json_path).ok());
+        Self::Custom(columns.iter().map(path).collect())
+    }
+
+    /// Whether the kind has nothing of its own to show.
+    fn is_general(&self) -> bool {
+        matches!(self, Self::BuiltIn(printer, _) if std::ptr::eq(*printer, &raw const builtin::OTHER))
+    }
+
+    fn definitions(&self) -> Vec<Value> {
+        let name = json!({"name": "Name", "type": "string", "format": "name", "description": columns::description("Pod", "Name"), "priority": 0});
+        match self {
+            Self::BuiltIn(printer, kind) => printer
+                .columns
+                .iter()
+                .map(|column| {
+                    json!({
+                        "name": column.name,
+                        "type": column.kind,
+                        "format": column.format,
+                        "description": columns::description(kind, column.name),
+                        "priority": column.priority,
+                    })
+                })
+                .collect(),
+            Self::Custom(columns) => {
+                let mut out = vec![name];
+                out.extend(columns.iter().map(|(column, _)| custom_definition(column)));
+                out
+            }
+            Self::CustomDefault => vec![
+                name,
+                json!({"name": "Age", "type": "date", "format": "", "description": columns::description("Pod", "Age"), "priority": 0}),
+            ],
+        }
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        let row = Row { object, now };
+        match self {
+            Self::BuiltIn(printer, _) => (printer.cells)(&row),
+            Self::CustomDefault => vec![object.name().into(), row.age().into()],
+            Self::Custom(columns) => {
+                let value = object.to_value();
+                let mut out = vec![object.name().into()];
+                out.extend(columns.iter().map(|(column, path)| {
+                    // What cannot be evaluated is not there: an empty cell, not an error.
+                    let found = path.as_ref().and_then(|path| path.first(&value).ok()).flatten();
+                    found.map_or(Value::Null, |found| custom_cell(&column.kind, found, now))
+                }));
+                out
+            }
+        }
+    }
+
+    fn conditions(&self, object: &Object) -> Option<Value> {
+        match self {
+            Self::BuiltIn(printer, _) => (printer.conditions)(object),
+            _ => None,
+        }
+    }
+}
+
+fn custom_definition(column: &PrinterColumn) -> Value {
+    let description = if column.description.is_empty() {
+        format!("Custom resource definition column (in JSONPath format): {}", column.json_path)
+    } else {
+        column.description.clone()
+    };
+    json!({
+        "name": column.name,
+        "type": column.kind,
+        "format": column.format,
+        "description": description,
+        "priority": column.priority,
+    })
+}
+
+/// A cell of a declared type; null where the value has another one.
+fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
+    match (kind, value) {
+        ("string", Value::Null) => "<no value>".into(),
+        ("string", value) => text_of(value).into(),
+        ("integer", Value::Number(number)) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            None => number.as_f64().map_or(Value::Null, truncated),
+        },
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(text)) if text.is_empty() => "<unknown>".into(),
+        ("date", Value::String(text)) => match text.parse::<Timestamp>() {
+            Ok(time) => human(now.duration_since(time)).into(),
+            Err(_) => "<invalid>".into(),
+        },
+        _ => Value::Null,
+    }
+}
+
+/// The integer part of a number.
+#[expect(clippy::cast_possible_truncation, reason = "dropping the fraction is what is asked for")]
+fn truncated(number: f64) -> Value {
+    (number.trunc() as i64).into()
+}
+
+#[cfg(test)]
+mod tests;

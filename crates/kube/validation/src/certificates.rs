@@ -1,0 +1,77 @@
+//! Whether the certificate and the key of a secret belong together, as Go's `tls` package says it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_auth::pki::pem::blocks;
+use serde_json::Value;
+
+fn text_of(data: &Value, key: &str) -> String {
+    let encoded = data.get(key).and_then(Value::as_str).unwrap_or_default();
+    let bytes = STANDARD.decode(encoded).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What is wrong with `tls.crt` and `tls.key`; none if they are a pair, or may be one: keys are not
+/// compared with certificates here.
+pub(super) fn pair_problem(data: &Value) -> Option<String> {
+    let certificates = blocks(&text_of(data, "tls.crt"));
+    let skipped: Vec<&str> =
+        certificates.iter().filter(|it| it.label != "CERTIFICATE").map(|it| &*it.label).collect();
+    let Some(first) = certificates.iter().find(|block| block.label == "CERTIFICATE") else {
+        return Some(match skipped.as_slice() {
+            [] => "tls: failed to find any PEM data in certificate input".to_owned(),
+            [one] if one.ends_with("PRIVATE KEY") => "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched".to_owned(),
+            many => format!(
+                "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [{}]",
+                many.join(" ")
+            ),
+        });
+    };
+    let keys = blocks(&text_of(data, "tls.key"));
+    let is_key = |label: &str| label == "PRIVATE KEY" || label.ends_with(" PRIVATE KEY");
+    if !keys.iter().any(|block| is_key(&block.label)) {
+        let skipped: Vec<&str> = keys.iter().map(|block| &*block.label).collect();
+        return Some(match skipped.as_slice() {
+            [] => "tls: failed to find any PEM data in key input".to_owned(),
+            ["CERTIFICATE"] => {
+                "tls: found a certificate rather than a key in the PEM for the private key"
+                    .to_owned()
+            }
+            many => format!(
+                "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of the following types: [{}]",
+                many.join(" ")
+            ),
+        });
+    }
+    if first.bytes.is_empty() || x509_parser::parse_x509_certificate(&first.bytes).is_err() {
+        return Some("x509: malformed certificate".to_owned());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_no_pair_is_named() {
+        let encode = |text: &str| STANDARD.encode(text);
+        let block = |label: &str| {
+            encode(&format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n"))
+        };
+        for (certificate, key, said) in [
+            (encode("x"), encode("x"), "tls: failed to find any PEM data in certificate input"),
+            (
+                block("RSA PRIVATE KEY"),
+                encode("x"),
+                "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched",
+            ),
+            (block("CERTIFICATE"), encode("x"), "tls: failed to find any PEM data in key input"),
+            (block("CERTIFICATE"), block("PRIVATE KEY"), "x509: malformed certificate"),
+        ] {
+            let data = json!({"tls.crt": certificate, "tls.key": key});
+            assert_eq!(pair_problem(&data).as_deref(), Some(said));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Little languages in fields of jobs: when they run, in which time zone, and which of their indexes.
+
+use mainstay_object::duration;
+use mainstay_object::gotext::quote;
+
+/// Bounds of the five fields of a schedule.
+const FIELDS: [(u64, u64, &[&str]); 5] = [
+    (0, 59, &[]),
+    (0, 23, &[]),
+    (1, 31, &[]),
+    (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+    (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+];
+
+/// Checks a schedule: five fields, or a name.
+pub(super) fn cron(text: &str) -> Result<(), String> {
+    let mut rest = text;
+    for prefix in ["TZ=", "CRON_TZ="] {
+        let Some(zone) = text.strip_prefix(prefix) else { continue };
+        let Some((zone, line)) = zone.split_once(' ') else {
+            return Err("invalid schedule".to_owned());
+        };
+        if !is_zone(zone) {
+            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+        }
+        rest = line.trim();
+    }
+    if rest.starts_with('@') {
+        return descriptor(rest);
+    }
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    if fields.len() != FIELDS.len() {
+        return Err(format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            fields.len(),
+            fields.join(" ")
+        ));
+    }
+    for (field, bounds) in fields.iter().zip(FIELDS) {
+        for part in field.split(',').filter(|part| !part.is_empty()) {
+            range(part, bounds)?;
+        }
+    }
+    Ok(())
+}
+
+fn descriptor(text: &str) -> Result<(), String> {
+    const NAMED: [&str; 7] =
+        ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+    if let Some(duration) = text.strip_prefix("@every ") {
+        return match duration::parse(duration) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(format!("failed to parse duration {text}: {why}")),
+        };
+    }
+    if NAMED.contains(&text) { Ok(()) } else { Err(format!("unrecognized descriptor: {text}")) }
+}
+
+fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let ends: Vec<&str> = parts[0].split('-').collect();
+    let value = |text: &str| {
+        let lower = text.to_lowercase();
+        match names.iter().position(|name| *name == lower) {
+            Some(at) => Ok(least + at as u64),
+            None => integer(text),
+        }
+    };
+    let (start, mut end) = if matches!(ends[0], "*" | "?") {
+        (least, most)
+    } else {
+        let start = value(ends[0])?;
+        match ends.as_slice() {
+            [_] => (start, start),
+            [_, end] => (start, value(end)?),
+            _ => return Err(format!("too many hyphens: {text}")),
+        }
+    };
+    let step = match parts.as_slice() {
+        [_] => 1,
+        [_, step] => {
+            let step = integer(step)?;
+            if ends.len() == 1 {
+                end = most;
+            }
+            step
+        }
+        _ => return Err(format!("too many slashes: {text}")),
+    };
+    if start < least {
+        return Err(format!("beginning of range ({start}) below minimum ({least}): {text}"));
+    }
+    if end > most {
+        return Err(format!("end of range ({end}) above maximum ({most}): {text}"));
+    }
+    if start > end {
+        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
+    }
+    if step == 0 {
+        return Err(format!("step of range should be a positive number: {text}"));
+    }
+    Ok(())
+}
+
+fn integer(text: &str) -> Result<u64, String> {
+    match atoi(text) {
+        Err(why) => Err(format!("failed to parse int from {text}: {why}")),
+        Ok(number) => u64::try_from(number)
+            .map_err(|_| format!("negative number ({number}) not allowed: {text}")),
+    }
+}
+
+/// Go's `strconv.Atoi`, with its words.
+fn atoi(text: &str) -> Result<i64, String> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let well_formed = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    text.parse().map_err(|_| {
+        let why = if well_formed { "value out of range" } else { "invalid syntax" };
+        format!("strconv.Atoi: parsing {}: {why}", quote(text))
+    })
+}
+
+/// Names of the zones of the IANA database, sorted by their bytes. (The original asks the system it
+/// runs on.)
+const ZONES: &str = include_str!("zones.txt");
+
+fn is_zone(name: &str) -> bool {
+    matches!(name, "" | "UTC" | "Local") || ZONES.lines().any(|zone| zone == name)
+}
+
+/// Problems of a time zone.
+pub(super) fn zone(name: &str) -> Vec<String> {
+    if name.is_empty() {
+        return vec!["timeZone must be nil or non-empty string".to_owned()];
+    }
+    let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+');
+    let mut found = Vec::new();
+    for part in name.split('/') {
+        let shaped = (1..=14).contains(&part.len()) && part.bytes().all(letter);
+        if matches!(part, "." | "..") || part.starts_with('-') || !shaped {
+            found.push(format!("unknown time zone {name}"));
+            return found;
+        }
+    }
+    if name.eq_ignore_ascii_case("local") {
+        found.push(
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+                .to_owned(),
+        );
+    }
+    if !is_zone(name) {
+        found.push(format!("unknown time zone {name}"));
+    }
+    found
+}
+
+/// How many indexes a text such as `0-3,7` names.
+pub(super) fn indexes(text: &str, completions: i64) -> Result<i64, String> {
+    let mut last: Option<i64> = None;
+    let mut total = 0;
+    for interval in text.split(',').filter(|_| !text.is_empty()) {
+        let parts: Vec<&str> = interval.split('-').collect();
+        if parts.len() > 2 {
+            return Err(format!(
+                "the fragment {} violates the requirement that an index interval can have at most two parts separated by '-'",
+                quote(interval)
+            ));
+        }
+        let index = |text: &str| {
+            let number = atoi(text).map_err(|_| {
+                format!("cannot convert string to integer for index: {}", quote(text))
+            })?;
+            if number >= completions {
+                return Err(format!("too large index: {}", quote(text)));
+            }
+            Ok(number)
+        };
+        let first = index(parts[0])?;
+        let end = match parts.get(1) {
+            None => first,
+            Some(text) => {
+                let end = index(text)?;
+                if first >= end {
+                    return Err(format!("non-increasing order, previous: {first}, current: {end}"));
+                }
+                end
+            }
+        };
+        if let Some(last) = last.filter(|last| *last >= first) {
+            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
+        }
+        total += end - first + 1;
+        last = Some(end);
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_refused_in_the_words_of_their_parser() {
+        for good in ["* * * * *", "*/5 0-6 1,15 jan-mar MON", "@daily", "@every 1h30m", "0 0 ? * *"]
+        {
+            assert_eq!(cron(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("x", "expected exactly 5 fields, found 1: [x]"),
+            ("60 * * * *", "end of range (60) above maximum (59): 60"),
+            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+            ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+            ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            ("*/0 * * * *", "step of range should be a positive number: */0"),
+            (
+                "a * * * *",
+                "failed to parse int from a: strconv.Atoi: parsing \"a\": invalid syntax",
+            ),
+            ("@often", "unrecognized descriptor: @often"),
+            ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
+        ] {
+            assert_eq!(cron(bad), Err(why.to_owned()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn indexes_are_counted_in_order() {
+        assert_eq!(indexes("0-2,4", 5), Ok(4));
+        assert_eq!(indexes("", 5), Ok(0));
+        for bad in ["5", "1-1", "2,1", "a", "1-2-3", "0-9"] {
+            assert!(indexes(bad, 5).is_err(), "{bad}");
+        }
+    }
+}
