@@ -1,6 +1,6 @@
 //! Addresses and networks as Go's `net/netip` reads them.
 
-use crate::quote;
+use mainstay_gocompat::quote;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

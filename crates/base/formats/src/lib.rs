@@ -16,5 +16,4 @@ pub mod regexp;
 mod text;
 pub mod url;
 
-pub use mainstay_quote::{is_printable, quote, quote_bytes};
 pub use text::Format;

@@ -1,7 +1,7 @@
 //! URLs as Go's `net/url` reads them, with its words for what it cannot read.
 
 use crate::address::parse_address;
-use crate::{quote, quote_bytes};
+use mainstay_gocompat::{quote, quote_bytes};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;

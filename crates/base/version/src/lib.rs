@@ -47,7 +47,6 @@ mod version_release;
 
 pub use constraint::{Constraint, ConstraintError};
 pub use interval::{Interval, IntervalSet};
-pub use mainstay_quote::quote;
 pub use range::{Range, RangeError};
 pub use release::{Release, ReleaseError};
 pub use set::VersionSet;

@@ -1,6 +1,7 @@
 //! The range language of catalogs: blanks mean *and*, `||` means *or*.
 
-use crate::{IntervalSet, ParseError, Version, parse_strict, quote};
+use crate::{IntervalSet, ParseError, Version, parse_strict};
+use mainstay_gocompat::quote;
 use std::borrow::Cow;
 use std::fmt;
 use std::mem;

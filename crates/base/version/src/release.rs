@@ -1,7 +1,8 @@
 //! Releases: what tells bundles of one version apart.
 
 use crate::version::check_prerelease;
-use crate::{ParseError, Version, quote};
+use crate::{ParseError, Version};
+use mainstay_gocompat::quote;
 use semver::Prerelease;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Semantic versions, compared by precedence.
 
-use crate::quote;
+use mainstay_gocompat::quote;
 use semver::{BuildMetadata, Prerelease};
 use std::borrow::Cow;
 use std::cmp::Ordering;

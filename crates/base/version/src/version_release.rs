@@ -1,6 +1,7 @@
 //! Versions of bundles, as extensions order them.
 
-use crate::{ParseError, Release, ReleaseError, Version, parse_strict, quote};
+use crate::{ParseError, Release, ReleaseError, Version, parse_strict};
+use mainstay_gocompat::quote;
 use std::fmt;
 
 /// The version of a bundle and its release, in the order in which extensions prefer them: by

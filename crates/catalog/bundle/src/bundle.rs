@@ -141,7 +141,7 @@ pub(crate) const GVK: &str = "olm.gvk";
 
 fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    mainstay_gojson::text(&mut out, text, mainstay_gojson::Html::Escaped);
+    mainstay_gocompat::json::text(&mut out, text, mainstay_gocompat::json::Html::Escaped);
     out
 }
 

@@ -6,7 +6,7 @@ use crate::{
     shape::{self, Kind, Step},
     types,
 };
-use mainstay_object::gotext::json_kind;
+use mainstay_gocompat::values::json_kind;
 use serde_json::{Map, Value};
 
 /// An API, by group, version, kind and plural. Its order is the one in which Go prints maps of them.

@@ -9,7 +9,8 @@ use crate::{
     template::ImageTemplate,
 };
 use base64::Engine as _;
-use mainstay_gojson::{quoted, sort_slice};
+use mainstay_gocompat::json::quoted;
+use mainstay_gocompat::sort_slice;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -58,10 +59,10 @@ impl Bundle {
     /// What upstream refuses; `named` is how the caller calls the folder, which one message repeats.
     pub fn declare(&self, image: Image<'_>, named: &str) -> Result<DeclaredBundle, BundleError> {
         let image = self.image(image).map_err(|error| {
-            let named = mainstay_version::quote(named);
+            let named = mainstay_gocompat::quote(named);
             error.within(&format!("failed templating image reference from bundle for {named}: "))
         })?;
-        let quoted_name = mainstay_version::quote(self.name());
+        let quoted_name = mainstay_gocompat::quote(self.name());
         let properties = self
             .declared_properties()
             .map_err(|error| error.within(&format!("get properties for bundle {quoted_name}: ")))?;
@@ -247,7 +248,7 @@ fn parsed(property: &Property, shape: &'static Shape) -> Result<Value, BundleErr
 }
 
 fn checked(at: usize, property: &Property, shape: &'static Shape) -> Result<Value, BundleError> {
-    let kind = mainstay_version::quote(&property.kind);
+    let kind = mainstay_gocompat::quote(&property.kind);
     parsed(property, shape)
         .map_err(|error| error.within(&format!("parse property[{at}] of type {kind}: ")))
 }

@@ -15,7 +15,8 @@ use crate::{
     shape::Step,
     validate::{Level, Subject, is_removed},
 };
-use mainstay_formats::{near, quote};
+use mainstay_formats::near;
+use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, BuiltinKind};
 

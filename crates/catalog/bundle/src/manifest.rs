@@ -4,7 +4,7 @@ use crate::{
     error::{BundleError, Problem},
     shape::{Mismatch, Step},
 };
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::Value;
 use std::{
     borrow::Cow,
@@ -59,8 +59,9 @@ impl Manifest {
     /// The object as JSON, byte for byte as upstream keeps it: compact, keys sorted, escaped for
     /// HTML.
     pub fn json(&self) -> &str {
-        self.json
-            .get_or_init(|| mainstay_gojson::value(&self.value, Html::Escaped, Numbers::Object))
+        self.json.get_or_init(|| {
+            mainstay_gocompat::json::value(&self.value, Html::Escaped, Numbers::Object)
+        })
     }
 
     /// `apiVersion`, if it is a text.

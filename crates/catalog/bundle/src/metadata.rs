@@ -4,7 +4,7 @@ use crate::{
     shape::{self, Kind},
     types,
 };
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_yaml::{Document, Format};
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::BTreeMap;
@@ -168,5 +168,5 @@ fn lenient(value: &Value) -> Option<String> {
 
 /// A value as it is handed on by who has read it from YAML.
 fn of_yaml(value: &Value) -> String {
-    mainstay_gojson::value(value, Html::Escaped, Numbers::Whole)
+    mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole)
 }

@@ -7,7 +7,7 @@ use crate::{
     shape::{self, Kind},
     types::{self, Source},
 };
-use mainstay_gojson::{Html, Numbers, quoted};
+use mainstay_gocompat::json::{Html, Numbers, quoted};
 use serde_json::Value;
 
 impl Bundle {
@@ -92,7 +92,7 @@ fn write_field(out: &mut String, name: &str, value: Option<&Value>, kind: &Kind,
 fn write_kind(out: &mut String, value: &Value, kind: &Kind) {
     match (kind, value) {
         (Kind::Raw, value) => {
-            out.push_str(&mainstay_gojson::value(value, Html::Escaped, Numbers::Object));
+            out.push_str(&mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Object));
         }
         (Kind::Text | Kind::Named(_), value) => {
             out.push_str(&quoted(value.as_str().unwrap_or_default()));
@@ -132,7 +132,7 @@ fn write_kind(out: &mut String, value: &Value, kind: &Kind) {
             out.push(']');
         }
         (_, value) => {
-            out.push_str(&mainstay_gojson::value(value, Html::Plain, Numbers::Object));
+            out.push_str(&mainstay_gocompat::json::value(value, Html::Plain, Numbers::Object));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! laid out, with an arrow behind the value.
 
 use crate::shape::{Mismatch, Step};
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::Value;
 
 /// The message with the text and the arrow. `json` is `value` written compactly.
@@ -13,7 +13,7 @@ pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String
     let Some(offset) = offset(value, &mismatch.path, mismatch.opens) else {
         return mismatch.message.clone();
     };
-    let laid_out = mainstay_gojson::indent(json);
+    let laid_out = mainstay_gocompat::json::indent(json);
     // The place in the laid-out text is behind as many characters that are no layout.
     let pretty = laid_out.as_bytes();
     let mut at = 0;
@@ -38,10 +38,10 @@ fn offset(value: &Value, path: &[Step], opens: bool) -> Option<usize> {
     let mut before = 0;
     let mut value = value;
     let length =
-        |value: &Value| mainstay_gojson::value(value, Html::Escaped, Numbers::Object).len();
+        |value: &Value| mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Object).len();
     let name_length = |name: &str| {
         let mut text = String::new();
-        mainstay_gojson::text(&mut text, name, Html::Escaped);
+        mainstay_gocompat::json::text(&mut text, name, Html::Escaped);
         text.len() + 1
     };
     for step in path {

@@ -5,8 +5,8 @@
 //! `null` is "not set", names may be written in any case. Types of Kubernetes come from the table of
 //! its types.
 
-use mainstay_gojson::{Html, Numbers};
-use mainstay_object::gotext::json_kind;
+use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_gocompat::values::json_kind;
 use mainstay_schema::builtin::{self, Definition, Type};
 use serde_json::{Map, Value};
 
@@ -274,7 +274,7 @@ impl<'v> Walk<'v> {
             Value::Null => {}
             Value::Number(number) if number.as_i64().is_some_and(fits) => {}
             Value::Number(_) => {
-                let number = mainstay_gojson::value(value, Html::Plain, Numbers::Object);
+                let number = mainstay_gocompat::json::value(value, Html::Plain, Numbers::Object);
                 let text = format!("number {number}");
                 self.refuse_as(&text, name, value);
             }

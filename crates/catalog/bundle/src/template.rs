@@ -5,7 +5,7 @@
 //! blanks inside the braces, comments, and `{{-` and `-}}`, which trim; anything else is refused in
 //! words of our own.
 
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 
 /// A template that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -446,17 +446,17 @@ fn release(text: &str) -> Result<(), String> {
             return Err("Prerelease is empty".to_owned());
         }
         if digits && part.len() > 1 && part.starts_with('0') {
-            let quoted = mainstay_version::quote(part);
+            let quoted = mainstay_gocompat::quote(part);
             return Err(format!(
                 "Numeric PreRelease version must not contain leading zeroes {quoted}"
             ));
         }
         if !part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            let quoted = mainstay_version::quote(part);
+            let quoted = mainstay_gocompat::quote(part);
             return Err(format!("Invalid character(s) found in prerelease {quoted}"));
         }
         if digits && part.parse::<u64>().is_err() {
-            let quoted = mainstay_version::quote(part);
+            let quoted = mainstay_gocompat::quote(part);
             return Err(format!("strconv.ParseUint: parsing {quoted}: value out of range"));
         }
     }

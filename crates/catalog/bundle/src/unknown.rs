@@ -20,7 +20,8 @@ use crate::{
     tree, types,
     validate::{Level, Subject},
 };
-use mainstay_formats::{near, quote};
+use mainstay_formats::near;
+use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, Definition, Type};
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! Blobs of bundles as upstream prints them.
 
 use crate::declare::DeclaredBundle;
-use mainstay_gojson::quoted;
+use mainstay_gocompat::json::quoted;
 
 impl DeclaredBundle {
     /// The blob as one compact JSON text, fields in upstream's order.

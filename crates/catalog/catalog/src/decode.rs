@@ -14,7 +14,7 @@ use base64::{
     Engine, alphabet,
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use serde_json::{Map, Value};
 
 /// What a document of a known schema says.

@@ -1,7 +1,7 @@
 //! How Go prints and refuses values: what upstream's messages are made of.
 
-use mainstay_gojson::{Html, Numbers};
-use mainstay_object::gotext;
+use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_gocompat::values;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use std::fmt::Write;
 pub(crate) fn json(value: &Value, html: bool) -> String {
     let (html, numbers) =
         if html { (Html::Escaped, Numbers::Whole) } else { (Html::Plain, Numbers::Float) };
-    mainstay_gojson::value(value, html, numbers)
+    mainstay_gocompat::json::value(value, html, numbers)
 }
 
 /// A value as `%v` prints it, or as `%t` does, which knows only booleans.
@@ -30,7 +30,7 @@ fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
         Value::Null => out.push_str("<nil>"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => {
-            bad("float64", &gotext::float(number.as_f64().unwrap_or_default()));
+            bad("float64", &values::float(number.as_f64().unwrap_or_default()));
         }
         Value::String(text) => bad("string", text),
         Value::Array(items) => {
@@ -64,17 +64,17 @@ pub(crate) fn syntax(value: &Value) -> String {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) if number.is_f64() => {
-            gotext::float(number.as_f64().unwrap_or_default())
+            values::float(number.as_f64().unwrap_or_default())
         }
         Value::Number(number) => number.to_string(),
-        Value::String(text) => mainstay_version::quote(text),
+        Value::String(text) => mainstay_gocompat::quote(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(syntax).collect();
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| {
-                format!("{}:{}", mainstay_version::quote(name), syntax(value))
+                format!("{}:{}", mainstay_gocompat::quote(name), syntax(value))
             };
             let fields: Vec<String> = fields.iter().map(field).collect();
             format!("map[interface {{}}]interface {{}}{{{}}}", fields.join(", "))
@@ -89,7 +89,7 @@ pub(crate) fn no_object(found: &str, text: &str) -> String {
     let mut words = format!(
         "json: cannot unmarshal {found} into Go value of type map[string]interface {{}} at offset {at} (indicated by <==)\n"
     );
-    let pretty = mainstay_gojson::indent(text);
+    let pretty = mainstay_gocompat::json::indent(text);
     match pretty.strip_prefix('[') {
         Some(rest) if found == "array" => {
             words.push_str("[ <== ");

@@ -124,7 +124,7 @@ pub(crate) fn read(
     let mut files = source.files().map_err(|message| {
         let upstream = match message.strip_prefix(NO_FOLDER) {
             Some(why) => format!("stat {name}: {why}"),
-            None => format!("{} {message}", mainstay_version::quote(&name)),
+            None => format!("{} {message}", mainstay_gocompat::quote(&name)),
         };
         fail(message, "give the path of a folder with a catalog", Some(upstream))
     })?;

@@ -7,8 +7,9 @@ use crate::{
     decode::{self, ChannelFacts, EntryFacts, Facts},
     write::Class,
 };
-use mainstay_gojson::sort_slice;
-use mainstay_version::{Range, Version, parse_strict, quote};
+use mainstay_gocompat::quote;
+use mainstay_gocompat::sort_slice;
+use mainstay_version::{Range, Version, parse_strict};
 use serde_json::Map;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

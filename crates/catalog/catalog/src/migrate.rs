@@ -10,8 +10,8 @@ use crate::{
     write::{Content, Rendition, WriteError, shape},
 };
 use mainstay_bundle::{DeclaredBundle, DeclaredProperty, RelatedImage, csv_metadata};
-use mainstay_gojson::{Html, Numbers};
-use mainstay_version::quote;
+use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_gocompat::quote;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -105,7 +105,7 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
     let kept = properties.iter().filter(|property| !is(property, BUNDLE_OBJECT));
     let kept = kept.map(|property| DeclaredProperty {
         kind: text(property, "type"),
-        value: mainstay_gojson::value(&property["value"], Html::Plain, Numbers::Float),
+        value: mainstay_gocompat::json::value(&property["value"], Html::Plain, Numbers::Float),
     });
     let metadata = DeclaredProperty { kind: CSV_METADATA.to_owned(), value };
     let image =

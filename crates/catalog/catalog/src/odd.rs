@@ -21,7 +21,7 @@ pub(crate) fn no_text(key: &str, value: &Value) -> String {
 /// as JSON.
 pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Option<String> {
     let Value::Object(fields) = value else {
-        return Some(golang::no_object(mainstay_object::gotext::json_kind(value), &shown()));
+        return Some(golang::no_object(mainstay_gocompat::values::json_kind(value), &shown()));
     };
     let odd = |field: &&str| {
         let (key, value) = fields.iter().find(|(key, _)| fold::same(key, field))?;

@@ -14,7 +14,7 @@ use crate::{
     source::{Source, SourceFile, plain},
     syntax,
 };
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use mainstay_yaml::{
     Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate_all,
 };
@@ -367,7 +367,7 @@ fn blob(
             return Err(fault(Rule::EmptyDocument, message, upstream, "remove the empty document"));
         }
         other => {
-            let found = mainstay_object::gotext::json_kind(&other);
+            let found = mainstay_gocompat::values::json_kind(&other);
             let message = format!(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             );

@@ -9,7 +9,7 @@ use crate::{
     golang,
     problem::{BlobName, Part},
 };
-use mainstay_object::gotext::json_kind;
+use mainstay_gocompat::values::json_kind;
 use mainstay_yaml::Step;
 use serde_json::{Map, Value};
 
@@ -415,7 +415,7 @@ pub(crate) fn fields_in(
         let known = shape.fields.iter().find(|(field, _)| same(name, field));
         let Some((field, kind)) = known else {
             if strict {
-                let message = format!("json: unknown field {}", mainstay_version::quote(name));
+                let message = format!("json: unknown field {}", mainstay_gocompat::quote(name));
                 return Err(Wrong { message, path: Vec::new() });
             }
             continue;

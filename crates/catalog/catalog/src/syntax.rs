@@ -131,7 +131,7 @@ fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
     let value = mainstay_yaml::one(&document.as_bytes()[..start + column], &Options::default());
     match value {
         Ok(value) if !value.is_object() && !value.is_null() => {
-            let found = mainstay_object::gotext::json_kind(&value);
+            let found = mainstay_gocompat::values::json_kind(&value);
             let words = golang::no_object(found, &golang::json(&value, true));
             Some(format!("error unmarshaling JSON: while decoding JSON: {words}"))
         }

@@ -3,8 +3,9 @@
 use crate::levels::gvk;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{json_stream_fault, property_fault};
-use mainstay_gojson::{Html, Numbers, Writer, quoted, sort_slice};
-use mainstay_object::gotext::json_kind;
+use mainstay_gocompat::json::{Html, Numbers, Writer, quoted};
+use mainstay_gocompat::sort_slice;
+use mainstay_gocompat::values::json_kind;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use std::{borrow::Cow, collections::BTreeSet};
@@ -55,13 +56,13 @@ pub(crate) fn bundle(source: &Source<'_>) -> Result<Converted, Refusal> {
         properties(source, &objects).map_err(|why| said("convert properties", why))?;
     let mut images = related_images(csv.as_ref()).map_err(|why| said("get related iamges", why))?;
     mainstay_version::parse_strict(source.version).map_err(|why| {
-        let version = mainstay_version::quote(source.version);
+        let version = mainstay_gocompat::quote(source.version);
         Refusal::Bundle(format!("parse version {version}: {why}"))
     })?;
 
     let at_fault = properties.iter().enumerate().find_map(|(at, (kind, value))| {
         let why = property_fault(kind, value)?;
-        let kind = mainstay_version::quote(kind);
+        let kind = mainstay_gocompat::quote(kind);
         Some((at, format!("parse property[{at}] of type {kind}: {why}")))
     });
     let fault = at_fault.map(|(at, fault)| {
@@ -170,7 +171,7 @@ fn parsed(at: usize, kind: &str, text: &str) -> Result<Value, String> {
     match fault {
         None => Ok(serde_json::from_str(text).unwrap_or_default()),
         Some(why) => {
-            let kind = mainstay_version::quote(kind);
+            let kind = mainstay_gocompat::quote(kind);
             Err(format!("parse property[{at}] of type {kind}: {why}"))
         }
     }

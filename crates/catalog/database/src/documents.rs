@@ -9,7 +9,7 @@ use crate::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{Declared, Origin, json_fault};
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},

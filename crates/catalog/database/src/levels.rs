@@ -16,7 +16,7 @@ use crate::{
     error::DatabaseError,
     rows::{Cell, Reader},
 };
-use mainstay_gojson::quoted;
+use mainstay_gocompat::json::quoted;
 use std::collections::BTreeMap;
 
 /// The columns of a bundle that say what it is.

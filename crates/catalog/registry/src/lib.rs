@@ -37,7 +37,7 @@ pub fn refusal(catalog: &Catalog) -> Option<String> {
             let bundles = package.bundles();
             let count =
                 bundles.map(|bundle| bundle.csv_metadata_count()).find(|&count| count > 1)?;
-            let (name, why) = (mainstay_version::quote(&package.name), grpc::too_many(count));
+            let (name, why) = (mainstay_gocompat::quote(&package.name), grpc::too_many(count));
             Some(format!("build package index: process package {name}: {why}"))
         };
         catalog.packages().find_map(of_package)

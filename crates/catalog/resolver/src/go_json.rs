@@ -127,7 +127,7 @@ fn shown(byte: u8) -> String {
         b'\'' => "'\\''".to_owned(),
         b'"' => "'\"'".to_owned(),
         byte => {
-            let text = mainstay_version::quote(char::from(byte).encode_utf8(&mut [0; 4]));
+            let text = mainstay_gocompat::quote(char::from(byte).encode_utf8(&mut [0; 4]));
             format!("'{}'", text.trim_matches('"'))
         }
     }

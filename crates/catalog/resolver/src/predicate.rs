@@ -5,8 +5,9 @@ use crate::property::Facts;
 use crate::property::{Api, GoFields, go_error};
 use crate::rule::{self, Rule};
 use crate::snapshot::Entry;
-use mainstay_object::gotext::json_kind;
-use mainstay_version::{Range, quote};
+use mainstay_gocompat::quote;
+use mainstay_gocompat::values::json_kind;
+use mainstay_version::Range;
 use serde_json::{Value, json};
 use std::fmt;
 

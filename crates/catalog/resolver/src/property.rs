@@ -3,7 +3,7 @@
 use crate::go_json;
 use crate::predicate::{self, Predicate};
 use crate::rule;
-use mainstay_object::gotext::json_kind;
+use mainstay_gocompat::values::json_kind;
 use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Value, json};
 use std::fmt;

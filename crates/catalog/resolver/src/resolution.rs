@@ -23,7 +23,7 @@ use crate::solve::{Choice, Exhausted, Index, Solver};
 use crate::texts::{self, aggregate};
 use crate::world::World;
 use mainstay_cause::Cause;
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves a namespace.

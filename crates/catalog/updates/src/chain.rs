@@ -1,6 +1,6 @@
 //! The order of entries inside a channel.
 
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::collections::HashMap;
 
 /// What the order of a channel asks of an entry.

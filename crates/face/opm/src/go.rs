@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::io;
 
-pub(super) use mainstay_formats::quote;
+pub(super) use mainstay_gocompat::quote;
 
 /// Appends to a text.
 pub(super) fn push(text: &mut String, more: fmt::Arguments<'_>) {

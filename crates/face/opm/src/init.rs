@@ -6,7 +6,7 @@ use super::flags::Flag;
 use super::{engine, go, mediatype};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use mainstay_gojson::{Html, quoted, text_of_bytes};
+use mainstay_gocompat::json::{Html, quoted, text_of_bytes};
 use std::io::Read;
 
 /// The command.

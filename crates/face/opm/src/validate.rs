@@ -5,7 +5,7 @@ use super::command::{Arguments, Command};
 use super::flags::Flag;
 use super::{engine, go};
 use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
-use mainstay_gojson::{Html, text_of_bytes};
+use mainstay_gocompat::json::{Html, text_of_bytes};
 use serde_json::json;
 
 /// The command.

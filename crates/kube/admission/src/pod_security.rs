@@ -135,8 +135,8 @@ fn violators(attributes: &Attributes<'_>, namespace: &str, standard: Standard) -
     if !found.is_empty() {
         warnings.push(format!(
             "existing pods in namespace {} violate the new PodSecurity enforce level {}",
-            mainstay_quote::quote(namespace),
-            mainstay_quote::quote(&standard.to_string())
+            mainstay_gocompat::quote(namespace),
+            mainstay_gocompat::quote(&standard.to_string())
         ));
     }
     let mut pods: Vec<String> = found
@@ -200,7 +200,7 @@ fn judge_pod(
     }
     let would = |standard: Standard| {
         let found = found(standard);
-        let standard = mainstay_quote::quote(&standard.to_string());
+        let standard = mainstay_gocompat::quote(&standard.to_string());
         (!found.is_empty())
             .then(|| format!("would violate PodSecurity {standard}: {}", joined(&found)))
     };
@@ -211,7 +211,7 @@ fn judge_pod(
         note("enforce-policy", policy.enforce.to_string());
         let found = found(policy.enforce);
         if !found.is_empty() {
-            let standard = mainstay_quote::quote(&policy.enforce.to_string());
+            let standard = mainstay_gocompat::quote(&policy.enforce.to_string());
             let why = format!("violates PodSecurity {standard}: {}", joined(&found));
             let (group, plural) = (&attributes.row.group, &attributes.row.plural);
             return Err(Status::forbidden(group, plural, attributes.name, &why));

@@ -4,9 +4,9 @@
 //! The rules and texts are those of the original's plugins of the same names (Kubernetes 1.35).
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use mainstay_object::Object;
 use mainstay_object::Objects;
 use mainstay_object::fnv::random_suffix;
-use mainstay_object::{Object, gotext};
 use mainstay_validation::fields::{Fields, each, fill, inner, text_in};
 use mainstay_validation::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_nodes};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn find_account(name: &str, place: &Place<'_>) -> Result<Object, String> {
         None if name == DEFAULT_ACCOUNT => Ok(Object::default()),
         None => Err(format!(
             "error looking up service account {namespace}/{name}: serviceaccount {} not found",
-            gotext::quote(name)
+            mainstay_gocompat::quote(name)
         )),
     }
 }
@@ -453,7 +453,9 @@ fn other_overhead() -> String {
 fn runtime(pod: &Object, place: &Place<'_>) -> Result<Object, String> {
     let Some(name) = pod.str(&["spec", "runtimeClassName"]) else { return Ok(Object::default()) };
     let class = place.objects.get("node.k8s.io/runtimeclasses", "", name);
-    class.ok_or_else(|| format!("pod rejected: RuntimeClass {} not found", gotext::quote(name)))
+    class.ok_or_else(|| {
+        format!("pod rejected: RuntimeClass {} not found", mainstay_gocompat::quote(name))
+    })
 }
 
 fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), String> {

@@ -359,7 +359,7 @@ impl ApiServer {
             let url = parts.uri.path_and_query().map_or("", |url| url.as_str());
             let why = format!(
                 "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
-                mainstay_quote::quote(url)
+                mainstay_gocompat::quote(url)
             );
             let answer = ApiResponse::text(StatusCode::INTERNAL_SERVER_ERROR, why);
             return Some(answer.into_response(ResponseFormat::default()));

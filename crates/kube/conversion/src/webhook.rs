@@ -103,7 +103,7 @@ impl Converter {
 /// The objects of an answer.
 fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, String> {
     if !value.is_object() {
-        let found = mainstay_object::gotext::json_kind(&value);
+        let found = mainstay_gocompat::values::json_kind(&value);
         return Err(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
         ));
@@ -175,7 +175,7 @@ fn checked(from: &str, before: &Object, after: Value, wanted: &str) -> Result<Ob
         return invalid("metadata", "missing metadata in converted object".to_owned());
     };
     let Some(given) = given.as_object() else {
-        let kind = mainstay_object::gotext::json_kind(given);
+        let kind = mainstay_gocompat::values::json_kind(given);
         return invalid("metadata", format!("invalid metadata of type {kind} in converted object"));
     };
     let mut kept = match before.get(&["metadata"]) {

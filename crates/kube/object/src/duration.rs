@@ -1,6 +1,6 @@
 //! Durations as Go writes them: `1h2m3.5s`.
 
-use crate::gotext::quote;
+use mainstay_gocompat::quote;
 use std::time::Duration;
 
 /// Why a text is no duration, in Go's words.

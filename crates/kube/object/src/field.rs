@@ -1,7 +1,7 @@
 //! Field errors: which field breaks which rule, in the words of
 //! `k8s.io/apimachinery/pkg/util/validation/field`.
 
-use crate::gotext;
+use mainstay_gocompat::values;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt;
@@ -220,7 +220,7 @@ impl FieldError {
                 format!("Invalid value: {found}: must have at least {min} {items}")
             }
             FieldErrorKind::TypeInvalid(found) => {
-                format!("Invalid value: {}", gotext::quote(found))
+                format!("Invalid value: {}", mainstay_gocompat::quote(found))
             }
             FieldErrorKind::Internal => "Internal error".to_owned(),
             FieldErrorKind::LeftOut(1) => "Invalid value: 1 more error is left out".to_owned(),
@@ -240,18 +240,18 @@ impl fmt::Display for FieldError {
 }
 
 fn supported(allowed: &[String]) -> String {
-    let quoted: Vec<String> = allowed.iter().map(|text| gotext::quote(text)).collect();
+    let quoted: Vec<String> = allowed.iter().map(|text| mainstay_gocompat::quote(text)).collect();
     format!("supported values: {}", quoted.join(", "))
 }
 
 /// A value as Go's messages print it: strings quoted, other scalars plain, the rest as JSON.
 fn go_value(value: &Value) -> String {
     match value {
-        Value::String(text) => gotext::quote(text),
+        Value::String(text) => mainstay_gocompat::quote(text),
         Value::Number(number) if number.is_f64() => {
-            gotext::float(number.as_f64().unwrap_or_default())
+            values::float(number.as_f64().unwrap_or_default())
         }
-        other => gotext::json(other),
+        other => values::json(other),
     }
 }
 

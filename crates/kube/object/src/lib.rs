@@ -17,7 +17,6 @@ mod status;
 pub mod duration;
 mod errors;
 pub mod fnv;
-pub mod gotext;
 pub mod known;
 pub mod metadata;
 pub mod selector;

@@ -2,9 +2,9 @@
 //!
 //! Names have rules of their own for each kind and stay with the kinds.
 
-use crate::gotext;
 use crate::names;
 use crate::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
+use mainstay_gocompat::values;
 use serde_json::{Map, Value};
 
 /// The most bytes that all annotations of an object may have together.
@@ -97,9 +97,9 @@ fn shown(owner: &Value) -> String {
             if out.len() > 1 {
                 out.push(',');
             }
-            gotext::write_text(field, &mut out);
+            values::write_text(field, &mut out);
             out.push(':');
-            gotext::write_json(value, &mut out);
+            values::write_json(value, &mut out);
         }
     }
     out.push('}');

@@ -5,7 +5,6 @@
 
 use crate::FieldErrors;
 use crate::field::FieldError;
-use crate::gotext;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -176,8 +175,11 @@ impl Status {
     /// 404 for an object. `plural` is the resource, not the kind.
     pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
         let resource = group_resource(group, plural);
-        Self::new(Reason::NotFound, format!("{resource} {} not found", gotext::quote(name)))
-            .about(group, plural, name)
+        Self::new(
+            Reason::NotFound,
+            format!("{resource} {} not found", mainstay_gocompat::quote(name)),
+        )
+        .about(group, plural, name)
     }
 
     /// 404 for a path that no resource serves.

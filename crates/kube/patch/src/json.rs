@@ -28,7 +28,7 @@ const BAD_INDEX: &str = "invalid array index";
 /// [`PatchError::Malformed`], in the words of Go's decoder.
 pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
-        let found = mainstay_object::gotext::json_kind(found);
+        let found = mainstay_gocompat::values::json_kind(found);
         Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {found} into Go {wanted}"
         )))
@@ -65,7 +65,7 @@ pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
 /// [`PatchError::DoesNotApply`] for the first operation that does not.
 pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
-        let found = mainstay_object::gotext::json_kind(found);
+        let found = mainstay_gocompat::values::json_kind(found);
         PatchError::Malformed(format!(
             "json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"
         ))

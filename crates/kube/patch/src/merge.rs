@@ -16,7 +16,7 @@ pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> 
         return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
     }
     let Value::Object(changes) = patch else {
-        let found = mainstay_object::gotext::json_kind(patch);
+        let found = mainstay_gocompat::values::json_kind(patch);
         return Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));

@@ -45,7 +45,7 @@ pub fn strategic_merge(
         return Ok(target.clone());
     }
     let Value::Object(patch) = patch else {
-        let found = mainstay_object::gotext::json_kind(patch);
+        let found = mainstay_gocompat::values::json_kind(patch);
         return Err(PatchError::Malformed(format!(
             "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));

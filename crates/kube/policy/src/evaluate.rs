@@ -15,7 +15,7 @@ use mainstay_cel::kubernetes::limits;
 use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, Resource};
 use mainstay_cel::value::{Error, Outcome, Value};
 use mainstay_cel::{Activation, Budget, Program};
-use mainstay_object::gotext::quote;
+use mainstay_gocompat::quote;
 use serde_json::Value as Json;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::pod::{
     Breakers, Pod, Values, containers, each, field, is_true, name, plural, quoted, setting, text,
 };
 use crate::{Check, Violation};
-use mainstay_quote::quote;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

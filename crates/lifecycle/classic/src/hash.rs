@@ -1,7 +1,7 @@
 //! Hashes that are part of names and labels: SHA-224 of Go's JSON, written in base 62.
 
 use crate::gojson::{self, Shape};
-use mainstay_object::gotext;
+use mainstay_gocompat::values;
 use serde_json::Value;
 use sha2::{Digest, Sha224};
 
@@ -105,7 +105,7 @@ fn member(name: &str, value: &str) -> String {
     if value.is_empty() {
         return String::new();
     }
-    format!("\"{name}\":{},", gotext::json(&Value::from(value)))
+    format!("\"{name}\":{},", values::json(&Value::from(value)))
 }
 
 fn generated(base: &str, content: &str) -> String {

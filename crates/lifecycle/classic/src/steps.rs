@@ -8,7 +8,8 @@ use mainstay_api::{
     resources,
 };
 use mainstay_catalog::Bundle;
-use mainstay_object::{NamespacedName, Object, gotext};
+use mainstay_gocompat::values;
+use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver::NewSubscription;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -123,7 +124,7 @@ fn properties_annotation(properties: &[Value]) -> String {
             !BULKY.contains(&kind)
         })
         .collect();
-    gotext::json(&json!({"properties": kept}))
+    values::json(&json!({"properties": kept}))
 }
 
 /// The steps that install a bundle into a namespace: the version itself, its other objects, and
@@ -158,7 +159,7 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
         vec![step(&resource.group, &resource.version, &resource.kind, csv.name(), manifest)];
     for object in chosen.objects {
         let gvk = object.gvk();
-        let mut manifest = gotext::json(&object.to_value());
+        let mut manifest = values::json(&object.to_value());
         manifest.push('\n');
         let kind = if gvk.kind == "Secret" { BUNDLE_SECRET } else { &gvk.kind };
         let name = match object.name() {
@@ -177,7 +178,7 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
 ///
 /// Its manifest is that of the original, down to the order of fields.
 pub(crate) fn of_dependency(namespace: &str, new: &NewSubscription) -> Step {
-    let text = |it: &str| gotext::json(&Value::from(it));
+    let text = |it: &str| values::json(&Value::from(it));
     let resource = resources::SUBSCRIPTION;
     let manifest = format!(
         "{{\"metadata\":{{\"name\":{},\"namespace\":{}}},\"spec\":{{\"source\":{},\"sourceNamespace\":{},\"name\":{},\"channel\":{},\"startingCSV\":{},\"installPlanApproval\":\"Automatic\"}},\"status\":{{\"lastUpdated\":null}}}}\n",

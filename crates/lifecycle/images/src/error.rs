@@ -124,8 +124,8 @@ pub enum ContentError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the field {field} is missing (kind {}, name {})",
-    mainstay_formats::quote(kind),
-    mainstay_formats::quote(name)
+    mainstay_gocompat::quote(kind),
+    mainstay_gocompat::quote(name)
 )]
 pub struct MissingIdentity {
     /// The field.

@@ -7,10 +7,11 @@ use crate::suggestions::{Suggestion, nearest};
 use crate::walk;
 use crate::world::is_ready;
 use mainstay_catalog::ChannelOrder;
+use mainstay_gocompat::quote;
 use mainstay_resolver::{
     CatalogKey, Content, EntryView, Prohibited, Prohibition, Subscription, World,
 };
-use mainstay_version::{parse_tolerant, quote};
+use mainstay_version::parse_tolerant;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The nearest names to a name that does not exist, and the catalogs that may have it.

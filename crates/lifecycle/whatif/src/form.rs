@@ -3,8 +3,9 @@
 //! A file may be written by hand or cut off. A field of another type than its kind has is refused here,
 //! so that reading the state can rely on types.
 
+use mainstay_gocompat::quote;
 use mainstay_object::Object;
-use mainstay_version::{parse_tolerant, quote};
+use mainstay_version::parse_tolerant;
 use serde_json::Value;
 
 /// The form of a kind that resolution reads.

@@ -1,8 +1,9 @@
 //! Requests and supposed changes: packages to subscribe to, names of catalogs, and what a what-if
 //! world changes.
 
+use mainstay_gocompat::quote;
 use mainstay_resolver::CatalogKey;
-use mainstay_version::{Version, quote};
+use mainstay_version::Version;
 use std::fmt;
 use std::str::FromStr;
 

@@ -3,8 +3,8 @@
 use crate::request::{CatalogFolder, Change};
 use crate::state::ClusterState;
 use crate::suggestions::Suggestion;
+use mainstay_gocompat::quote;
 use mainstay_resolver::Subscription;
-use mainstay_version::quote;
 use std::collections::BTreeSet;
 
 /// The namespace of operators where neither the user nor the cluster names one.

@@ -306,7 +306,7 @@ impl<'a> Printer<'a> {
                 Ok(())
             }
             Literal::String(value) => {
-                self.out.push_str(&mainstay_quote::quote(value));
+                self.out.push_str(&mainstay_gocompat::quote(value));
                 Ok(())
             }
             Literal::Bytes(bytes) => {

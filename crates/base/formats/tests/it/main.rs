@@ -2,7 +2,7 @@
 
 use mainstay_formats::address::{Network, parse_address};
 use mainstay_formats::url::Url;
-use mainstay_formats::{quote, quote_bytes};
+use mainstay_gocompat::{quote, quote_bytes};
 
 #[test]
 fn addresses_are_read_and_refused_as_in_go() {

@@ -3,8 +3,9 @@
 mod comparison;
 mod text;
 
-use crate::{IntervalSet, Version, VersionSet, quote};
+use crate::{IntervalSet, Version, VersionSet};
 use comparison::Comparison;
+use mainstay_gocompat::quote;
 use std::fmt;
 use std::str::FromStr;
 

@@ -6,7 +6,8 @@ use super::{
     objects, targets,
     webhooks::{CONVERSION, definition_name},
 };
-use mainstay_formats::{names::dns1123_subdomain, quote};
+use mainstay_formats::names::dns1123_subdomain;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

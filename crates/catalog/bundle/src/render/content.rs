@@ -8,8 +8,8 @@ use crate::{
     tree::{Kind, Tree},
     types,
 };
-use mainstay_gojson::{Html, Numbers};
-use mainstay_object::gotext::json_kind;
+use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_gocompat::values::json_kind;
 use mainstay_schema::{strict, structural};
 use mainstay_yaml::{Document, Format, Options};
 use serde_json::{Map, Value};
@@ -175,7 +175,7 @@ impl Reader<'_> {
                     return Err(format!(
                         "subdirectories are not allowed within the \"{MANIFESTS}\" directory of the \
                          bundle image filesystem: found {}",
-                        mainstay_version::quote(&path)
+                        mainstay_gocompat::quote(&path)
                     ));
                 }
                 Kind::Outside => {
@@ -208,7 +208,10 @@ impl Reader<'_> {
             let (found, _) = metadata::from_annotation(text, "");
             all.extend(found.into_iter().map(|property| {
                 let value = serde_json::from_str(property.json()).unwrap_or_default();
-                (property.kind, mainstay_gojson::value(&value, Html::Escaped, Numbers::Whole))
+                (
+                    property.kind,
+                    mainstay_gocompat::json::value(&value, Html::Escaped, Numbers::Whole),
+                )
             }));
         }
         let path = "metadata/properties.yaml";
@@ -223,7 +226,7 @@ impl Reader<'_> {
         all.extend(items.into_iter().flatten().map(|item| {
             let value = shape::field(item, "value").unwrap_or(&Value::Null);
             let kind = shape::text(item, "type").to_owned();
-            (kind, mainstay_gojson::value(value, Html::Escaped, Numbers::Whole))
+            (kind, mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole))
         }));
         annotations.insert(ANNOTATION.to_owned(), written(&all));
         Ok(())
@@ -241,7 +244,7 @@ fn written(properties: &[(String, String)]) -> String {
             out.push(',');
         }
         out.push_str("{\"type\":");
-        mainstay_gojson::text(&mut out, kind, Html::Escaped);
+        mainstay_gocompat::json::text(&mut out, kind, Html::Escaped);
         out.push_str(",\"value\":");
         out.push_str(value);
         out.push('}');
@@ -284,7 +287,7 @@ fn typed(mut value: Value, wanted: &'static Shape) -> Result<Value, String> {
 fn make_texts(value: &mut Value, wanted: &Wanted) {
     match (wanted, &mut *value) {
         (Wanted::Text, Value::Bool(_) | Value::Number(_)) => {
-            *value = mainstay_gojson::value(value, Html::Escaped, Numbers::Whole).into();
+            *value = mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole).into();
         }
         (Wanted::One(shape), Value::Object(fields)) => {
             for (name, wanted) in shape.fields {
@@ -367,7 +370,7 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), String> {
     if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
         let json = match (document.format, std::str::from_utf8(&bytes[document.bytes.clone()])) {
             (Format::Json, Ok(text)) => text.trim().to_owned(),
-            _ => mainstay_gojson::value(value, Html::Escaped, Numbers::Whole),
+            _ => mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole),
         };
         return Err(format!("Object 'Kind' is missing in '{json}'"));
     }

@@ -4,7 +4,7 @@
 //! fit, says no place, and takes names of fields in one case only.
 
 use crate::{shape::Kind, types};
-use mainstay_object::gotext::{json_kind, memory_kind};
+use mainstay_gocompat::values::{json_kind, memory_kind};
 use mainstay_schema::{builtin, strict};
 use serde_json::{Map, Value};
 

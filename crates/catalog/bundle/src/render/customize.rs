@@ -30,7 +30,7 @@ impl DeploymentConfig {
     /// The first value that is of another type, in Go's words.
     pub fn read(value: &Value) -> Result<Self, String> {
         let Value::Object(given) = value else {
-            let found = mainstay_object::gotext::json_kind(value);
+            let found = mainstay_gocompat::values::json_kind(value);
             return Err(format!(
                 "json: cannot unmarshal {found} into Go value of type v1alpha1.SubscriptionConfig"
             ));
@@ -42,7 +42,7 @@ impl DeploymentConfig {
             let definition =
                 kind.and_then(|kind| builtin::definition(&format!("api.core.v1.{kind}")));
             let refuse = |value: &Value, wanted: &str| {
-                let found = mainstay_object::gotext::json_kind(value);
+                let found = mainstay_gocompat::values::json_kind(value);
                 format!(
                     "json: cannot unmarshal {found} into Go struct field SubscriptionConfig.{name} of \
                      type {wanted}"

@@ -5,7 +5,7 @@
 //! reason hides the reason.
 
 use super::schema;
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use mainstay_schema::strict;
 use regex::Regex;
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use super::content::Permission;
 use crate::shape;
-use mainstay_gojson::{Html, Numbers, quoted};
+use mainstay_gocompat::json::{Html, Numbers, quoted};
 use serde_json::Value;
 use sha2::{Digest, Sha224};
 
@@ -64,7 +64,7 @@ fn write_rule(out: &mut String, rule: &Value) {
 }
 
 fn compact(value: &Value) -> String {
-    mainstay_gojson::value(value, Html::Escaped, Numbers::Object)
+    mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Object)
 }
 
 /// A number, most significant byte first, in base 36.

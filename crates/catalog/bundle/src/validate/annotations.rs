@@ -11,7 +11,7 @@ use crate::{
     shape::{self, Kind},
     types,
 };
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 
 /// Keys that have one right spelling.

@@ -7,7 +7,8 @@ use super::{
     view::{gvk_text, items},
 };
 use crate::shape;
-use mainstay_formats::{quote, reference};
+use mainstay_formats::reference;
+use mainstay_gocompat::quote;
 use std::collections::BTreeSet;
 
 const INVALID: &str = "BundleNotValid";

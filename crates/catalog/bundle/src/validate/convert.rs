@@ -2,7 +2,7 @@
 //! differ from those of a decoder.
 
 use crate::shape::{self, Kind};
-use mainstay_object::gotext::{json_kind, memory_kind};
+use mainstay_gocompat::values::{json_kind, memory_kind};
 use mainstay_schema::builtin::{self, Type};
 use serde_json::{Map, Number, Value};
 

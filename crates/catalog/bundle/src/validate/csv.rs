@@ -11,8 +11,9 @@ use crate::{
     shape::{self, Kind},
     types,
 };
-use mainstay_formats::{names, quote};
-use mainstay_object::gotext::json_kind;
+use mainstay_formats::names;
+use mainstay_gocompat::quote;
+use mainstay_gocompat::values::json_kind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

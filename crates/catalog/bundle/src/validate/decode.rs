@@ -1,7 +1,7 @@
 //! The first document of a file as upstream's tools decode it, and their words where they cannot.
 
 use crate::error::Problem;
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_yaml::{Document, DuplicateKeys, EmptyDocuments, Format, Options, Repeated};
 use serde_json::Value;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
 /// Why a value is no object; none if it is one.
 pub(crate) fn unstructured(value: &Value) -> Option<String> {
     let Value::Object(fields) = value else {
-        let found = mainstay_object::gotext::json_kind(value);
+        let found = mainstay_gocompat::values::json_kind(value);
         return match value {
             Value::Null => Some("Object 'Kind' is missing in 'null'".to_owned()),
             _ => Some(format!(
@@ -123,7 +123,7 @@ pub(crate) fn unstructured(value: &Value) -> Option<String> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     // An apiVersion with two slashes names neither version nor kind.
     if text("kind").is_empty() || text("apiVersion").matches('/').count() > 1 {
-        let json = mainstay_gojson::value(value, Html::Escaped, Numbers::Object);
+        let json = mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Object);
         return Some(format!("Object 'Kind' is missing in '{json}'"));
     }
     None

@@ -10,7 +10,7 @@ use crate::{
     tree::{self, Tree},
     types,
 };
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use mainstay_version::Range;
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use super::{
     view::{deep, items, part},
 };
 use crate::shape::{self, Step};
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use std::collections::BTreeSet;
 
 const FAILED: &str = "ValidationFailed";

@@ -9,7 +9,8 @@ use super::{
     view::{items, part},
 };
 use crate::shape;
-use mainstay_formats::{quote, url::check_request_uri};
+use mainstay_formats::url::check_request_uri;
+use mainstay_gocompat::quote;
 use mainstay_version::Version;
 
 const MEDIA_TYPES: &[&str] = &["image/gif", "image/jpeg", "image/png", "image/svg+xml"];

@@ -19,7 +19,8 @@ use crate::{
     tree::{self, Tree},
     types,
 };
-use mainstay_formats::{near, quote};
+use mainstay_formats::near;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! Addresses of mail as Go reads them (RFC 5322), and its words for what is none.
 
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 
 /// Why a text is no address; none if it is one.
 pub(crate) fn fault(text: &str) -> Option<String> {

@@ -10,7 +10,7 @@ use super::{
     view::{deep, items, texts},
 };
 use crate::shape;
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -17,7 +17,7 @@ use crate::{
     tree::{self, Tree},
     types,
 };
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use mainstay_object::FieldError;
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};

@@ -11,7 +11,7 @@ use crate::{
     manifest::Manifest,
     shape::{self, Step},
 };
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write};

@@ -7,7 +7,7 @@ use mainstay_bundle::render::{
     CertManager, Certificates, Content, DeploymentConfig, Install, RenderError, ServiceCa, Settings,
 };
 use mainstay_bundle::{Folder, Limits, is_bundle};
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
@@ -86,7 +86,7 @@ fn renderer(
 
 /// An object with its numbers as Go writes them.
 fn as_written(object: &Value) -> Value {
-    let text = mainstay_gojson::value(object, Html::Plain, Numbers::Object);
+    let text = mainstay_gocompat::json::value(object, Html::Plain, Numbers::Object);
     serde_json::from_str(&text).unwrap()
 }
 

@@ -9,7 +9,8 @@ use crate::{
     upstream::Stage,
 };
 use mainstay_formats::reference;
-use mainstay_version::{Release, Version, parse_strict, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::{Release, Version, parse_strict};
 use std::{
     collections::{BTreeMap, btree_map},
     sync::Arc,

@@ -7,7 +7,7 @@ use crate::{
     rule::Rule,
     upstream::Stage,
 };
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

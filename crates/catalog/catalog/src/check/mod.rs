@@ -16,8 +16,9 @@ use crate::{
     rule::Rule,
     upstream::{Stage, Words},
 };
+use mainstay_gocompat::quote;
 use mainstay_object::names;
-use mainstay_version::{Range, quote};
+use mainstay_version::Range;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, btree_map},

@@ -8,7 +8,7 @@ use crate::{
     rule::Rule,
     shape::{self, Odd, Shape},
 };
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use mainstay_yaml::{Document, Format, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};

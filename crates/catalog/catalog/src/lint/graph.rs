@@ -10,7 +10,8 @@ use crate::{
     problem::{Finding, Part},
     rule::Rule,
 };
-use mainstay_version::{Range, Version, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::{Range, Version};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},

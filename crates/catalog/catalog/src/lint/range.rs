@@ -1,7 +1,8 @@
 //! Ranges of versions that are not read as they are written.
 
 use crate::rule::Rule;
-use mainstay_version::{Range, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::Range;
 
 /// What there is to say about a range: the rule it breaks, the words, and what to do.
 pub(super) type Said = (Rule, String, String);

@@ -7,7 +7,7 @@ use crate::{
     odd, read, syntax,
     write::{shape, yaml},
 };
-use mainstay_gojson::{Html, Numbers, Writer};
+use mainstay_gocompat::json::{Html, Numbers, Writer};
 use mainstay_yaml::{Format as Form, documents};
 use serde_json::{Map, Value, json};
 

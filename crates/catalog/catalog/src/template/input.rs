@@ -59,7 +59,8 @@ impl Template {
                 return Err(format!("unmarshalling template: {}", super::NOTHING));
             }
             other => {
-                let (found, spelled) = (mainstay_object::gotext::json_kind(&other), shape.spelled);
+                let (found, spelled) =
+                    (mainstay_gocompat::values::json_kind(&other), shape.spelled);
                 return Err(format!(
                     "unmarshalling template: json: cannot unmarshal {found} into Go value of type {spelled}"
                 ));
@@ -80,7 +81,7 @@ impl Template {
                     entries = items;
                 }
                 other => {
-                    let (found, name) = (mainstay_object::gotext::json_kind(&other), shape.name);
+                    let (found, name) = (mainstay_gocompat::values::json_kind(&other), shape.name);
                     wrong.get_or_insert_with(|| {
                         format!(
                             "json: cannot unmarshal {found} into Go struct field {name}.entries of type []*declcfg.Meta"

@@ -19,7 +19,7 @@ pub use convert::{ConvertError, convert};
 
 use crate::{Rendition, content::Origin, shape};
 use mainstay_bundle::DeclaredBundle;
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 
 /// A bundle as its image has it.
@@ -82,7 +82,7 @@ impl Kind {
             Value::Object(fields) => fields,
             Value::Null => return Err(format!("unmarshalling template schema: {NOTHING}")),
             other => {
-                let found = mainstay_object::gotext::json_kind(&other);
+                let found = mainstay_gocompat::values::json_kind(&other);
                 return Err(format!(
                     "unmarshalling template schema: json: cannot unmarshal {found} into Go value of type struct {{ Schema string \"json:\\\"schema\\\"\" }}"
                 ));

@@ -16,8 +16,9 @@ use crate::{
     syntax,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_object::gotext;
-use mainstay_version::{Version, parse_strict, quote};
+use mainstay_gocompat::quote;
+use mainstay_gocompat::values;
+use mainstay_version::{Version, parse_strict};
 use mainstay_yaml::{DuplicateKeys, Format, Options};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,7 +114,7 @@ impl Template {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),
             other => {
-                let (found, spelled) = (gotext::json_kind(&other), SHAPE.spelled);
+                let (found, spelled) = (values::json_kind(&other), SHAPE.spelled);
                 return Err(decoding(format!(
                     "json: cannot unmarshal {found} into Go value of type {spelled}"
                 )));
@@ -247,7 +248,7 @@ fn as_texts(value: &mut Value, shape: &Shape) {
             (Some(Field::Text | Field::Named(_)), value) => match value {
                 Value::Bool(flag) => *value = flag.to_string().into(),
                 Value::Number(number) if number.is_f64() => {
-                    *value = gotext::float(number.as_f64().unwrap_or_default()).into();
+                    *value = values::float(number.as_f64().unwrap_or_default()).into();
                 }
                 Value::Number(number) => *value = number.to_string().into(),
                 _ => {}

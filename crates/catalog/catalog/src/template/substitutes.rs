@@ -7,7 +7,8 @@ use crate::{
     shape::{Kind as Field, Shape},
     write,
 };
-use mainstay_version::{Release, VersionRelease, parse_strict, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::{Release, VersionRelease, parse_strict};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,8 @@
 
 use crate::{decode::unpack_base64, fold::same};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_gojson::{Writer, float, sort_slice};
+use mainstay_gocompat::json::{Writer, float};
+use mainstay_gocompat::sort_slice;
 use serde_json::{Map, Number, Value};
 
 /// What a field holds.

@@ -19,7 +19,8 @@ use crate::{
     problem::BlobName,
 };
 use mainstay_bundle::DeclaredBundle;
-use mainstay_gojson::{Html, Numbers, Writer, sort_slice};
+use mainstay_gocompat::json::{Html, Numbers, Writer};
+use mainstay_gocompat::sort_slice;
 use serde_json::Value;
 use std::{collections::BTreeMap, io, sync::Arc};
 

@@ -4,7 +4,7 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -86,7 +86,7 @@ fn manifest(data: &[u8]) -> Result<String, String> {
     match mainstay_yaml::documents(data, &options).next() {
         None => Ok("null".to_owned()),
         Some(Ok(document)) => {
-            Ok(mainstay_gojson::value(&document.value, Html::Escaped, Numbers::Whole))
+            Ok(mainstay_gocompat::json::value(&document.value, Html::Escaped, Numbers::Whole))
         }
         Some(Err(error)) => Err(error.to_string()),
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use futures::stream::{self, BoxStream};
 use mainstay_catalog::{Blob, Catalog};
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 use tonic::{Request, Response, Status};
 

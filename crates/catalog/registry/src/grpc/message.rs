@@ -8,8 +8,8 @@ use super::{
 use crate::index::Standing;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{Api, Bundle, ContentError, Entry, Package, PackageRequirement, Property};
-use mainstay_gojson::{Html, Numbers};
-use mainstay_version::quote;
+use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::sync::Arc;
 use tonic::Status;
@@ -145,7 +145,7 @@ fn kind(api: Api) -> api::GroupVersionKind {
 
 /// A property's value as upstream's texts have it.
 fn value(property: &Property) -> String {
-    mainstay_gojson::value(&property.value(), Html::Plain, Numbers::Float)
+    mainstay_gocompat::json::value(&property.value(), Html::Plain, Numbers::Float)
 }
 
 fn dependency(property: &Property) -> Option<api::Dependency> {
@@ -153,7 +153,7 @@ fn dependency(property: &Property) -> Option<api::Dependency> {
         "olm.gvk.required" => ("olm.gvk", value(property)),
         "olm.package.required" => {
             let PackageRequirement { package_name, version_range } = property.decode()?;
-            let text = mainstay_gojson::quoted;
+            let text = mainstay_gocompat::json::quoted;
             let (name, range) = (text(&package_name), text(&version_range));
             ("olm.package", format!("{{\"packageName\":{name},\"version\":{range}}}"))
         }

@@ -54,7 +54,7 @@ fn content(served: &Served) -> Result<Arc<Index>, Status> {
     if let Some(index) = &state.index {
         return Ok(Arc::clone(index));
     }
-    let name = mainstay_version::quote(served.name());
+    let name = mainstay_gocompat::quote(served.name());
     Err(Status::unavailable(match &state.problem {
         None => format!("catalog {name} is still being loaded"),
         Some(problem) => format!("catalog {name} cannot be loaded: {problem}"),

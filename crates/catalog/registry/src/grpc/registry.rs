@@ -8,7 +8,7 @@ use super::{
 use crate::{Index, Served, index::Standing};
 use futures::stream::{self, BoxStream};
 use mainstay_catalog::{Api, Channel, Package};
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 

@@ -11,7 +11,7 @@ use super::{
 use crate::Served;
 use bytes::Bytes;
 use http::{Request, Response};
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::{
     convert::Infallible,
     fmt,

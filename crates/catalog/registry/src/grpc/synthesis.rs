@@ -5,7 +5,7 @@
 //! say.
 
 use super::document::{last, text};
-use mainstay_gojson::{Html, Numbers, Writer};
+use mainstay_gocompat::json::{Html, Numbers, Writer};
 use serde_json::{Map, Value};
 
 /// What it is made of besides the metadata.

@@ -16,8 +16,8 @@ use crate::problem::{Subject, Var};
 use crate::snapshot::{Entry, Snapshot};
 use crate::world::{CatalogKey, CatalogView, Content, Csv, Subscription, World};
 use mainstay_cause::Cause;
+use mainstay_gocompat::quote;
 use mainstay_updates::{Unordered, chain};
-use mainstay_version::quote;
 use std::collections::BTreeSet;
 
 /// How many places are named.

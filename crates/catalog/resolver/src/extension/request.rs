@@ -136,7 +136,7 @@ impl<'a> Catalog<'a> {
 
     /// Why its content cannot be asked, in upstream's words; none if it can.
     pub(super) fn fault(&self) -> Option<String> {
-        let name = mainstay_version::quote(&self.name);
+        let name = mainstay_gocompat::quote(&self.name);
         match &self.content {
             Content::Ready(_) | Content::Offer(_) => None,
             Content::NotServed => Some(format!("catalog {name} is not being served")),

@@ -1,7 +1,7 @@
 //! Messages of upstream's resolver.
 
 use super::request::{Installed, Request};
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::fmt::Write as _;
 
 /// No catalog, or more than one (`catalogs`, by name), has a bundle to choose.

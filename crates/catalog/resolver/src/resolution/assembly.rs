@@ -5,7 +5,7 @@ use crate::candidates::EntryRef;
 use crate::outcome::{Chosen, Install, NewSubscription, Outcome, UpdatedSubscription};
 use crate::problem::Var;
 use crate::world::{CatalogKey, Subscription};
-use mainstay_version::quote;
+use mainstay_gocompat::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Resolution<'_, '_> {

@@ -1,6 +1,7 @@
 //! The shape of the file.
 
-use mainstay_version::{Range, parse_tolerant, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::{Range, parse_tolerant};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

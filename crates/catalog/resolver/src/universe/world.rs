@@ -12,7 +12,8 @@ use crate::{
     Subscription, World,
 };
 use mainstay_catalog::Catalog;
-use mainstay_version::{Range, parse_tolerant, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::{Range, parse_tolerant};
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

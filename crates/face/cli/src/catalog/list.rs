@@ -104,7 +104,7 @@ pub(super) fn no_package<'p>(
     } else {
         format!("did you mean {}?", alike.join(", "))
     };
-    let message = format!("there is no package {}", mainstay_version::quote(name));
+    let message = format!("there is no package {}", mainstay_gocompat::quote(name));
     Cause::new(message).at(Place::file(path)).remedy(remedy)
 }
 

@@ -10,8 +10,9 @@ use crate::{exit::Failure, report::columns};
 use clap::Args;
 use mainstay_catalog::{Api, Bundle, ContentError, Keep, Package};
 use mainstay_cause::{Cause, Place};
+use mainstay_gocompat::quote;
 use mainstay_updates::{Graph, Installed};
-use mainstay_version::{parse_strict, quote};
+use mainstay_version::parse_strict;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -11,8 +11,9 @@ use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use crate::report::columns;
 use mainstay_cause::Cause;
+use mainstay_gocompat::quote;
 use mainstay_resolver::universe::{Universe, cause_json};
-use mainstay_version::{parse_tolerant, quote};
+use mainstay_version::parse_tolerant;
 use mainstay_whatif::{
     CatalogContent, CatalogOverrides, CatalogSnapshots, Change, ChangeTargets, ClusterState,
     FolderCache, NamespaceAnswer, NamespaceWalk, Question, RegistryReader, SavedStateReader,

@@ -270,6 +270,7 @@ pub(super) fn unwritten(file: &Path, why: String) -> Failure {
 
 /// A published catalog of a universe that is not there.
 pub(super) fn unpublished(typed: &str, name: &str, why: Cause) -> Failure {
-    let message = format!("the published catalog {} is not at hand", mainstay_version::quote(name));
+    let message =
+        format!("the published catalog {} is not at hand", mainstay_gocompat::quote(name));
     Failure::usage(Cause::new(message).at(input::called(typed)).because(why))
 }

@@ -1,7 +1,8 @@
 //! Typed arguments: the small languages of `--catalog`, `--priority` and `--what-if`.
 
 use mainstay_cause::Cause;
-use mainstay_version::{Version, parse_tolerant, quote};
+use mainstay_gocompat::quote;
+use mainstay_version::{Version, parse_tolerant};
 use mainstay_whatif::{CatalogFolder, CatalogPriority, Change, RequestError};
 use std::str::FromStr;
 

@@ -3,7 +3,7 @@
 use super::super::call::Io;
 use super::super::voice::{self, Level};
 use mainstay_bundle::validate::{Findings, older_words};
-use mainstay_gojson::{Html, text_of_bytes};
+use mainstay_gocompat::json::{Html, text_of_bytes};
 use std::fmt::Write;
 
 /// All that was found, in order.

@@ -9,7 +9,7 @@
 
 use super::super::go;
 use mainstay_catalog::{Blob, Catalog};
-use mainstay_gojson::{Html, Numbers};
+use mainstay_gocompat::json::{Html, Numbers};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -133,7 +133,7 @@ fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, String> {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for blob in blobs {
         let value = blob.value().map_err(|error| error.to_string())?;
-        let text = mainstay_gojson::value(&value, Html::Plain, Numbers::Float);
+        let text = mainstay_gocompat::json::value(&value, Html::Plain, Numbers::Float);
         for byte in text.bytes().chain([b'\n']) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         }

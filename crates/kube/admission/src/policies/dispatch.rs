@@ -7,8 +7,9 @@ use super::index::{Binding, Hook, Policies, Policy};
 use super::params::{Params, Source};
 use super::request::{self, Labelled};
 use crate::{ADMITTED, Attributes, Plugin, Verdict};
+use mainstay_gocompat::values;
 use mainstay_kinds::KindRow;
-use mainstay_object::{Reason, Status, gotext};
+use mainstay_object::{Reason, Status};
 use mainstay_policy::evaluate::Input;
 use mainstay_policy::judge::{Broken, Failure, Judged};
 use mainstay_policy::matching::{Known, Resource};
@@ -257,7 +258,7 @@ impl<'a, 'r> Session<'a, 'r> {
 fn failure_note(policy: &Policy, binding: &Binding, broken: &Broken) -> String {
     let quoted = |text: &str| {
         let mut out = String::new();
-        gotext::write_text(text, &mut out);
+        values::write_text(text, &mut out);
         out
     };
     let actions: Vec<String> = binding.actions.iter().map(|action| quoted(action)).collect();

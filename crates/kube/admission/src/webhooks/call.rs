@@ -47,7 +47,7 @@ pub(super) async fn ask(
         Value::Array(operations) if operations.is_empty() => return Ok(None),
         Value::Array(_) => {}
         other => {
-            let found = mainstay_object::gotext::json_kind(other);
+            let found = mainstay_gocompat::values::json_kind(other);
             return Err(undecodable(format!(
                 "json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"
             )));

@@ -310,8 +310,7 @@ struct Audience<'a>(&'a [String]);
 
 impl fmt::Display for Audience<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all: Vec<String> =
-            self.0.iter().map(|one| mainstay_object::gotext::quote(one)).collect();
+        let all: Vec<String> = self.0.iter().map(|one| mainstay_gocompat::quote(one)).collect();
         write!(f, "[{}]", all.join(" "))
     }
 }

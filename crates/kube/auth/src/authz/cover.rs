@@ -173,7 +173,7 @@ pub(super) fn refusal(
 ) -> String {
     let mut text = format!(
         "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        mainstay_quote::quote(user),
+        mainstay_gocompat::quote(user),
         quoted(groups),
         described(missing)
     );

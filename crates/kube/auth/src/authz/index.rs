@@ -7,7 +7,7 @@
 use super::rules::{Gist, PolicyRule, Wanted, nullable};
 use super::{Attributes, Decision, GROUP};
 use crate::Identity;
-use mainstay_quote::quote;
+use mainstay_gocompat::quote;
 use mainstay_store::{Event, EventKind, Expired, Store, Stored, Watch};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};

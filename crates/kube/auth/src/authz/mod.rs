@@ -29,8 +29,8 @@ pub use request::RequestInfo;
 
 use crate::{Identity, MASTERS};
 use index::Index;
+use mainstay_gocompat::quote;
 use mainstay_object::Status;
-use mainstay_quote::quote;
 use mainstay_store::Store;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Rules of roles: what one allows.
 
 use super::Attributes;
+use mainstay_gocompat::quote;
 use mainstay_object::fnv::fnv64a;
-use mainstay_quote::quote;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// One rule of a role.

@@ -4,7 +4,7 @@
 //! `serde_json`'s own equality will not do: `1` and `1.0` are one value here. Integers beyond 64
 //! signed bits count as floating point numbers, as in Go's decoder.
 
-use mainstay_object::gotext::quote;
+use mainstay_gocompat::quote;
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 use std::fmt::Write as _;

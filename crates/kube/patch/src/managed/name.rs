@@ -1,6 +1,6 @@
 //! Names of managers: which are allowed, and what a client is called that gives none.
 
-use mainstay_object::gotext::is_printable;
+use mainstay_gocompat::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 

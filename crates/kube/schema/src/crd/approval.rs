@@ -1,8 +1,8 @@
 //! Approval of APIs in groups of the Kubernetes community.
 
 use crate::webhook;
+use mainstay_gocompat::quote;
 use mainstay_object::Object;
-use mainstay_object::gotext::quote;
 
 /// The annotation that says where the approval is, or that there is none.
 pub(super) const APPROVED: &str = "api-approved.kubernetes.io";

@@ -7,7 +7,7 @@ use super::hub::{self, Hub, has_status};
 use super::schemas::Schemas;
 use super::{present, shown};
 use crate::{paths, webhook};
-use mainstay_object::gotext::is_printable;
+use mainstay_gocompat::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, Object, names};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -246,7 +246,7 @@ impl Check<'_> {
         // The original prints what its pointer points to, which is not quoted as texts are.
         let mut wrong = |detail: &str| {
             let mut shown = String::new();
-            mainstay_object::gotext::write_text(words, &mut shown);
+            mainstay_gocompat::values::write_text(words, &mut shown);
             let kind = FieldErrorKind::InvalidShown(shown);
             self.found.push(FieldError::new(path, kind, detail));
         };

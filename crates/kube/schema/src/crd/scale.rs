@@ -1,7 +1,7 @@
 //! What `subresources.scale` asks of objects.
 
 use super::Scale;
-use mainstay_object::gotext;
+use mainstay_gocompat::values;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::Value;
 
@@ -75,8 +75,8 @@ fn of_another_type(path: &str, value: &Value, wanted: &str) -> String {
     let wanted = wanted.replace("interface {}", "interface{}");
     format!(
         "{path} accessor error: {} is of the type {}, expected {wanted}",
-        gotext::plain(value),
-        gotext::type_name(value)
+        values::plain(value),
+        values::type_name(value)
     )
 }
 

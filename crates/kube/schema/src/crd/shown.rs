@@ -5,7 +5,7 @@
 
 use super::hub::Hub;
 use super::present;
-use mainstay_object::gotext::{write_json, write_text};
+use mainstay_gocompat::values::{write_json, write_text};
 use serde_json::Value;
 
 /// How a field is printed.

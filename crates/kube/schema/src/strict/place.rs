@@ -2,7 +2,7 @@
 
 use crate::builtin::{Definition, Field, Type};
 use crate::trail::Trail;
-use mainstay_object::gotext::{json_kind, memory_kind};
+use mainstay_gocompat::values::{json_kind, memory_kind};
 use serde_json::Value;
 
 /// Which of the original's decoders speaks.

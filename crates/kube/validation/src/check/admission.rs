@@ -201,7 +201,7 @@ fn web_address(node: &Node<'_, '_>, errors: &mut Errors) {
     let text = node.text();
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
     if let Some(why) = unreadable(text) {
-        let quoted = mainstay_object::gotext::quote(node.text());
+        let quoted = mainstay_gocompat::quote(node.text());
         errors.required(node, format!("url must be a valid URL: parse {quoted}: {why}{FORM}"));
         return;
     }
@@ -251,12 +251,12 @@ fn unreadable(text: &str) -> Option<String> {
     {
         return Some(format!(
             "invalid character {} in host name",
-            mainstay_object::gotext::quote(&bad.to_string())
+            mainstay_gocompat::quote(&bad.to_string())
         ));
     }
     let port = host.rsplit_once(':').filter(|(before, _)| !before.contains('['))?.1;
     (!port.bytes().all(|b| b.is_ascii_digit())).then(|| {
-        format!("invalid port {} after host", mainstay_object::gotext::quote(&format!(":{port}")))
+        format!("invalid port {} after host", mainstay_gocompat::quote(&format!(":{port}")))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Little languages in fields of jobs: when they run, in which time zone, and which of their indexes.
 
+use mainstay_gocompat::quote;
 use mainstay_object::duration;
-use mainstay_object::gotext::quote;
 
 /// Bounds of the five fields of a schedule.
 const FIELDS: [(u64, u64, &[&str]); 5] = [

@@ -17,7 +17,8 @@
 //! A `-` before the mark says that the field is left out when it is empty. The table is read when
 //! the first such message is made.
 
-use mainstay_object::gotext::{json, quote};
+use mainstay_gocompat::quote;
+use mainstay_gocompat::values::json;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,7 +1,8 @@
 //! Addresses and networks that are read, but not written as they should be.
 
 use super::super::rules::{Node, formats};
-use mainstay_object::{FieldPath, gotext::quote};
+use mainstay_gocompat::quote;
+use mainstay_object::FieldPath;
 use std::net::IpAddr;
 
 /// An address.

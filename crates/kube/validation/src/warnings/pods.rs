@@ -4,7 +4,7 @@ use super::super::check::APP_ARMOR;
 use super::super::rules::Node;
 use super::addresses::address;
 use super::{claim_amounts, deprecated_label, fraction, node_term};
-use mainstay_object::gotext::quote;
+use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 

@@ -4,7 +4,8 @@ use crate::common::{Context, controller_reference_value};
 use crate::template;
 use crate::views::{ORPHANS, Owned, RevisionView, Views, selector};
 use mainstay_client::{DeleteOptions, Error, Patch};
-use mainstay_object::{NamespacedName, Object, fnv, gotext, known};
+use mainstay_gocompat::values;
+use mainstay_object::{NamespacedName, Object, fnv, known};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ fn data(owner: &Object) -> Value {
 /// The hash by which the original names revisions of a `StatefulSet`: FNV-1 of the data as Go writes
 /// it and of the number of collisions.
 fn data_hash(data: &Value, collisions: i64) -> String {
-    let text = format!("{}{collisions}", gotext::json(data));
+    let text = format!("{}{collisions}", values::json(data));
     let hash = text
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(byte));

@@ -85,7 +85,7 @@ impl CatalogStore {
                     last = None;
                     let why = format!(
                         "failed to get catalog config map {name}: configmaps {} not found",
-                        mainstay_formats::quote(name)
+                        mainstay_gocompat::quote(name)
                     );
                     let missing = Some(why.clone());
                     let lost = State { failure: Some(why), missing, ..State::default() };

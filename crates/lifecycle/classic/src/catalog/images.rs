@@ -78,7 +78,7 @@ pub(super) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<Stri
     if let Some(nanos) = nanos {
         return (Some(Duration::from_nanos(nanos).max(SHORTEST)), None);
     }
-    let text = mainstay_formats::quote(&poll.interval);
+    let text = mainstay_gocompat::quote(&poll.interval);
     let digits = poll.interval.bytes().all(|byte| byte.is_ascii_digit());
     let why = if digits && !poll.interval.is_empty() {
         format!("time: missing unit in duration {text}")

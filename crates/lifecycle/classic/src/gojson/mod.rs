@@ -17,7 +17,7 @@
 //! What this does not do: refuse values of a wrong type. They are written as they are; validation
 //! is the API server's work.
 
-use mainstay_object::gotext::{write_json, write_text};
+use mainstay_gocompat::values::{write_json, write_text};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -5,7 +5,7 @@ use crate::library::{Library, Overload};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Outcome, Value};
 use mainstay_formats::address::parse_address;
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use std::any::Any;
 use std::net::IpAddr;
 

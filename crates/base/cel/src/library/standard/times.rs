@@ -9,7 +9,7 @@ use crate::types::Type;
 use crate::value::time::{self, Civil};
 use crate::value::{Error, Outcome, Timestamp, Value};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
-use mainstay_formats::quote;
+use mainstay_gocompat::quote;
 use std::sync::LazyLock;
 
 pub(super) fn overloads() -> Vec<Overload> {

@@ -9,7 +9,7 @@ use super::{numbers, plain};
 use crate::library::args::{LONGEST, exactly, made, str};
 use crate::library::standard::convert::to_string;
 use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, work};
-use mainstay_formats::{quote, quote_bytes};
+use mainstay_gocompat::{quote, quote_bytes};
 use std::fmt::Write as _;
 
 /// `format` of versions 1 to 3.

@@ -22,8 +22,9 @@ use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
 use mainstay_catalog::Keep;
 use mainstay_cause::{Cause, Place};
+use mainstay_gocompat::quote;
 use mainstay_updates::Graph;
-use mainstay_version::{parse_strict, quote};
+use mainstay_version::parse_strict;
 
 /// Arguments of `graph`.
 #[derive(Args, Debug)]

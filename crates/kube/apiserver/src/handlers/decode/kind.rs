@@ -67,7 +67,7 @@ pub(super) fn identify_custom(
 /// What a body says it is.
 fn said(value: &Value, gvk: &Gvk, body: &[u8]) -> Result<(String, String), Status> {
     let refuse = |found: &Value, into: &str| {
-        let found = mainstay_object::gotext::json_kind(found);
+        let found = mainstay_gocompat::values::json_kind(found);
         let why = no_kind(&format!("json: cannot unmarshal {found} into Go {into}"));
         Err(unrecognized(&gvk.kind, &why, body))
     };
@@ -181,7 +181,7 @@ fn internal_group(gvk: &Gvk) -> &str {
 
 /// Why a value is no object at all.
 pub(super) fn headless(value: &Value) -> String {
-    let found = mainstay_object::gotext::json_kind(value);
+    let found = mainstay_gocompat::values::json_kind(value);
     no_kind(&format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}"))
 }
 

@@ -4,9 +4,9 @@
 //! see the steps. [`next`] is what the next of them would write, as a plain function; it ends.
 
 use super::CLEAN_UP;
+use mainstay_gocompat::quote;
 use mainstay_kinds::Claims;
 use mainstay_object::Object;
-use mainstay_object::gotext::quote;
 use mainstay_schema::crd::{Approval, is_protected};
 use serde_json::{Value, json};
 

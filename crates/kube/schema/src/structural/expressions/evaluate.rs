@@ -442,7 +442,7 @@ impl Walk {
             && error.to_string().starts_with("operation cancelled: actual cost limit exceeded")
         {
             self.stopped = true;
-            let source = mainstay_object::gotext::quote(&expression.words);
+            let source = mainstay_gocompat::quote(&expression.words);
             return Broken::Message(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source}"
             ));

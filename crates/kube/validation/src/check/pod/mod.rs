@@ -143,10 +143,8 @@ fn specific_annotations(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut E
         if !matches!(profile, "" | "runtime/default" | "unconfined")
             && !profile.starts_with("localhost/")
         {
-            let words = format!(
-                "invalid AppArmor profile name: {}",
-                mainstay_object::gotext::quote(profile)
-            );
+            let words =
+                format!("invalid AppArmor profile name: {}", mainstay_gocompat::quote(profile));
             errors.invalid(&at, profile, words);
         }
     }

@@ -1,6 +1,6 @@
 //! Numbers.
 
-use crate::Numbers;
+use super::Numbers;
 use serde_json::Number;
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ pub(crate) fn push(out: &mut String, number: &Number, numbers: Numbers) {
 #[cfg(test)]
 mod tests {
     use super::float;
-    use crate::{Html, Numbers, value};
+    use crate::json::{Html, Numbers, value};
     use serde_json::json;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Texts.
 
-use crate::Html;
+use super::Html;
 use std::fmt::Write;
 
 /// Appends a text in quotes.

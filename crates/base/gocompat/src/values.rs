@@ -1,9 +1,7 @@
 //! Values as Go prints them, which messages of the API show: `%q`, `%v` and `encoding/json`.
 
-use mainstay_gojson::{Html, Numbers, Writer};
+use crate::json::{self, Html, Numbers, Writer};
 use serde_json::Value;
-
-pub use mainstay_formats::{is_printable, quote};
 
 /// A number as Go's `%v` prints a `float64`: with an exponent from a million on.
 pub fn float(number: f64) -> String {
@@ -82,7 +80,7 @@ pub fn memory_kind(value: &Value) -> &'static str {
 /// A value as `encoding/json` writes it: compact, keys sorted, `<`, `>` and `&` escaped, whole
 /// numbers without a fraction.
 pub fn json(value: &Value) -> String {
-    mainstay_gojson::value(value, Html::Escaped, Numbers::Whole)
+    json::value(value, Html::Escaped, Numbers::Whole)
 }
 
 /// Appends what [`json`] gives.
@@ -92,12 +90,13 @@ pub fn write_json(value: &Value, out: &mut String) {
 
 /// Appends a text as `encoding/json` writes it, quotes included.
 pub fn write_text(text: &str, out: &mut String) {
-    mainstay_gojson::text(out, text, Html::Escaped);
+    json::text(out, text, Html::Escaped);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quote;
     use serde_json::json;
 
     #[test]

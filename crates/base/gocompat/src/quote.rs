@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// what is not printable.
 ///
 /// ```
-/// assert_eq!(mainstay_quote::quote("a \"b\"\n\u{200b}é"), r#""a \"b\"\n\u200bé""#);
+/// assert_eq!(mainstay_gocompat::quote("a \"b\"\n\u{200b}é"), r#""a \"b\"\n\u200bé""#);
 /// ```
 pub fn quote(text: &str) -> String {
     quote_bytes(text.as_bytes())

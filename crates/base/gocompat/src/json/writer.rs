@@ -1,6 +1,6 @@
 //! Values and texts, compact or laid out.
 
-use crate::{Html, Numbers, number, text::text};
+use super::{Html, Numbers, number, text::text};
 use serde_json::Value;
 
 /// Blanks for each level of what is laid out.
@@ -197,7 +197,7 @@ fn text_length(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::Writer;
-    use crate::{Html, Numbers, indent, value};
+    use crate::json::{Html, Numbers, indent, value};
     use proptest::prelude::*;
     use serde_json::Value;
 

@@ -10,18 +10,17 @@
 //! ```
 //!
 //! [`Writer`] is the one piece of code; [`value`], [`text`] and [`indent`] are short ways to it.
-//! What Go writes in an order that its sorting alone decides is put into that order by [`sort_slice`].
+//! What Go writes in an order that its sorting alone decides is put into that order by
+//! [`sort_slice`](crate::sort_slice).
 //!
-//! What this crate does not do: read JSON, or know types; who writes the fields of a struct in
+//! What this module does not do: read JSON, or know types; who writes the fields of a struct in
 //! their order calls [`Writer::key`] in that order.
 
 mod number;
-mod order;
 mod text;
 mod writer;
 
 pub use number::float;
-pub use order::sort_slice;
 pub use text::{quoted, text, text_of_bytes};
 pub use writer::Writer;
 
