@@ -2,7 +2,7 @@
 //!
 //! A new subsystem is one line of [`ALL`]; its CustomResourceDefinitions, its ClusterRoles, its value of
 //! `--controllers` and its part of `mainstay manifests` follow from the
-//! [`SubsystemInfo`](mainstay_controller::SubsystemInfo) there.
+//! [`SubsystemInfo`] there.
 
 use crate::layout;
 use mainstay_cause::Cause;
