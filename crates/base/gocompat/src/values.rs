@@ -83,7 +83,7 @@ pub fn json(value: &Value) -> String {
     json::value(value, Html::Escaped, Numbers::Whole)
 }
 
-/// Appends what [`json`] gives.
+/// Appends what [`json()`] gives.
 pub fn write_json(value: &Value, out: &mut String) {
     Writer::compact(out, Html::Escaped, Numbers::Whole).value(value);
 }
