@@ -51,10 +51,10 @@ pub(crate) async fn show(
         let is_one = candidate.namespace() == namespace && NAMES.contains(&app);
         is_one.then(|| Arc::clone(&pod))
     });
-    for name in NAMES {
-        layout::apply(cluster, &DEPLOYMENT, &deployment(namespace, name)).await?;
-    }
-    Ok(())
+    let applied = NAMES.map(|name| async move {
+        layout::apply(cluster, &DEPLOYMENT, &deployment(namespace, name)).await.map(drop)
+    });
+    futures::future::try_join_all(applied).await.map(drop)
 }
 
 /// Takes the Deployments away where no controllers run in this process any more.

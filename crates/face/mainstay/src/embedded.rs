@@ -207,14 +207,18 @@ impl Embedded {
             },
         );
         let namespace = settings.profile.catalog_namespace();
+        let manager = settings.profile.manager_namespace();
+        if has_classic {
+            layout::standard(&cluster, settings.profile).await?;
+        } else if !settings.subsystems.is_empty() {
+            layout::namespace(&cluster, manager).await?;
+        }
         if settings.subsystems.is_empty() {
             layout::give_lease_back(&cluster).await?;
         } else {
-            layout::namespace(&cluster, settings.profile.manager_namespace()).await?;
             layout::hold_lease(&cluster, settings.profile).await?;
         }
         let catalogs = if has_classic {
-            layout::standard(&cluster, settings.profile).await?;
             layout::packages(&cluster, settings.profile).await?;
             say("kinds       Established");
             remembered.settle(&cluster, namespace).await?
@@ -257,18 +261,22 @@ impl Embedded {
                 layout::catalog_source(&cluster, namespace, name).await?;
             }
         }
-        tokio::join!(workloads.synced(), subsystems.synced());
+        let monitors = subsystems.monitors();
+        let health = Health::new();
+        health.set(Standing::Working(monitors.clone()));
+        // The disk need not be waited for twice.
+        let pods_of_controllers = async {
+            if has_classic {
+                controller_pods::show(&server, &cluster, manager, clock, &health).await
+            } else {
+                controller_pods::hide(&cluster, manager).await
+            }
+        };
+        let ((), (), shown_pods) =
+            tokio::join!(workloads.synced(), subsystems.synced(), pods_of_controllers);
+        shown_pods?;
         if let (Some(shown), Some(offered)) = (shown, offered) {
             shown.attach(offered);
-        }
-        let monitors = subsystems.monitors();
-        let manager = settings.profile.manager_namespace();
-        if has_classic {
-            let health = Health::new();
-            health.set(Standing::Working(monitors.clone()));
-            controller_pods::show(&server, &cluster, manager, clock, &health).await?;
-        } else {
-            controller_pods::hide(&cluster, manager).await?;
         }
         server.also_measures(move |page| monitors.write_metrics(page));
         controllers.open();
