@@ -42,19 +42,19 @@ pub(crate) async fn run(which: &ClassicCases, most: usize) -> anyhow::Result<()>
     let lists = std::sync::Arc::new(olm::listed::Lists::read(&olm::home(), notes.as_deref())?);
     let mut cases = olm::case::all(&root)?;
     let count = cases.len();
-    let named = |name: &str, it: &olm::case::Case| {
-        let begins = name.strip_suffix('*').is_some_and(|part| it.rule.starts_with(part));
-        it.id == name || it.rule == name || begins
+    let named = |name: &str, case: &olm::case::Case| {
+        let begins = name.strip_suffix('*').is_some_and(|part| case.rule.starts_with(part));
+        case.id == name || case.rule == name || begins
     };
-    cases.retain(|it| which.case.is_empty() || which.case.iter().any(|name| named(name, it)));
+    cases.retain(|case| which.case.is_empty() || which.case.iter().any(|name| named(name, case)));
     let complete = cases.len() == count && which.answers.is_none();
     if cases.is_empty() {
         bail!("no case is meant by that");
     }
     let jobs = which.jobs.unwrap_or_else(olm::run::jobs);
-    let hear = |it: &olm::run::Judged| {
+    let hear = |case: &olm::run::Judged| {
         // What is known so far, for whoever waits; the lists come at the end.
-        eprint!("{}", olm::report::case(it, &lists, false, 0));
+        eprint!("{}", olm::report::case(case, &lists, false, 0));
     };
     let meant = cases.clone();
     let judged = olm::run::judge(cases, &lists, jobs, hear).await;

@@ -38,7 +38,7 @@ pub(crate) fn choose(all: &[Scenario], which: Which) -> anyhow::Result<(Vec<&Sce
     let Which { area, file, name } = which;
     let file = file.map(|file| file.trim_end_matches(".yaml").to_owned());
     let selection = Selection { area, file, name };
-    let wanted: Vec<&Scenario> = all.iter().filter(|it| selection.has(it)).collect();
+    let wanted: Vec<&Scenario> = all.iter().filter(|scenario| selection.has(scenario)).collect();
     if wanted.is_empty() {
         bail!("no scenario is meant by that");
     }

@@ -51,7 +51,7 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
         stocks = walk::published()?.context("the published catalogs are not at hand")?;
     }
     let mut items: Vec<walk::Item> = stocks.iter().flat_map(walk::Stock::items).collect();
-    items.retain(|it| which.package.is_empty() || which.package.contains(&it.package));
+    items.retain(|item| which.package.is_empty() || which.package.contains(&item.package));
     if let Some(share) = which.share {
         items = share.of(items);
     }
@@ -62,10 +62,10 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
     let items = std::sync::Arc::new(items);
     let done = std::sync::atomic::AtomicUsize::new(1);
     // What is known so far, for whoever waits.
-    let hear = |it: &walk::Walk| {
+    let hear = |walk: &walk::Walk| {
         let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        eprintln!("{at}/{count} {} {}: {:?} {:?}", it.catalog, it.package, it.seen, it.end);
-        if let Some(back) = &it.back {
+        eprintln!("{at}/{count} {} {}: {:?} {:?}", walk.catalog, walk.package, walk.seen, walk.end);
+        if let Some(back) = &walk.back {
             eprintln!("  stays {:?}", back.stays);
             back.wrong.iter().for_each(|wrong| eprintln!("  wrong: {wrong}"));
         }
@@ -93,9 +93,9 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
         let old = old.with_context(|| format!("read {}", path.display()))?;
         if !complete {
             // Of the others nothing is known.
-            let row = |it: &&str| it.starts_with("| `") && it.matches(" | ").count() > 6;
+            let row = |line: &&str| line.starts_with("| `") && line.matches(" | ").count() > 6;
             let known: Vec<&str> = old.lines().collect();
-            if let Some(new) = page.lines().filter(row).find(|it| !known.contains(it)) {
+            if let Some(new) = page.lines().filter(row).find(|line| !known.contains(line)) {
                 bail!("{} does not have it so:\n+ {new}", path.display());
             }
             println!("walks: {count} packages, as in {}", path.display());

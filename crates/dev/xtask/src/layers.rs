@@ -87,7 +87,7 @@ const RULES: &[(&str, &[&str])] = &[
 ];
 
 /// What every crate's tests may use besides.
-const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata", "dev/reference"];
+const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata", "dev/reference", "dev/clitest"];
 
 /// Crates from outside that only some of ours may name, with the reason.
 const CONFINED: &[(&str, &[&str], &str)] = &[
@@ -101,7 +101,14 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ("kube-cel", &["dev/bench"], "measured against, not used"),
     (
         "clap",
-        &["face/cli", "dev/attack", "dev/bench", "dev/conformance", "dev/conformance/walks"],
+        &[
+            "face/cli",
+            "dev/attack",
+            "dev/bench",
+            "dev/conformance",
+            "dev/conformance/walks",
+            "dev/clitest",
+        ],
         "each program parses its arguments in one place",
     ),
     ("anyhow", &["dev/"], "library errors are typed"),

@@ -7,8 +7,8 @@
 //!
 //! What the pods do not do: control the controllers. Scaling a Deployment down stops nothing.
 
+use crate::health::Health;
 use crate::layout;
-use crate::run::health::Health;
 use futures::future::BoxFuture;
 use http::Request;
 use hyper::body::Incoming;

@@ -5,8 +5,8 @@
 //! controllers; `/readyz` turns green last. Stopping goes the other way round.
 
 use crate::credentials::Keys;
+use crate::health::{Health, HealthState};
 use crate::ports::Ports;
-use crate::run::health::{Health, Standing};
 use crate::subsystems::Selected;
 use crate::{catalogs, controller_pods, data, hub, images, kubeconfig, layout, network, packages};
 use mainstay_apiserver::{ApiServer, audit};
@@ -207,23 +207,15 @@ impl Embedded {
             },
         );
         let namespace = settings.profile.catalog_namespace();
-        let manager = settings.profile.manager_namespace();
-        if has_classic {
-            layout::standard(&cluster, settings.profile).await?;
-        } else if !settings.subsystems.is_empty() {
-            layout::namespace(&cluster, manager).await?;
-        }
-        if settings.subsystems.is_empty() {
-            layout::give_lease_back(&cluster).await?;
-        } else {
-            layout::hold_lease(&cluster, settings.profile).await?;
-        }
         let catalogs = if has_classic {
+            layout::standard(&cluster, settings.profile).await?;
+            layout::hold_lease(&cluster, settings.profile).await?;
             layout::packages(&cluster, settings.profile).await?;
             say("kinds       Established");
             remembered.settle(&cluster, namespace).await?
         } else {
             layout::no_packages(&cluster, settings.profile).await?;
+            layout::give_lease_back(&cluster).await?;
             catalogs::Folders::new()
         };
         let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
@@ -261,25 +253,23 @@ impl Embedded {
                 layout::catalog_source(&cluster, namespace, name).await?;
             }
         }
-        let monitors = subsystems.monitors();
-        let health = Health::new();
-        health.set(Standing::Working(monitors.clone()));
-        // The disk need not be waited for twice.
-        let pods_of_controllers = async {
-            if has_classic {
-                controller_pods::show(&server, &cluster, manager, clock, &health).await
-            } else {
-                controller_pods::hide(&cluster, manager).await
-            }
-        };
-        let ((), (), shown_pods) =
-            tokio::join!(workloads.synced(), subsystems.synced(), pods_of_controllers);
-        shown_pods?;
+        tokio::join!(workloads.synced(), subsystems.synced());
         if let (Some(shown), Some(offered)) = (shown, offered) {
             shown.attach(offered);
         }
+        let monitors = subsystems.monitors();
+        let health = Health::new();
+        health.set(HealthState::Working(monitors.clone()));
         server.also_measures(move |page| monitors.write_metrics(page));
         controllers.open();
+        let started_in = clock.elapsed();
+        // Nothing waits for these: they only show what runs already.
+        let manager = settings.profile.manager_namespace();
+        if has_classic {
+            controller_pods::show(&server, &cluster, manager, clock, &health).await?;
+        } else {
+            controller_pods::hide(&cluster, manager).await?;
+        }
         say(&format!(
             "workloads   {} simulated node{}",
             settings.nodes,
@@ -297,7 +287,7 @@ impl Embedded {
             address,
             kubeconfig,
             profile: settings.profile,
-            started_in: clock.elapsed(),
+            started_in,
             catalogs,
             ports,
             images,

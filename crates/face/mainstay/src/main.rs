@@ -10,6 +10,7 @@ mod credentials;
 mod data;
 mod demo;
 mod embedded;
+mod health;
 mod hub;
 mod images;
 mod kubeconfig;

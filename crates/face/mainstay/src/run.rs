@@ -5,13 +5,13 @@
 //! namespaces are there, then runs the controllers until it is told to stop or loses the Lease.
 
 mod access;
-pub(crate) mod health;
 mod packages;
+mod probes;
 mod secured;
 
 use self::access::Access;
-use self::health::{Health, Standing};
 use crate::embedded::{chain, io, pods};
+use crate::health::{Health, HealthState};
 use crate::live::{self, Reach};
 use crate::stop::Stop;
 use crate::subsystems::Selected;
@@ -87,7 +87,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     let stop = CancellationToken::new();
     let health = Health::new();
     let guarded = secured.map(|it| (it, Arc::new(Access::new(cluster.clone(), clock))));
-    let port = tokio::spawn(health::serve(listener, health.clone(), guarded, stop.clone()));
+    let port = tokio::spawn(probes::serve(listener, health.clone(), guarded, stop.clone()));
     let (packages, serving) = packages.map(|it| it.serve(stop.clone())).transpose()?.unzip();
     if packages.is_none() {
         report.say("packages    are not served: say where the cluster reaches this process with --packages-address IP");
@@ -108,7 +108,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
         let election = Election::new(cluster.clone(), key, identity(&run.data), clock);
         let waits = |holder: &str| {
             report.say(format!("waiting     {holder} works; this one takes over when it ends"));
-            health.set(Standing::Waiting);
+            health.set(HealthState::Waiting);
         };
         let work = |term: Term| {
             let (run, cluster, images) = (&run, term.over(&cluster), images.clone());
@@ -116,7 +116,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
             let surroundings = surroundings.clone();
             let (health, report, packages) = (&health, &report, &packages);
             async move {
-                health.set(Standing::Starting);
+                health.set(HealthState::Starting);
                 let prepare = || prepare(run, selected, &cluster, packages.is_some(), report);
                 let defaults = tokio::select! {
                     defaults = patiently(&cluster, PAUSE, prepare) => defaults?,
@@ -142,7 +142,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                     () = term.cancelled() => Ok(false),
                 };
                 if let Ok(true) = ready {
-                    health.set(Standing::Working(subsystems.monitors()));
+                    health.set(HealthState::Working(subsystems.monitors()));
                     report.say(format!("ready       after {}", milliseconds(clock.elapsed())));
                     let serve = async {
                         if let (Some(packages), Some(offered)) = (packages, offered) {
@@ -155,7 +155,7 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                     // Ending in order takes a while, in which another one may begin to work.
                     let told = async {
                         term.cancelled().await;
-                        health.set(Standing::Starting);
+                        health.set(HealthState::Starting);
                     };
                     tokio::join!(serve, told);
                 }

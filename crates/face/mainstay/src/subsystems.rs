@@ -45,11 +45,6 @@ impl Selected {
         })
     }
 
-    /// Whether nothing is selected.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Whether this subsystem is selected.
     pub(crate) fn contains(&self, subsystem: &SubsystemInfo) -> bool {
         self.0.iter().any(|info| info.name == subsystem.name)

@@ -198,7 +198,7 @@ where
     ) -> BoxFuture<'static, hyper::Result<()>> {
         let Self { limits, shutdown, service, .. } = self;
         let ended = shutdown.clone();
-        let asked = Asked::default();
+        let asked = RequestCount::default();
         let (counter, seat) = (asked.clone(), peer.seat.clone());
         let (own, receiver) = (seat.clone(), seat.clone());
         let strangers = stranger(asked.clone(), move || own.is_proven(), limits.stranger);
@@ -262,7 +262,7 @@ where
 /// What is asked on a connection: one token for it, and one for each request until its answer is
 /// sent; the number counts them all.
 #[derive(Clone, Debug, Default)]
-struct Asked(Arc<Counts>);
+struct RequestCount(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -284,7 +284,7 @@ impl Drop for Open {
     }
 }
 
-impl Asked {
+impl RequestCount {
     fn another(&self, seat: &Seat) -> Open {
         self.0.all.fetch_add(1, Ordering::Relaxed);
         self.0.open.fetch_add(1, Ordering::Relaxed);
@@ -307,7 +307,7 @@ impl Asked {
 
 /// Returns when a connection on which nobody has proved who it is asks for nothing for too long; never once
 /// somebody has.
-async fn stranger(asked: Asked, is_proven: impl Fn() -> bool, long: Duration) {
+async fn stranger(asked: RequestCount, is_proven: impl Fn() -> bool, long: Duration) {
     asked.idle(long / 2).await;
     if is_proven() {
         std::future::pending::<()>().await;

@@ -1,7 +1,7 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
 use crate::aggregation::{self, Aggregation};
-use crate::discovery::{self, Asked};
+use crate::discovery::{self, DiscoveryRequest};
 use crate::handlers::aside::aside;
 use crate::handlers::compute::{ComputePool, LARGE};
 use crate::handlers::{self, Request};
@@ -488,7 +488,7 @@ impl ApiServer {
             answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
             return Ok(answer);
         }
-        let asked = Asked {
+        let asked = DiscoveryRequest {
             accept: text(&parts.headers, &ACCEPT),
             known: text(&parts.headers, &IF_NONE_MATCH),
             hash: query.text("hash"),

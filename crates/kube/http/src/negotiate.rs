@@ -32,7 +32,7 @@ pub enum Form {
 
 /// Which special forms an endpoint has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum EndpointForms {
     /// Tables and metadata.
     Objects,
     /// The same, of kinds that have messages: protobuf too.
@@ -61,7 +61,7 @@ pub enum Route {
 /// Chooses the first form of an `Accept` header that the endpoint has; no header means JSON.
 ///
 /// Clauses are taken by falling quality, then in the order written, as clients list their wishes.
-pub fn choose(accept: Option<&str>, offer: Offer, route: Route) -> Result<Form, Status> {
+pub fn choose(accept: Option<&str>, offer: EndpointForms, route: Route) -> Result<Form, Status> {
     let accept = accept.unwrap_or_default().trim();
     if accept.is_empty() {
         return Ok(Form::Plain);
@@ -180,9 +180,9 @@ impl<'a> Clause<'a> {
         matches!(self.media, "application/json" | "application/yaml" | "application/*" | "*/*")
     }
 
-    fn form(&self, offer: Offer) -> Option<Form> {
+    fn form(&self, offer: EndpointForms) -> Option<Form> {
         if !self.is_writable() {
-            let offered = matches!(offer, Offer::Messages | Offer::Metadata);
+            let offered = matches!(offer, EndpointForms::Messages | EndpointForms::Metadata);
             return (offered && self.is_protobuf()).then_some(Form::Plain);
         }
         let Some(kind) = self.kind else { return Some(Form::Plain) };
@@ -192,13 +192,15 @@ impl<'a> Clause<'a> {
             _ => None,
         };
         match (offer, self.group, kind) {
-            (Offer::Objects | Offer::Messages, "meta.k8s.io", "Table") => meta().map(Form::Table),
+            (EndpointForms::Objects | EndpointForms::Messages, "meta.k8s.io", "Table") => {
+                meta().map(Form::Table)
+            }
             (
-                Offer::Objects | Offer::Messages | Offer::Metadata,
+                EndpointForms::Objects | EndpointForms::Messages | EndpointForms::Metadata,
                 "meta.k8s.io",
                 "PartialObjectMetadata" | "PartialObjectMetadataList",
             ) => meta().map(Form::Metadata),
-            (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") => {
+            (EndpointForms::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") => {
                 (self.version == "v2").then_some(Form::Discovery("v2"))
             }
             _ => None,
@@ -224,19 +226,23 @@ mod tests {
         let discovery =
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         for (accept, offer, form) in [
-            ("", Offer::Objects, Form::Plain),
-            ("*/*", Offer::Objects, Form::Plain),
-            (table, Offer::Objects, Form::Table("v1")),
-            (table, Offer::Discovery, Form::Plain),
-            (discovery, Offer::Discovery, Form::Discovery("v2")),
-            (discovery, Offer::Objects, Form::Plain),
+            ("", EndpointForms::Objects, Form::Plain),
+            ("*/*", EndpointForms::Objects, Form::Plain),
+            (table, EndpointForms::Objects, Form::Table("v1")),
+            (table, EndpointForms::Discovery, Form::Plain),
+            (discovery, EndpointForms::Discovery, Form::Discovery("v2")),
+            (discovery, EndpointForms::Objects, Form::Plain),
             (
                 "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-                Offer::Objects,
+                EndpointForms::Objects,
                 Form::Metadata("v1"),
             ),
-            ("application/vnd.kubernetes.protobuf,application/json", Offer::Objects, Form::Plain),
-            ("application/json;q=0.5,*/*;q=0.1", Offer::Objects, Form::Plain),
+            (
+                "application/vnd.kubernetes.protobuf,application/json",
+                EndpointForms::Objects,
+                Form::Plain,
+            ),
+            ("application/json;q=0.5,*/*;q=0.1", EndpointForms::Objects, Form::Plain),
         ] {
             assert_eq!(choose(Some(accept), offer, Route::Table).unwrap(), form, "{accept}");
         }
@@ -250,15 +256,16 @@ mod tests {
             "application/json;q=0",
             "application/json;as=Table;v=v2;g=meta.k8s.io",
         ] {
-            let status = choose(Some(accept), Offer::Objects, Route::Table).unwrap_err();
+            let status = choose(Some(accept), EndpointForms::Objects, Route::Table).unwrap_err();
             assert_eq!(status.code, 406, "{accept}");
         }
     }
 
     #[test]
     fn media_types_and_forms_are_refused_in_different_words() {
-        let message =
-            |accept, route| choose(Some(accept), Offer::Objects, route).unwrap_err().message;
+        let message = |accept, route| {
+            choose(Some(accept), EndpointForms::Objects, route).unwrap_err().message
+        };
         let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         let routed = format!("406: Not Acceptable\n\nAvailable representations: {known}");
         assert_eq!(message("text/plain", Route::Table), routed);

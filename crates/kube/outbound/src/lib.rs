@@ -65,14 +65,14 @@ fn location(headers: &HeaderMap) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
     /// URL or Service.
-    pub place: Place,
+    pub destination: Destination,
     /// PEM of the authorities; empty if none is named.
     pub ca: Arc<str>,
 }
 
 /// Where something is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Destination {
     /// A URL.
     Url {
         /// Host.
@@ -107,35 +107,35 @@ impl ClientConfig {
         };
         if let Some(service) = value.get("service").filter(|service| service.is_object()) {
             let port = service.get("port").and_then(Value::as_u64).unwrap_or(443);
-            let place = Place::Service {
+            let place = Destination::Service {
                 namespace: text(service, "namespace"),
                 name: text(service, "name"),
                 port: u16::try_from(port).unwrap_or(443),
                 path: joined(&text(service, "path")),
             };
-            return Ok(Self { place, ca });
+            return Ok(Self { destination: place, ca });
         }
         let url = text(value, "url");
         if url.is_empty() {
             return Err("webhook configuration must have either service or URL".to_owned());
         }
         let uri: http::Uri = url.parse().map_err(|error| format!("Unparsable URL: {error}"))?;
-        let place = Place::Url {
+        let place = Destination::Url {
             host: uri.host().unwrap_or_default().to_owned(),
             port: uri.port_u16().unwrap_or(443),
             path: joined(uri.path()),
             origin: Origin::Administrator,
         };
         // What the URL leaves out is left out of what is said of it, too.
-        Ok(Self { place, ca })
+        Ok(Self { destination: place, ca })
     }
 
     /// Name and port as a URL has them.
     fn authority(&self) -> String {
-        match &self.place {
-            Place::Url { host, port: 443, .. } => host.clone(),
-            Place::Url { host, port, .. } => format!("{host}:{port}"),
-            Place::Service { namespace, name, port, .. } => {
+        match &self.destination {
+            Destination::Url { host, port: 443, .. } => host.clone(),
+            Destination::Url { host, port, .. } => format!("{host}:{port}"),
+            Destination::Service { namespace, name, port, .. } => {
                 format!("{name}.{namespace}.svc:{port}")
             }
         }
@@ -143,14 +143,14 @@ impl ClientConfig {
 
     /// Who must be in the certificate.
     fn server_name(&self) -> String {
-        match &self.place {
-            Place::Url { host, .. } => host.trim_matches(['[', ']']).to_owned(),
-            Place::Service { namespace, name, .. } => format!("{name}.{namespace}.svc"),
+        match &self.destination {
+            Destination::Url { host, .. } => host.trim_matches(['[', ']']).to_owned(),
+            Destination::Service { namespace, name, .. } => format!("{name}.{namespace}.svc"),
         }
     }
 
     fn path(&self) -> &str {
-        let (Place::Url { path, .. } | Place::Service { path, .. }) = &self.place;
+        let (Destination::Url { path, .. } | Destination::Service { path, .. }) = &self.destination;
         path
     }
 }
@@ -310,12 +310,12 @@ impl Outbound {
     async fn exchange(&self, config: &ClientConfig, call: Call) -> Result<Answered, Failure> {
         let limit = call.limit;
         let request = request_of(config, call).map_err(Failure::OnTheWay)?;
-        let target = match &config.place {
-            Place::Url { host, port, origin, .. } => {
+        let target = match &config.destination {
+            Destination::Url { host, port, origin, .. } => {
                 let host = host.trim_matches(['[', ']']);
                 return self.pool.send(config, (host, *port, *origin), request, limit).await;
             }
-            Place::Service { namespace, name, port, .. } => {
+            Destination::Service { namespace, name, port, .. } => {
                 if let Some(backend) = self.natives.get(namespace, name) {
                     return native::ask(&*backend, request, limit).await;
                 }

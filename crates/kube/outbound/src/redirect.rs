@@ -1,7 +1,7 @@
 //! Where a redirect leads.
 
 use super::dial::Origin;
-use super::{ClientConfig, Place, joined};
+use super::{ClientConfig, Destination, joined};
 
 /// The place that a `Location` means for whoever was called at another one, and its query with `?`
 /// (which may be empty). Who signs stays the same.
@@ -27,14 +27,14 @@ pub(super) fn target(
         }
         let wrong = || format!("failed to parse Location header {location:?}");
         let authority: http::uri::Authority = authority.parse().map_err(|_| wrong())?;
-        let place = Place::Url {
+        let place = Destination::Url {
             host: authority.host().to_owned(),
             port: authority.port_u16().unwrap_or(443),
             path: joined(path),
             // Whoever answers says so, not who wrote the URL.
             origin: Origin::User,
         };
-        return Ok((ClientConfig { place, ca: from.ca.clone() }, query));
+        return Ok((ClientConfig { destination: place, ca: from.ca.clone() }, query));
     }
     if rest.split('/').next().is_some_and(|first| first.contains(':')) {
         return Err(format!("redirected to {location:?}, which is not HTTPS"));
@@ -52,7 +52,8 @@ pub(super) fn target(
 
 fn with_path(from: &ClientConfig, path: String) -> ClientConfig {
     let mut config = from.clone();
-    let (Place::Url { path: own, .. } | Place::Service { path: own, .. }) = &mut config.place;
+    let (Destination::Url { path: own, .. } | Destination::Service { path: own, .. }) =
+        &mut config.destination;
     *own = path;
     config
 }
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn a_location_is_read_from_where_it_was_said() {
         let service = ClientConfig {
-            place: Place::Service {
+            destination: Destination::Service {
                 namespace: "n".to_owned(),
                 name: "s".to_owned(),
                 port: 443,
@@ -89,8 +90,11 @@ mod tests {
                 Err(why) => why,
                 Ok((config, query)) => {
                     assert_eq!(config.ca, service.ca);
-                    let kind =
-                        if matches!(config.place, Place::Url { .. }) { "url" } else { "service" };
+                    let kind = if matches!(config.destination, Destination::Url { .. }) {
+                        "url"
+                    } else {
+                        "service"
+                    };
                     let blank = if query.is_empty() { "" } else { " " };
                     format!("{} {}{blank}{query} {kind}", config.authority(), config.path())
                 }

@@ -26,7 +26,7 @@ pub fn warnings(spec: &Value, kinds: &Kinds) -> Vec<Value> {
             let output = checked.as_ref().map_or(&Type::Dyn, |checked| checked.output());
             scope.name(text(variable, "name"), output);
         }
-        scopes.push((shown(&row.gvk()), scope));
+        scopes.push((kind_text(&row.gvk()), scope));
     }
     let mut found = Vec::new();
     for (at, validation) in list(spec, "validations").enumerate() {
@@ -66,7 +66,7 @@ fn texts<'v>(rule: &'v Value, field: &str) -> Vec<&'v str> {
 }
 
 /// A kind as Go prints it.
-pub fn shown(kind: &Gvk) -> String {
+pub fn kind_text(kind: &Gvk) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }
 

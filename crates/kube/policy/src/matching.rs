@@ -20,7 +20,7 @@ pub struct Resource<'a> {
 
 /// What is asked for, as rules see it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RequestAttributes<'a> {
     /// The resource, as the request names it.
     pub resource: Resource<'a>,
     /// The subresource; empty for none.
@@ -52,7 +52,7 @@ fn one_of(texts: &[String], wanted: &str) -> bool {
 
 impl Rule {
     /// Whether it is about a request, had that named this resource.
-    fn is_about(&self, asked: &Asked<'_>, resource: Resource<'_>) -> bool {
+    fn is_about(&self, asked: &RequestAttributes<'_>, resource: Resource<'_>) -> bool {
         let namespaces = Resource { group: "", version: "v1", plural: "namespaces" };
         let clustered = asked.namespace.is_empty() || resource == namespaces;
         let scope = match self.scope.as_deref() {
@@ -86,7 +86,7 @@ pub type Known = Option<usize>;
 pub(crate) fn by_rules(
     rules: &[Rule],
     exact: bool,
-    asked: &Asked<'_>,
+    asked: &RequestAttributes<'_>,
     others: &[Resource<'_>],
 ) -> Option<Known> {
     let about = |resource| {
@@ -164,7 +164,7 @@ impl Constraints {
     /// Why that cannot be told, of a request that is meant otherwise.
     pub fn meets(
         &self,
-        asked: &Asked<'_>,
+        asked: &RequestAttributes<'_>,
         others: &[Resource<'_>],
         labels: &dyn Labels,
     ) -> Result<Option<Known>, String> {
@@ -239,21 +239,21 @@ mod tests {
 
     #[test]
     fn a_rule_is_about_what_it_names() {
-        let asked = Asked {
+        let asked = RequestAttributes {
             resource: DEPLOYMENTS,
             subresource: "",
             operation: "CREATE",
             namespace: "a",
             name: "one",
         };
-        let scale = Asked { subresource: "scale", ..asked };
-        let deleted = Asked { operation: "DELETE", ..asked };
-        let node = Asked {
+        let scale = RequestAttributes { subresource: "scale", ..asked };
+        let deleted = RequestAttributes { operation: "DELETE", ..asked };
+        let node = RequestAttributes {
             resource: Resource { group: "", version: "v1", plural: "nodes" },
             namespace: "",
             ..asked
         };
-        let namespace = Asked {
+        let namespace = RequestAttributes {
             resource: Resource { group: "", version: "v1", plural: "namespaces" },
             ..asked
         };
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_is_the_same_elsewhere_counts_unless_it_must_not() {
-        let asked = Asked {
+        let asked = RequestAttributes {
             resource: SPREAD,
             subresource: "",
             operation: "CREATE",
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn labels_exempt_and_what_is_unknown_counts_only_for_what_is_meant() {
-        let asked = Asked {
+        let asked = RequestAttributes {
             resource: DEPLOYMENTS,
             subresource: "",
             operation: "CREATE",
@@ -347,7 +347,7 @@ mod tests {
             assert_eq!(read(json!([other])).meets(&asked, &[], &labels), Ok(None));
         }
         // Labels of namespaces say nothing of what is in none.
-        let node = Asked {
+        let node = RequestAttributes {
             resource: Resource { group: "", version: "v1", plural: "nodes" },
             namespace: "",
             ..asked

@@ -8,7 +8,7 @@
 use super::channels::{self, Code, Sink};
 use super::spdy::{self, Headers, Input, Output, Session, Stream};
 use super::tunnel::Tunnel;
-use super::upgrade::{self, Connection as Changed, Known, Offer, Way};
+use super::upgrade::{self, Connection as Changed, EndpointForms, Known, Way};
 use super::{Connection, NativePod, options};
 use crate::StreamRequest;
 use bytes::Bytes;
@@ -70,7 +70,7 @@ pub fn answer(request: &StreamRequest<'_>, asked: &Object) -> Result<ApiResponse
         .native_pods
         .with_ports(&pod, request.store)
         .ok_or_else(|| super::no_ports("portforward"))?;
-    let offer = Offer::read(request, &KNOWN)?;
+    let offer = EndpointForms::read(request, &KNOWN)?;
     let target = Target {
         native,
         name: pod.name().to_owned(),

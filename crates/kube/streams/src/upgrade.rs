@@ -53,7 +53,7 @@ pub(super) enum Way {
 
 /// A client that may change to another protocol.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct EndpointForms {
     on_upgrade: OnUpgrade,
     /// What the connection changes to.
     pub(super) way: Way,
@@ -62,7 +62,7 @@ pub(super) struct Offer {
     permit: OwnedSemaphorePermit,
 }
 
-impl Offer {
+impl EndpointForms {
     /// What a request offers, if one of the known protocols is among it; the client's order counts.
     pub(super) fn read(request: &StreamRequest<'_>, known: &Known) -> Result<Self, Status> {
         let headers = request.headers;

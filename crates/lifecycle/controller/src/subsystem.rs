@@ -114,6 +114,13 @@ pub trait Monitor: Send + Sync {
 
     /// Its controllers.
     fn controllers(&self) -> &[ControllerMonitor];
+
+    /// Why the process should be restarted, one sentence for each reason: controllers that have ended
+    /// although nothing stopped them.
+    fn problems(&self) -> Vec<String> {
+        let ended = self.controllers().iter().filter(|controller| controller.has_failed());
+        ended.map(|controller| format!("the controller {} has ended", controller.name)).collect()
+    }
 }
 
 /// One controller, as metrics and health checks see it.
@@ -193,23 +200,21 @@ impl Monitors {
         }
     }
 
-    /// Nothing if every controller runs.
+    /// Nothing if every subsystem is healthy.
     ///
     /// # Errors
-    /// A cause that names each controller that has ended without being stopped.
+    /// A cause that names each problem with its subsystem.
     pub fn check_health(&self) -> Result<(), Cause> {
-        let mut failed = Vec::new();
-        for (name, monitor) in &*self.0 {
-            let ended = monitor.controllers().iter().filter(|controller| controller.has_failed());
-            failed.extend(ended.map(|controller| {
-                Cause::new(format!("the controller {} of {name} has ended", controller.name))
-            }));
-        }
-        if failed.is_empty() {
+        let of_one = |(name, monitor): &(&'static str, Arc<dyn Monitor>)| {
+            let problem = |problem| Cause::new(format!("{name}: {problem}"));
+            monitor.problems().into_iter().map(problem).collect::<Vec<_>>()
+        };
+        let problems: Vec<Cause> = self.0.iter().flat_map(of_one).collect();
+        if problems.is_empty() {
             return Ok(());
         }
-        Err(Cause::new("controllers have ended without being stopped")
-            .because_all(failed)
+        Err(Cause::new("controllers do not run any more")
+            .because_all(problems)
             .remedy("restart the process; its log says why they ended"))
     }
 

@@ -48,7 +48,7 @@ impl FindCatalogError {
 }
 
 fn unknown(name: &CatalogName, known: &[CatalogKey]) -> String {
-    let known: Vec<String> = known.iter().map(shown).collect();
+    let known: Vec<String> = known.iter().map(key_text).collect();
     if known.is_empty() {
         return format!("there is no catalog `{name}`, nor any other");
     }
@@ -56,7 +56,7 @@ fn unknown(name: &CatalogName, known: &[CatalogKey]) -> String {
 }
 
 /// A catalog as messages name it.
-pub(crate) fn shown(key: &CatalogKey) -> String {
+pub(crate) fn key_text(key: &CatalogKey) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 

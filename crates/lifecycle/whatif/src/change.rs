@@ -1,6 +1,6 @@
 //! Supposed changes: a world becomes a what-if world.
 
-use crate::catalogs::{FindCatalogError, shown};
+use crate::catalogs::{FindCatalogError, key_text};
 use crate::entries::Entries;
 use crate::request::{CatalogName, Change, PackageRequest};
 use crate::suggestions::{Suggestion, nearest};
@@ -49,7 +49,7 @@ pub enum ChangeError {
         reason: FindCatalogError,
     },
     /// The catalog that the request names exists in two namespaces.
-    #[error("`{name}` may be {}", .catalogs.iter().map(shown).collect::<Vec<_>>().join(" or "))]
+    #[error("`{name}` may be {}", .catalogs.iter().map(key_text).collect::<Vec<_>>().join(" or "))]
     ChooseNamedCatalog {
         /// Catalog and package, as requested.
         request: String,
@@ -67,7 +67,7 @@ pub enum ChangeError {
         catalogs: Vec<CatalogKey>,
     },
     /// The catalog does not have the package.
-    #[error("catalog {} has no package {}", shown(.catalog), quote(.package))]
+    #[error("catalog {} has no package {}", key_text(.catalog), quote(.package))]
     FindPackageInCatalog {
         /// The catalog.
         catalog: CatalogKey,
@@ -142,7 +142,7 @@ pub enum ChangeError {
 fn contentless(catalog: &CatalogKey) -> String {
     match &*catalog.name {
         "" => "no catalog has content".to_owned(),
-        _ => format!("catalog {} has no content", shown(catalog)),
+        _ => format!("catalog {} has no content", key_text(catalog)),
     }
 }
 
@@ -311,7 +311,7 @@ impl<'a> Candidates<'_, 'a> {
         let channels = channels_of(self.all());
         if channels.is_empty() {
             let others = self.entries.of_package(&package).map(|(key, _)| key);
-            let others: BTreeSet<String> = others.map(shown).collect();
+            let others: BTreeSet<String> = others.map(key_text).collect();
             return Err(ChangeError::FindPackageInCatalog {
                 catalog: self.catalog.clone(),
                 package,

@@ -115,7 +115,7 @@ impl Position {
         }
     }
 
-    fn shown(&self) -> String {
+    fn text(&self) -> String {
         let item = if self.item.is_empty() { String::new() } else { format!(" ({})", self.item) };
         format!("{}{item}", self.place)
     }
@@ -245,7 +245,7 @@ impl SavedStateReader {
             let problem = format!("it is there twice, and not the same: first at {first}");
             return Err(position.invalid(&shown, &problem));
         }
-        self.known.insert(key, (position.shown(), hash));
+        self.known.insert(key, (position.text(), hash));
         self.state.add(object);
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Baselines: findings that are known, and the counts of those that are not.
 
-use crate::{Place, SOUND, builds::CSV};
+use mainstay_clitest::{CSV, SOUND_CATALOG, TestFolder};
 use serde_json::{Value, json};
 use std::fs;
 
 /// A bundle of a package with a warning, and a field that is unknown.
-fn bundle(place: Place, folder: &str) -> Place {
+fn bundle(place: TestFolder, folder: &str) -> TestFolder {
     let csv = CSV
         .replace("  minKubeVersion: 1.25.0\n", "")
         .replace("  version: 1.0.0", "  version: 1.0.0\n  anything: 1");
@@ -21,8 +21,8 @@ fn bundle(place: Place, folder: &str) -> Place {
         .file(&format!("bundles/{folder}/metadata/annotations.yaml"), annotations)
 }
 
-fn two_bundles() -> Place {
-    bundle(bundle(Place::new(), "kiwi"), "plum")
+fn two_bundles() -> TestFolder {
+    bundle(bundle(TestFolder::new(), "kiwi"), "plum")
 }
 
 const BOTH: &str = "validate bundles/kiwi bundles/plum";
@@ -58,7 +58,7 @@ fn the_output_ends_with_counts_for_rules_and_packages() {
     );
     assert_eq!(counts["rules"][0], json!({"rule": "unreadable", "errors": 1, "warnings": 0}));
     // What is sound has nothing to count.
-    assert_eq!(Place::with(SOUND).catalog("validate c").out.lines().count(), 1);
+    assert_eq!(TestFolder::with(SOUND_CATALOG).catalog("validate c").out.lines().count(), 1);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn what_was_not_read_is_not_stale() {
     fs::write(place.path().join("bundles/kiwi/manifests/csv.yaml"), "a: [\n").unwrap();
     let answer = place.bundle(&format!("{BOTH} --baseline known.yaml"));
     assert!(!answer.out.contains("stale-baseline") && answer.code == 1, "{answer:?}");
-    let place = Place::with(SOUND).file("c/notes.yaml", "schema: olm.bundel\n");
+    let place = TestFolder::with(SOUND_CATALOG).file("c/notes.yaml", "schema: olm.bundel\n");
     place.catalog("validate c --write-baseline known.yaml");
     fs::write(place.path().join("c/notes.yaml"), "a: [\n").unwrap();
     let answer = place.catalog("validate c --baseline known.yaml");
@@ -185,8 +185,8 @@ fn writing_a_baseline_anew_keeps_what_is_about_other_folders_and_reasons() {
 #[test]
 fn equal_findings_are_counted() {
     // Two documents with the same schema in one file.
-    let place =
-        Place::with(SOUND).file("c/notes.yaml", "schema: olm.bundel\n---\nschema: olm.bundel\n");
+    let place = TestFolder::with(SOUND_CATALOG)
+        .file("c/notes.yaml", "schema: olm.bundel\n---\nschema: olm.bundel\n");
     place.catalog("validate c --write-baseline known.yaml");
     let text = fs::read_to_string(place.path().join("known.yaml")).unwrap();
     assert!(text.contains("- count: 2\n"), "{text}");

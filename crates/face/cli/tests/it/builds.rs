@@ -1,58 +1,18 @@
 //! `mainstay bundle build` and `mainstay catalog build`: what is in the images, and which digest they
 //! have.
 
-use crate::{Place, SOUND, loopback::Loopback};
-use serde_json::Value;
+use mainstay_clitest::{
+    ANNOTATIONS, CSV, CommandOutput, LoopbackRegistry, SOUND_CATALOG, TestFolder,
+};
 use std::fs;
-
-/// A ClusterServiceVersion of which nobody has anything to say.
-pub(crate) const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata:
-  name: kiwi.v1.0.0
-  annotations: {alm-examples: '[]'}
-spec:
-  displayName: Kiwi
-  version: 1.0.0
-  minKubeVersion: 1.25.0
-  installModes:
-  - {type: AllNamespaces, supported: true}
-  install:
-    strategy: deployment
-    spec: {deployments: []}
-";
-/// What it says of itself.
-pub(crate) const ANNOTATIONS: &str = "annotations:
-  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
-  operators.operatorframework.io.bundle.manifests.v1: manifests/
-  operators.operatorframework.io.bundle.metadata.v1: metadata/
-  operators.operatorframework.io.bundle.package.v1: kiwi
-  operators.operatorframework.io.bundle.channels.v1: stable
-  operators.operatorframework.io.test.config.v1: tests/scorecard/
-  com.redhat.openshift.versions: v4.12
-";
-
-pub(crate) fn bundle() -> Place {
-    Place::new()
-        .file("b/manifests/csv.yaml", CSV)
-        .file("b/metadata/annotations.yaml", ANNOTATIONS)
-        .file("b/tests/scorecard/config.yaml", "kind: Configuration\n")
-        .file("b/README.md", "not part of the image")
-}
-
-/// What a command says in JSON.
-fn json(answer: &crate::Answer) -> Value {
-    assert_eq!(answer.code, 0, "{answer:?}");
-    serde_json::from_str(&answer.out).unwrap()
-}
 
 #[test]
 fn a_bundle_s_annotations_are_the_labels_of_its_image() {
-    let place = bundle();
-    let built = json(&place.bundle("build b oci:out:v1 -o json"));
+    let place = TestFolder::with_bundle();
+    let built = place.bundle("build b oci:out:v1 -o json").json();
     assert_eq!(built["image"], "oci:out:v1");
     assert_eq!(built["platforms"][0], "linux/amd64");
-    let seen = json(&place.image("inspect oci:out -o json"));
+    let seen = place.image("inspect oci:out -o json").json();
     assert_eq!(seen["digest"], built["digest"]);
     assert_eq!(seen["holds"], "bundle of kiwi");
     assert_eq!(seen["labels"], built["labels"]);
@@ -66,10 +26,11 @@ fn a_bundle_s_annotations_are_the_labels_of_its_image() {
 
 #[test]
 fn the_image_holds_manifests_metadata_and_the_tests_that_are_named() {
-    let place = bundle().file("b/metadata/.hidden", "x").file("b/tests/other", "x");
+    let place =
+        TestFolder::with_bundle().file("b/metadata/.hidden", "x").file("b/tests/other", "x");
     assert_eq!(place.bundle("build b oci:out").code, 0);
     let answer = place.image("unpack oci:out files -o json");
-    assert_eq!(json(&answer)["entries"], 8, "{answer:?}");
+    assert_eq!(answer.json()["entries"], 8, "{answer:?}");
     let read = |name: &str| fs::read_to_string(place.path().join("files").join(name)).ok();
     assert_eq!(read("manifests/csv.yaml").as_deref(), Some(CSV));
     assert!(read("metadata/.hidden").is_some() && read("tests/scorecard/config.yaml").is_some());
@@ -82,7 +43,7 @@ fn the_same_folder_gives_the_same_digest_wherever_and_whenever() {
     // Pinned: whoever changes how images are made changes the digest of every image.
     let pinned = "sha256:1ef7a5985c9e90f106ec690ed931e64c386aacfad3eba4dddc648390ec19ca31";
     for target in ["oci:out:v1", "oci-archive:out.tar", "store:quay.io/a/kiwi:v1"] {
-        let place = bundle();
+        let place = TestFolder::with_bundle();
         // Neither times nor permissions of files count.
         let file = place.path().join("b/manifests/csv.yaml");
         let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
@@ -101,7 +62,7 @@ fn the_same_folder_gives_the_same_digest_wherever_and_whenever() {
 #[test]
 fn a_bundle_with_errors_is_refused_unless_it_is_forced() {
     let broken = CSV.replace("minKubeVersion: 1.25.0", "minKubeVersion: v1.25");
-    let place = bundle().file("b/manifests/csv.yaml", broken);
+    let place = TestFolder::with_bundle().file("b/manifests/csv.yaml", broken);
     let answer = place.bundle("build b oci:out");
     assert_eq!((answer.code, answer.out.as_str()), (1, ""));
     insta::assert_snapshot!(answer.err, @"
@@ -126,12 +87,12 @@ fn a_bundle_with_errors_is_refused_unless_it_is_forced() {
 
 #[test]
 fn what_cannot_be_a_bundle_is_no_image_by_force_either() {
-    let place = Place::new().file("b/manifests/x.yaml", "kind: A\napiVersion: v1\n");
+    let place = TestFolder::new().file("b/manifests/x.yaml", "kind: A\napiVersion: v1\n");
     let answer =
         place.file("b/metadata/annotations.yaml", ANNOTATIONS).bundle("build b oci:out --force");
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("b/manifests: no csv in bundle"), "{}", answer.err);
-    let place = bundle();
+    let place = TestFolder::with_bundle();
     std::os::unix::fs::symlink("/etc/passwd", place.path().join("b/metadata/passwd")).unwrap();
     let answer = place.bundle("build b oci:out --force");
     assert_eq!(answer.code, 1);
@@ -141,8 +102,8 @@ fn what_cannot_be_a_bundle_is_no_image_by_force_either() {
 
 #[test]
 fn labels_may_be_added_and_contradict_nothing() {
-    let place = bundle();
-    let built = json(&place.bundle("build b oci:out --label org.example.x=y=z -o json"));
+    let place = TestFolder::with_bundle();
+    let built = place.bundle("build b oci:out --label org.example.x=y=z -o json").json();
     assert_eq!(built["labels"]["org.example.x"], "y=z");
     for (label, wanted) in [
         (
@@ -159,17 +120,17 @@ fn labels_may_be_added_and_contradict_nothing() {
 
 #[test]
 fn a_catalog_is_an_index_of_the_same_files_for_every_architecture() {
-    let place = Place::with(SOUND)
+    let place = TestFolder::with(SOUND_CATALOG)
         .file("c/.indexignore", "*.md\n")
         .file("c/notes.md", "not a catalog")
         .file("c/more/empty.yaml", "");
-    let built = json(&place.catalog("build c oci:out:v1 -o json"));
+    let built = place.catalog("build c oci:out:v1 -o json").json();
     assert_eq!(
         built["platforms"],
         serde_json::json!(["linux/amd64", "linux/arm64", "linux/ppc64le", "linux/s390x"])
     );
     for platform in ["linux/amd64", "linux/s390x"] {
-        let seen = json(&place.image(&format!("inspect oci:out -o json --platform {platform}")));
+        let seen = place.image(&format!("inspect oci:out -o json --platform {platform}")).json();
         assert_eq!(seen["platform"], platform);
         assert_eq!(seen["holds"], "catalog in /configs");
         let label = "operators.operatorframework.io.index.configs.v1";
@@ -178,31 +139,33 @@ fn a_catalog_is_an_index_of_the_same_files_for_every_architecture() {
     let unpacked = place.image("unpack oci:out files --only configs --platform linux/arm64");
     assert_eq!(unpacked.code, 0, "{}", unpacked.err);
     let file = |name: &str| place.path().join("files/configs").join(name);
-    assert_eq!(fs::read_to_string(file("catalog.yaml")).unwrap(), SOUND);
+    assert_eq!(fs::read_to_string(file("catalog.yaml")).unwrap(), SOUND_CATALOG);
     assert!(!file("notes.md").exists());
     assert!(file("more/empty.yaml").exists());
     assert_eq!(place.catalog("validate files/configs").code, 0);
     // One platform is an image, not an index.
-    let built = json(&place.catalog("build c oci:one --platform linux/amd64 -o json"));
+    let built = place.catalog("build c oci:one --platform linux/amd64 -o json").json();
     assert_eq!(built["mediaType"], "application/vnd.oci.image.manifest.v1+json");
 }
 
 #[test]
 fn a_catalog_with_errors_is_refused_unless_it_is_forced() {
-    let place = Place::with(&SOUND.replace("defaultChannel: preview", "defaultChannel: other"));
+    let place = TestFolder::with(
+        &SOUND_CATALOG.replace("defaultChannel: preview", "defaultChannel: other"),
+    );
     let answer = place.catalog("build c oci:out");
     assert_eq!((answer.code, answer.out.as_str()), (1, ""));
     assert!(answer.err.contains("error: c: the catalog has errors"), "{}", answer.err);
     assert_eq!(place.catalog("build c oci:out --force").code, 0);
-    let answer = bundle().catalog("build b oci:out");
+    let answer = TestFolder::with_bundle().catalog("build b oci:out");
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("mainstay bundle build b"), "{}", answer.err);
 }
 
 #[test]
 fn a_layout_holds_several_images_and_a_name_means_the_last_one() {
-    let place = bundle().file("c/catalog.yaml", SOUND);
-    let digest = |answer: &crate::Answer| json(answer)["digest"].as_str().unwrap().to_owned();
+    let place = TestFolder::with_bundle().file("c/catalog.yaml", SOUND_CATALOG);
+    let digest = |answer: &CommandOutput| answer.json()["digest"].as_str().unwrap().to_owned();
     let kiwi = digest(&place.bundle("build b oci:out:kiwi -o json"));
     let first = digest(&place.catalog("build c oci:out:catalog -o json"));
     // The same again changes nothing.
@@ -214,7 +177,7 @@ fn a_layout_holds_several_images_and_a_name_means_the_last_one() {
     let second = digest(&place.catalog("build c oci:out:catalog -o json"));
     assert_ne!(first, second);
     for (name, wanted) in [("kiwi", &kiwi), ("catalog", &second)] {
-        let seen = json(&place.image(&format!("inspect oci:out:{name} -o json")));
+        let seen = place.image(&format!("inspect oci:out:{name} -o json")).json();
         assert_eq!(seen["digest"], **wanted);
     }
     // What is no layout is left alone.
@@ -227,8 +190,8 @@ fn a_layout_holds_several_images_and_a_name_means_the_last_one() {
 
 #[test]
 fn images_are_built_straight_into_a_registry() {
-    let place = bundle().file("c/catalog.yaml", SOUND);
-    let registry = Loopback::locked(place.path(), "me:secret");
+    let place = TestFolder::with_bundle().file("c/catalog.yaml", SOUND_CATALOG);
+    let registry = LoopbackRegistry::locked(place.path(), "me:secret");
     let domain = &registry.domain;
     let auth = format!(r#"{{"auths":{{"{domain}":{{"username":"me","password":"secret"}}}}}}"#);
     let place = place.file("auth.json", auth);
@@ -243,7 +206,7 @@ fn images_are_built_straight_into_a_registry() {
             format!("{domain}/org/catalog:v1"),
         ),
     ] {
-        let built = json(&answer);
+        let built = answer.json();
         let there = registry.store.resolve(&target.parse().unwrap()).unwrap().unwrap();
         assert_eq!(built["digest"], there.digest.to_string());
         assert!(!answer.out.contains("secret") && !answer.err.contains("secret"));

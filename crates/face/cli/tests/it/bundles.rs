@@ -1,6 +1,6 @@
 //! `mainstay catalog validate` on folders of bundles.
 
-use crate::Place;
+use mainstay_clitest::TestFolder;
 
 const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
@@ -10,8 +10,8 @@ spec:
   version: 1.0.0
 ";
 
-fn bundle() -> Place {
-    Place::new().file("b/manifests/csv.yaml", CSV).file(
+fn bundle() -> TestFolder {
+    TestFolder::new().file("b/manifests/csv.yaml", CSV).file(
         "b/metadata/annotations.yaml",
         "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n",
     )

@@ -1,6 +1,6 @@
 //! `mainstay catalog graph`.
 
-use crate::Place;
+use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 
 /// A package with two channels: a chain with a skipped bundle and a deprecated one, and a channel that
@@ -34,9 +34,9 @@ fn bundle(version: &str) -> Value {
     })
 }
 
-fn place(documents: &[Value]) -> Place {
+fn place(documents: &[Value]) -> TestFolder {
     let text: Vec<String> = documents.iter().map(ToString::to_string).collect();
-    Place::new().file("c/catalog.json", text.join("\n"))
+    TestFolder::new().file("c/catalog.json", text.join("\n"))
 }
 
 #[test]

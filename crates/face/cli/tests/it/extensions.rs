@@ -1,7 +1,8 @@
 //! `mainstay resolve` about extensions of OLM v1.
 
-use super::Place;
+use super::resolve::ResolveFolder as _;
 use super::resolve::told;
+use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -65,8 +66,8 @@ spec: {source: {sourceType: Catalog, catalog: {packageName: tea, version: 4.x}}}
 status: {install: {bundle: {name: tea.v2, version: 2.0.0}}}
 ";
 
-fn place() -> Place {
-    Place::new()
+fn place() -> TestFolder {
+    TestFolder::new()
         .file("shop/catalog.yaml", TEA)
         .file("broken/catalog.yaml", "{schema: olm.package")
         .file("state.yaml", STATE)

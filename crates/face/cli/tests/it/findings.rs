@@ -1,11 +1,11 @@
 //! `mainstay catalog validate`: what it prints, for people and for programs.
 
-use crate::{Place, SOUND, changed};
+use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use serde_json::{Value, json};
 
 /// A catalog with an error and a warning.
-fn broken() -> Place {
-    changed("image: example", "imaeg: x\nimage: example")
+fn broken() -> TestFolder {
+    TestFolder::with_changed("image: example", "imaeg: x\nimage: example")
         .file("c/more/notes.yaml", "schema: olm.bundel\n")
 }
 
@@ -29,20 +29,20 @@ fn people_read_two_lines_for_each_problem_and_one_for_all() {
 
     1 error, 1 warning
     "#);
-    let answer = Place::with(SOUND).catalog("validate ./c/");
+    let answer = TestFolder::with(SOUND_CATALOG).catalog("validate ./c/");
     assert_eq!((answer.code, answer.out.as_str()), (0, "sound: 1 package, 1 channel, 1 bundle\n"));
 }
 
 #[test]
 fn colours_are_for_terminals() {
     let plain = broken().catalog("validate c").out;
-    let coloured = broken().coloured("validate c", true).out;
+    let coloured = broken().coloured("validate c").out;
     assert!(!plain.contains('\x1b') && coloured.contains("\x1b[1;31merror\x1b[0m"), "{coloured}");
 }
 
 #[test]
 fn warnings_fail_only_if_that_is_asked_for() {
-    let place = Place::with(SOUND).file("c/notes.yaml", "schema: olm.bundel\n");
+    let place = TestFolder::with(SOUND_CATALOG).file("c/notes.yaml", "schema: olm.bundel\n");
     assert_eq!(place.catalog("validate c").code, 0);
     assert_eq!(place.catalog("validate --strict c").code, 1);
     let json: Value = serde_json::from_str(&place.catalog("check c -o json").out).unwrap();
@@ -74,7 +74,7 @@ fn programs_read_json_or_the_same_as_yaml() {
         mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default()).unwrap(),
         json
     );
-    let sound = Place::with(SOUND).catalog("validate c -o json").out;
+    let sound = TestFolder::with(SOUND_CATALOG).catalog("validate c -o json").out;
     insta::assert_snapshot!(sound, @r#"
     {
       "complete": true,
@@ -119,7 +119,7 @@ fn code_scanners_read_sarif() {
         })
     );
     // A sound catalog is a run without results: what was open is closed.
-    let sound = Place::with(SOUND).catalog("validate c -o sarif");
+    let sound = TestFolder::with(SOUND_CATALOG).catalog("validate c -o sarif");
     let log: Value = serde_json::from_str(&sound.out).unwrap();
     assert_eq!((sound.code, &log["runs"][0]["results"]), (0, &json!([])));
 }
@@ -135,7 +135,7 @@ fn several_folders_are_judged_together() {
 
 #[test]
 fn what_cannot_be_looked_at_is_a_matter_of_usage() {
-    let place = Place::with(SOUND);
+    let place = TestFolder::with(SOUND_CATALOG);
     for (arguments, words) in [
         ("validate nowhere", "nowhere: no such file or directory"),
         ("validate c/catalog.yaml", "c/catalog.yaml: this is a file, not a folder"),
@@ -154,7 +154,8 @@ fn what_cannot_be_looked_at_is_a_matter_of_usage() {
 #[test]
 fn what_is_missing_shows_when_all_files_can_be_read() {
     // The bundle may be in the file that cannot be read.
-    let place = changed("schema: olm.bundle", "schema: olm.bundel").file("c/more.yaml", "a: [\n");
+    let place = TestFolder::with_changed("schema: olm.bundle", "schema: olm.bundel")
+        .file("c/more.yaml", "a: [\n");
     let answer = place.catalog("validate c").out;
     assert!(!answer.contains("missing-bundle"), "{answer}");
     let last = "1 error, 1 warning; what is missing shows when all files can be read\n";
@@ -166,6 +167,7 @@ fn what_is_missing_shows_when_all_files_can_be_read() {
 
 #[test]
 fn control_characters_do_not_reach_a_terminal() {
-    let answer = changed("image: example", "\"\\e[31m\": x\nimage: example").catalog("validate c");
+    let answer = TestFolder::with_changed("image: example", "\"\\e[31m\": x\nimage: example")
+        .catalog("validate c");
     assert!(!answer.out.contains('\x1b') && answer.code == 1, "{}", answer.out);
 }

@@ -1,25 +1,20 @@
 //! `mainstay image`: between registries, files and the store.
 
-use crate::{Answer, Place, builds::bundle, loopback::Loopback};
+use mainstay_clitest::{LoopbackRegistry, SOUND_CATALOG, TestFolder};
 use serde_json::Value;
 use std::fs;
 
-fn json(answer: &Answer) -> Value {
-    assert_eq!(answer.code, 0, "{answer:?}");
-    serde_json::from_str(&answer.out).unwrap()
-}
-
 /// A place with a catalog image for four platforms in a layout, and its digest.
-fn catalog() -> (Place, String) {
-    let place = bundle().file("c/catalog.yaml", crate::SOUND);
-    let built = json(&place.catalog("build c oci:layout:v1 -o json"));
+fn catalog() -> (TestFolder, String) {
+    let place = TestFolder::with_bundle().file("c/catalog.yaml", SOUND_CATALOG);
+    let built = place.catalog("build c oci:layout:v1 -o json").json();
     (place, built["digest"].as_str().unwrap().to_owned())
 }
 
 #[test]
 fn an_image_travels_by_registry_file_and_store_and_stays_the_same() {
     let (place, digest) = catalog();
-    let registry = Loopback::open(place.path());
+    let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
     let done = |arguments: &str| {
         let answer = place.image(arguments);
@@ -38,7 +33,7 @@ fn an_image_travels_by_registry_file_and_store_and_stays_the_same() {
     assert_eq!(done(&format!("pull --all-platforms {name}")), format!("{name} {digest}\n"));
     let other = format!("{}/other:v2", registry.domain);
     assert_eq!(done(&format!("push {name} {other}")), format!("{other} {digest}\n"));
-    let listed = json(&place.image("list -o json"));
+    let listed = place.image("list -o json").json();
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(listed[1]["image"], "quay.io/org/catalog:v1");
     assert_eq!(listed[1]["digest"], *digest);
@@ -48,20 +43,20 @@ fn an_image_travels_by_registry_file_and_store_and_stays_the_same() {
 #[test]
 fn one_platform_is_pulled_unless_all_are_wanted() {
     let (place, digest) = catalog();
-    let registry = Loopback::open(place.path());
+    let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
-    json(&place.image(&format!("copy oci:layout {name} -o json")));
-    let pulled = json(&place.image(&format!("pull --platform linux/s390x {name} -o json")));
+    place.image(&format!("copy oci:layout {name} -o json")).json();
+    let pulled = place.image(&format!("pull --platform linux/s390x {name} -o json")).json();
     assert_eq!(pulled[0]["digest"], *digest);
     assert_eq!(pulled[0]["platform"], "linux/s390x");
-    let listed = json(&place.image("ls -o json"));
+    let listed = place.image("ls -o json").json();
     assert_eq!(listed[0]["platforms"], serde_json::json!(["linux/s390x"]));
     // What is not there cannot be pushed, and it is said what can.
     let answer = place.image(&format!("push {name} {}/other:v1", registry.domain));
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("--platform OS/ARCH"), "{}", answer.err);
     let one = format!("push --platform linux/s390x {name} {}/other:v1 -o json", registry.domain);
-    let pushed = json(&place.image(&one));
+    let pushed = place.image(&one).json();
     assert_eq!(pushed["digest"], pulled[0]["imageDigest"]);
     let answer = place.image(&format!("pull --platform windows/amd64 {name}"));
     assert_eq!(answer.code, 1);
@@ -71,9 +66,9 @@ fn one_platform_is_pulled_unless_all_are_wanted() {
 #[test]
 fn inspecting_shows_the_documents_and_takes_no_layers() {
     let (place, digest) = catalog();
-    let registry = Loopback::open(place.path());
+    let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
-    json(&place.image(&format!("copy oci:layout {name} -o json")));
+    place.image(&format!("copy oci:layout {name} -o json")).json();
     let raw = place.image(&format!("inspect --raw {name}")).out;
     assert_eq!(mainstay_image::digest::Digest::of(raw.as_bytes()).to_string(), digest);
     let config = place.image(&format!("inspect --config --platform linux/arm64 {name}")).out;
@@ -104,22 +99,22 @@ fn inspecting_shows_the_documents_and_takes_no_layers() {
 #[test]
 fn the_store_forgets_and_is_cleaned() {
     let (place, _) = catalog();
-    json(&place.image("copy oci:layout store:quay.io/org/catalog:v1 -o json"));
+    place.image("copy oci:layout store:quay.io/org/catalog:v1 -o json").json();
     let answer = place.image("rm quay.io/org/catalog:v1 quay.io/org/catalog:v2");
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("there is no image quay.io/org/catalog:v2"), "{}", answer.err);
     assert_eq!(place.image("list -o json").out.matches("digest").count(), 1);
-    json(&place.image("copy oci:layout store:quay.io/org/other:v1 -o json"));
-    let removed = json(&place.image("remove quay.io/org/other:v1 -o json"));
+    place.image("copy oci:layout store:quay.io/org/other:v1 -o json").json();
+    let removed = place.image("remove quay.io/org/other:v1 -o json").json();
     assert_eq!(removed, serde_json::json!([{"image": "quay.io/org/other:v1", "removed": true}]));
-    let kept = json(&place.image("gc --grace 0 -o json"));
+    let kept = place.image("gc --grace 0 -o json").json();
     assert_eq!(kept["blobs"], 0);
     assert_eq!(
         place.image("remove quay.io/org/catalog:v1").out,
         "quay.io/org/catalog:v1 removed\n"
     );
     // An index, four images, four configurations, one layer.
-    let gone = json(&place.image("gc --grace 0 -o json"));
+    let gone = place.image("gc --grace 0 -o json").json();
     assert_eq!(gone["blobs"], 10);
     insta::assert_snapshot!(place.image("list").out, @"IMAGE   DIGEST   PLATFORMS   SIZE");
 }
@@ -127,9 +122,9 @@ fn the_store_forgets_and_is_cleaned() {
 #[test]
 fn mirrors_are_asked_first_in_either_form() {
     let (place, digest) = catalog();
-    let registry = Loopback::open(place.path());
+    let registry = LoopbackRegistry::open(place.path());
     let domain = &registry.domain;
-    json(&place.image(&format!("copy oci:layout {domain}/mirror/catalog:v1 -o json")));
+    place.image(&format!("copy oci:layout {domain}/mirror/catalog:v1 -o json")).json();
     let by_tag = format!(
         "apiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {{name: a}}\nspec:\n  \
          imageTagMirrors:\n  - {{source: quay.invalid/org, mirrors: [{domain}/mirror], mirrorSourcePolicy: NeverContactSource}}\n"
@@ -168,9 +163,9 @@ fn mirrors_are_asked_first_in_either_form() {
 #[test]
 fn policies_and_keys_decide_what_is_taken() {
     let (place, _) = catalog();
-    let registry = Loopback::open(place.path());
+    let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
-    json(&place.image(&format!("copy oci:layout {name} -o json")));
+    place.image(&format!("copy oci:layout {name} -o json")).json();
     let key = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEhyQCx0E9wQWSFI9ULGwy3BuRklnt\nIqozONbbdbqz11hlRJy9c7SG+hdcFl9jE9uE/dwtuwU2MqU9T/cN0YkWww==\n-----END PUBLIC KEY-----\n";
     let place = place
         .file("no.json", r#"{"default":[{"type":"reject"}]}"#)
@@ -187,13 +182,13 @@ fn policies_and_keys_decide_what_is_taken() {
         assert_eq!((answer.code, answer.out.as_str()), (code, ""), "{}", answer.err);
         assert!(answer.err.contains(wanted), "{}", answer.err);
     }
-    assert_eq!(json(&place.image("list -o json")), serde_json::json!([]));
+    assert_eq!(place.image("list -o json").json(), serde_json::json!([]));
 }
 
 #[test]
 fn whoever_has_no_password_is_told_how_to_give_one_and_never_which_one() {
     let (place, _) = catalog();
-    let registry = Loopback::locked(place.path(), "me:secret");
+    let registry = LoopbackRegistry::locked(place.path(), "me:secret");
     let domain = registry.domain.clone();
     let with = |password: &str| {
         format!(r#"{{"auths":{{"{domain}":{{"username":"me","password":"{password}"}}}}}}"#)
@@ -222,7 +217,7 @@ fn whoever_has_no_password_is_told_how_to_give_one_and_never_which_one() {
 #[test]
 fn what_cannot_be_done_says_why_and_what_to_do() {
     let (place, _) = catalog();
-    let registry = Loopback::open(place.path());
+    let registry = LoopbackRegistry::open(place.path());
     let domain = &registry.domain;
     let place = place.file("there", "a file").file("dir/x", "x");
     for (arguments, code, wanted) in [
@@ -267,7 +262,7 @@ fn an_archive_for_docker_is_read_again() {
     let copied =
         place.image("copy --platform linux/amd64 oci:layout docker-archive:x.tar:quay.io/a/b:v1");
     assert_eq!(copied.code, 0, "{}", copied.err);
-    let seen = json(&place.image("inspect -o json docker-archive:x.tar:quay.io/a/b:v1"));
+    let seen = place.image("inspect -o json docker-archive:x.tar:quay.io/a/b:v1").json();
     assert_eq!(seen["holds"], "catalog in /configs");
     let mode = std::os::unix::fs::PermissionsExt::mode(
         &fs::metadata(place.path().join("x.tar")).unwrap().permissions(),

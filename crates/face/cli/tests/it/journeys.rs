@@ -1,7 +1,8 @@
 //! `mainstay resolve`: where ways end, and that following them is bounded.
 
-use super::Place;
+use super::resolve::ResolveFolder as _;
 use super::resolve::told;
+use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -55,7 +56,7 @@ fn chain(package: &str, count: usize) -> (Vec<Value>, Vec<Value>) {
 }
 
 fn answer(universe: &str) -> String {
-    told(&Place::new().file("u.json", universe).resolve("--universe u.json"))
+    told(&TestFolder::new().file("u.json", universe).resolve("--universe u.json"))
 }
 
 #[test]

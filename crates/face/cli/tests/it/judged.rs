@@ -1,10 +1,10 @@
 //! `mainstay bundle validate`: what it finds, and what it prints.
 
-use crate::{Place, builds::CSV};
+use mainstay_clitest::{CSV, TestFolder};
 use serde_json::Value;
 
-fn bundle(csv: &str) -> Place {
-    Place::new().file("b/manifests/csv.yaml", csv).file(
+fn bundle(csv: &str) -> TestFolder {
+    TestFolder::new().file("b/manifests/csv.yaml", csv).file(
         "b/metadata/annotations.yaml",
         "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n  \
          operators.operatorframework.io.bundle.channels.v1: stable\n  \
@@ -100,12 +100,12 @@ fn folders_and_metadata_are_judged_with_their_place() {
         ]
     );
     // Manifests alone have no metadata to be wrong.
-    let alone = Place::new().file("m/csv.yaml", CSV).bundle("validate m");
+    let alone = TestFolder::new().file("m/csv.yaml", CSV).bundle("validate m");
     assert_eq!(alone.code, 0, "{alone:?}");
 }
 
 /// What was found, as `rule severity file:line message: remedy`.
-fn found(place: &Place) -> Vec<String> {
+fn found(place: &TestFolder) -> Vec<String> {
     let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
     let problems = json["problems"].as_array().unwrap().iter();
     let line = |it: &Value| {
@@ -119,7 +119,7 @@ fn found(place: &Place) -> Vec<String> {
 
 #[test]
 fn a_bundle_without_metadata_is_one_that_nobody_takes() {
-    let place = Place::new().file("b/manifests/csv.yaml", CSV);
+    let place = TestFolder::new().file("b/manifests/csv.yaml", CSV);
     assert_eq!(
         found(&place),
         ["format warning b:null there is no folder metadata: nobody takes the bundle without it: \

@@ -1,8 +1,8 @@
 //! The acceptance rows about catalog queries: what people ask with `jq` of a rendered catalog.
 
-use crate::Place;
 use http_body_util::BodyExt;
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_clitest::TestFolder;
 use mainstay_registry::{Index, Shelf, http::Api};
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
@@ -56,7 +56,7 @@ fn small(package: &str, modes: &[(&str, bool)]) -> String {
 }
 
 /// A catalog with the package of the inventory among others, written in no particular order.
-fn place() -> Place {
+fn place() -> TestFolder {
     let mut text = format!(
         "icon:\n  mediatype: image/png\n  base64data: iVBORw0KGgoAAAANSUhE\n\
          defaultChannel: latest\nname: {PIPELINES}\nschema: olm.package\n"
@@ -89,7 +89,7 @@ fn place() -> Place {
     }
     let all = ("AllNamespaces", true);
     let none = ("AllNamespaces", false);
-    Place::with(&text)
+    TestFolder::with(&text)
         .file("c/b.yaml", small("amq-streams", &[("OwnNamespace", true), all]))
         .file("c/a.yaml", small("zero-operator", &[all]))
         .file("c/d.yaml", small("own-only", &[("OwnNamespace", true), none]))
@@ -99,7 +99,7 @@ fn place() -> Place {
 
 /// The documents that a query gives, each a field and what it must be: those that are printed, and
 /// in another order those that the HTTP API serves.
-fn documents(place: &Place, query: &[(&str, &str)]) -> Vec<Value> {
+fn documents(place: &TestFolder, query: &[(&str, &str)]) -> Vec<Value> {
     let flags: String =
         query.iter().map(|(field, name)| [" --", field, " ", name].concat()).collect();
     let answer = place.catalog(&format!("render c{flags}"));
@@ -118,7 +118,7 @@ fn documents(place: &Place, query: &[(&str, &str)]) -> Vec<Value> {
 }
 
 /// What the HTTP API answers to a query.
-fn served(place: &Place, query: &[(&str, &str)]) -> String {
+fn served(place: &TestFolder, query: &[(&str, &str)]) -> String {
     let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
     let shelf = Shelf::default();
     shelf.add("mine").put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));

@@ -1,6 +1,6 @@
 //! `mainstay bundle render`.
 
-use crate::Place;
+use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 
 const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
@@ -28,14 +28,14 @@ spec:
             spec: {serviceAccountName: kiwi, containers: [{name: kiwi, image: example.com/kiwi:1}]}
 ";
 
-fn bundle(csv: &str) -> Place {
-    Place::new().file("b/manifests/csv.yaml", csv).file(
+fn bundle(csv: &str) -> TestFolder {
+    TestFolder::new().file("b/manifests/csv.yaml", csv).file(
         "b/metadata/annotations.yaml",
         "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n",
     )
 }
 
-fn objects(place: &Place, arguments: &str) -> Vec<Value> {
+fn objects(place: &TestFolder, arguments: &str) -> Vec<Value> {
     let answer = place.bundle(&format!("render b -o json {arguments}"));
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let mut list: Value = serde_json::from_str(&answer.out).unwrap();

@@ -1,11 +1,11 @@
 //! `mainstay resolve`: what would be installed, hop by hop, and why not.
 
-use super::{Answer, Place, answer};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::cluster::{Remote, Unread};
 use mainstay_cli::resolve::{self, Io};
+use mainstay_clitest::{CommandOutput, TestFolder};
 use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::{CatalogData, parse};
 use serde_json::{Value, json};
@@ -166,34 +166,37 @@ const UNIVERSE: &str = r#"{"namespace": "kitchen", "globalNamespace": "olm",
                {"name": "tea.v2", "package": "tea", "version": "2.0.0"}]}],
  "subscriptions": [{"name": "my-tea", "package": "tea", "source": "shop", "sourceNamespace": "olm"}]}"#;
 
-pub(super) fn kitchen() -> Place {
-    Place::new()
+pub(super) fn kitchen() -> TestFolder {
+    TestFolder::new()
         .file("shop/catalog.yaml", SHOP)
         .file("state.yaml", STATE)
         .file("universe.json", UNIVERSE)
         .file("broken/catalog.yaml", "{schema: olm.package")
 }
 
-impl Place {
+/// `mainstay resolve` in a folder of tests.
+pub(super) trait ResolveFolder {
     /// `mainstay resolve …`; the arguments are separated by blanks.
-    pub(super) fn resolve(&self, arguments: &str) -> Answer {
+    fn resolve(&self, arguments: &str) -> CommandOutput {
         self.resolve_with(arguments, "")
     }
 
-    pub(super) fn resolve_with(&self, arguments: &str, stdin: &str) -> Answer {
+    /// The same with something on standard input.
+    fn resolve_with(&self, arguments: &str, stdin: &str) -> CommandOutput {
         self.resolve_on(false, arguments, stdin)
     }
 
     /// The same, by somebody who may see the namespace `kitchen` alone, or everything.
-    fn resolve_on(&self, viewer: bool, arguments: &str, stdin: &str) -> Answer {
+    fn resolve_on(&self, viewer: bool, arguments: &str, stdin: &str) -> CommandOutput;
+}
+
+impl ResolveFolder for TestFolder {
+    fn resolve_on(&self, viewer: bool, arguments: &str, stdin: &str) -> CommandOutput {
         let words = ["mainstay", "resolve"].into_iter();
         let words = words.chain(arguments.split(' ').filter(|word| !word.is_empty()));
         let parsed = match Arguments::try_parse_from(words) {
             Ok(parsed) => parsed,
-            Err(error) => {
-                let code = u8::try_from(error.exit_code()).unwrap();
-                return Answer { code, out: String::new(), err: error.to_string() };
-            }
+            Err(error) => return CommandOutput::refused(&error),
         };
         let Command::Resolve(arguments) = parsed.command else { unreachable!("it was typed") };
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -205,12 +208,12 @@ impl Place {
             colour: false,
         };
         let exit = resolve::run(&arguments, &mut io, &mut || Ok(Box::new(Fake { viewer })));
-        answer(exit as u8, out, err)
+        CommandOutput::of(exit as u8, out, err)
     }
 }
 
 /// The text and what goes wrong, below the exit code.
-pub(super) fn told(answer: &Answer) -> String {
+pub(super) fn told(answer: &CommandOutput) -> String {
     format!("{}\n{}{}", answer.code, answer.out, answer.err)
 }
 

@@ -1,6 +1,6 @@
 //! `mainstay catalog list` and `show`.
 
-use crate::Place;
+use mainstay_clitest::TestFolder;
 use serde_json::Value;
 
 const CATALOG: &str = r#"---
@@ -84,7 +84,7 @@ properties:
 
 #[test]
 fn lists_are_tables() {
-    let place = Place::with(CATALOG);
+    let place = TestFolder::with(CATALOG);
     insta::assert_snapshot!(place.catalog("list packages c").out, @"
     PACKAGE   DEFAULT CHANNEL   HEAD           VERSION   CHANNELS   BUNDLES   DEPRECATED
     kiwi      stable            kiwi.v1.10.0   1.10.0    2          3
@@ -104,7 +104,7 @@ fn lists_are_tables() {
 
 #[test]
 fn lists_can_be_read_by_programs() {
-    let place = Place::with(CATALOG);
+    let place = TestFolder::with(CATALOG);
     let answer = place.catalog("list bundles c -o json");
     let list: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(list[1]["bundle"], "kiwi.v1.10.0");
@@ -118,7 +118,7 @@ fn lists_can_be_read_by_programs() {
 
 #[test]
 fn a_package_is_shown_with_its_channels_and_bundles() {
-    insta::assert_snapshot!(Place::with(CATALOG).catalog("show c kiwi").out, @"
+    insta::assert_snapshot!(TestFolder::with(CATALOG).catalog("show c kiwi").out, @"
     Package:         kiwi
     Declared at:     c/catalog.yaml:2
     Description:     A bird.
@@ -136,7 +136,7 @@ fn a_package_is_shown_with_its_channels_and_bundles() {
 
 #[test]
 fn a_bundle_is_shown_with_where_one_gets_from_it() {
-    let place = Place::with(CATALOG);
+    let place = TestFolder::with(CATALOG);
     let by_version = place.catalog("show c kiwi 1.10.0").out;
     insta::assert_snapshot!(by_version, @"
     Bundle:          kiwi.v1.10.0
@@ -180,7 +180,7 @@ fn a_bundle_is_shown_with_where_one_gets_from_it() {
 
 #[test]
 fn who_has_a_bundle_that_is_not_shipped_sees_where_updates_lead() {
-    let place = Place::with(CATALOG);
+    let place = TestFolder::with(CATALOG);
     insta::assert_snapshot!(place.catalog("show c kiwi kiwi.v1.9.1").out, @"
     Bundle:          kiwi.v1.9.1
     Package:         kiwi
@@ -222,7 +222,7 @@ entries:
     for version in ["1.0.0", "1.1.0", "2.0.0"] {
         catalog += &BUNDLE.replace("VERSION", version);
     }
-    let place = Place::with(&catalog);
+    let place = TestFolder::with(&catalog);
     let shown = place.catalog("show c kiwi").out;
     insta::assert_snapshot!(shown, @"
     Package:         kiwi
@@ -272,7 +272,8 @@ entries:
 
 #[test]
 fn a_catalog_that_cannot_be_used_is_not_listed() {
-    let place = Place::with(&CATALOG.replace("defaultChannel: stable", "defaultChannel: slow"));
+    let place =
+        TestFolder::with(&CATALOG.replace("defaultChannel: stable", "defaultChannel: slow"));
     let answer = place.catalog("list packages c");
     assert_eq!((answer.code, answer.out.as_str()), (1, ""));
     insta::assert_snapshot!(answer.err, @r#"

@@ -1,8 +1,9 @@
 //! `mainstay resolve`: saved states and arguments that cannot be used are refused; none is passed
 //! over in silence.
 
-use super::Place;
+use super::resolve::ResolveFolder as _;
 use super::resolve::{kitchen, told};
+use mainstay_clitest::TestFolder;
 use std::fmt::Write;
 
 /// A Subscription, with more fields behind `metadata`.
@@ -262,7 +263,7 @@ fn the_catalog_is_decided_before_the_version() {
              {{schema: olm.bundle, package: tea, name: tea.{version}, image: 'x.io/tea:{version}', properties: [{{type: olm.package, value: {{packageName: tea, version: 1.0.0}}}}]}}\n"
         )
     };
-    let place = Place::new().file("a/c.yaml", tea("a")).file("b/c.yaml", tea("b"));
+    let place = TestFolder::new().file("a/c.yaml", tea("a")).file("b/c.yaml", tea("b"));
     for (arguments, expected) in [
         ("a/tea@1.0.0", "now        tea.a"),
         ("b/tea@1.0.0", "now        tea.b"),
@@ -279,7 +280,7 @@ fn the_catalog_is_decided_before_the_version() {
 }
 
 /// Two namespaces with Subscriptions, one of which both have.
-fn two() -> Place {
+fn two() -> TestFolder {
     let one = subscription("a", SPEC) + "---\n" + &subscription("both", "spec: {name: kettle}");
     let other = one.replace("namespace: east", "namespace: west").replace("name: a,", "name: b,");
     let other = other.replace("name: tea", "name: spoon");

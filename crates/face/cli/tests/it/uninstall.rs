@@ -1,12 +1,12 @@
 //! `mainstay uninstall` that ends in its middle, and is run again.
 
-use super::{Answer, Place, answer};
 use clap::Parser;
 use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::resolve::Io;
 use mainstay_cli::uninstall::{self, Remote};
+use mainstay_clitest::{CommandOutput, TestFolder};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::Step;
 use serde_json::json;
@@ -149,18 +149,18 @@ impl Remote for Fake {
 }
 
 /// Runs it until it has written so much.
-fn uninstall(cluster: &Fake, writes: usize, arguments: &str) -> Answer {
+fn uninstall(cluster: &Fake, writes: usize, arguments: &str) -> CommandOutput {
     *cluster.left.borrow_mut() = writes;
     uninstall_from(&mut || Box::new(cluster.clone()), arguments)
 }
 
-fn uninstall_from(connect: &mut dyn FnMut() -> Box<dyn Remote>, arguments: &str) -> Answer {
+fn uninstall_from(connect: &mut dyn FnMut() -> Box<dyn Remote>, arguments: &str) -> CommandOutput {
     let words = ["mainstay", "uninstall"].into_iter().chain(arguments.split(' '));
     let Command::Uninstall(arguments) = Arguments::try_parse_from(words).unwrap().command else {
         unreachable!("it was typed")
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut io = Io {
         stdin: &mut std::io::empty(),
         stdout: &mut out,
@@ -169,7 +169,7 @@ fn uninstall_from(connect: &mut dyn FnMut() -> Box<dyn Remote>, arguments: &str)
         colour: false,
     };
     let exit = uninstall::run(&arguments, &mut io, &mut || Ok(connect()));
-    answer(exit as u8, out, err)
+    CommandOutput::of(exit as u8, out, err)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Universes as files: cut off, hostile, and with published catalogs beside them.
 
-use super::{Place, SOUND};
+use super::resolve::ResolveFolder as _;
+use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -19,7 +20,7 @@ fn published(catalog: &str, version: &str) -> String {
 
 #[test]
 fn what_is_cut_off_is_refused_and_never_a_panic() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let whole = published("x", "foo.v0.1.0");
     for end in 0..whole.len() {
         let answer = place.resolve_with("--universe - -o json", &whole[..end]);
@@ -38,7 +39,7 @@ fn what_is_cut_off_is_refused_and_never_a_panic() {
 
 #[test]
 fn a_published_catalog_is_a_folder_or_an_archive() {
-    let place = Place::new().file("data/catalog-x/v1/foo/catalog.yaml", SOUND);
+    let place = TestFolder::new().file("data/catalog-x/v1/foo/catalog.yaml", SOUND_CATALOG);
     let packed = place.path().join("data/catalog-packed.tar.xz");
     let folder = place.path().join("data/catalog-x");
     let tar = Command::new("tar").arg("-cJf").arg(&packed).arg("-C").arg(folder).arg("v1").status();

@@ -1,9 +1,9 @@
 //! Results that cannot be written, or not to their end: no run ends well then.
 
-use crate::{Place, SOUND};
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog;
+use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use std::io::{self, Write};
 
 /// A disk that is full after so many bytes, or a reader that has gone away.
@@ -21,7 +21,7 @@ impl Write for Full {
     }
 }
 
-fn catalog_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, String) {
+fn catalog_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8, String) {
     let words = ["mainstay", "catalog"].into_iter().chain(arguments.split(' '));
     let Command::Catalog(arguments) = Arguments::parse_from(words).command else {
         unreachable!("it was typed")
@@ -41,7 +41,7 @@ fn catalog_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, 
 
 #[test]
 fn an_answer_about_a_catalog_that_does_not_fit_on_the_disk_is_no_success() {
-    let place = Place::with(SOUND);
+    let place = TestFolder::with(SOUND_CATALOG);
     for command in [
         "validate c",
         "list packages c",

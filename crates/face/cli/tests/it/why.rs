@@ -1,6 +1,5 @@
 //! `mainstay why`: what is in the way, for people and programs, and the exit code.
 
-use super::{Answer, Place, answer};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
@@ -8,6 +7,7 @@ use mainstay_cli::cluster::{Remote, Unread};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::resolve::Io;
 use mainstay_cli::why;
+use mainstay_clitest::{CommandOutput, TestFolder};
 use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::CatalogData;
 use std::fmt::Write as _;
@@ -80,24 +80,21 @@ impl Remote for Fake {
 const VIEWER: &[(&str, Option<&str>)] =
     &[("*", None), ("CatalogSource", Some("olm")), ("OperatorCondition", Some("east"))];
 
-fn why(place: &Place, arguments: &str, cluster: Option<&str>) -> Answer {
+fn why(place: &TestFolder, arguments: &str, cluster: Option<&str>) -> CommandOutput {
     why_as(&[], place, arguments, cluster)
 }
 
 /// What somebody is answered who may not list everything.
 fn why_as(
     refused: &'static [(&'static str, Option<&'static str>)],
-    place: &Place,
+    place: &TestFolder,
     arguments: &str,
     cluster: Option<&str>,
-) -> Answer {
+) -> CommandOutput {
     let words = ["mainstay", "why"].into_iter().chain(arguments.split(' '));
     let parsed = match Arguments::try_parse_from(words) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            let code = u8::try_from(error.exit_code()).unwrap();
-            return Answer { code, out: String::new(), err: error.to_string() };
-        }
+        Err(error) => return CommandOutput::refused(&error),
     };
     let Command::Why(arguments) = parsed.command else { unreachable!("it was typed") };
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -118,10 +115,10 @@ fn why_as(
             .collect();
         Ok(Box::new(Fake { objects: all, refused }))
     });
-    answer(exit as u8, out, err)
+    CommandOutput::of(exit as u8, out, err)
 }
 
-fn told(all: &[(&str, Answer)]) -> String {
+fn told(all: &[(&str, CommandOutput)]) -> String {
     let mut out = String::new();
     for (what, answer) in all {
         write!(out, "# {what}\n{}\n{}{}", answer.code, answer.out, answer.err).unwrap();
@@ -131,7 +128,7 @@ fn told(all: &[(&str, Answer)]) -> String {
 
 #[test]
 fn what_is_in_the_way_ends_with_three_and_what_cannot_be_looked_at_with_two() {
-    let place = Place::new().file("s.yaml", STATE).file("bad.yaml", "kind: [");
+    let place = TestFolder::new().file("s.yaml", STATE).file("bad.yaml", "kind: [");
     let ask = |arguments: &'static str| (arguments, why(&place, arguments, None));
     insta::assert_snapshot!(told(&[
         ask("subscription/tea -n east --state s.yaml"),
@@ -149,7 +146,7 @@ fn what_is_in_the_way_ends_with_three_and_what_cannot_be_looked_at_with_two() {
 
 #[test]
 fn what_cannot_be_explained_is_refused_at_once() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for words in ["tea", "pod/tea", "subscription/", "subscription/a/b"] {
         let answer = why(&place, words, None);
         assert_eq!(answer.code, 2, "{words}");
@@ -165,14 +162,14 @@ fn on_a_cluster_the_resolver_is_asked_what_its_condition_leaves_out() {
     let failed = STATE
         .replace("channel: stable", "channel: stabel")
         .replace("currentCSV: tea.v1, installPlanRef: {name: install-abcde}", "conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable, message: long words}]");
-    let place = Place::new();
+    let place = TestFolder::new();
     let ask = |arguments: &'static str| (arguments, why(&place, arguments, Some(&failed)));
     insta::assert_snapshot!(told(&[ask("subscription/tea"), ask("sub/tea -n west")]));
 }
 
 #[test]
 fn a_viewer_of_one_namespace_is_told_what_can_be_seen_and_what_cannot() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let ask = |arguments: &'static str| (arguments, why_as(VIEWER, &place, arguments, Some(STATE)));
     insta::assert_snapshot!(told(&[
         ask("subscription/tea"),
@@ -234,7 +231,7 @@ fn a_cluster_that_does_not_answer_ends_with_one() {
 
 #[test]
 fn kind_and_name_may_be_written_apart_as_kubectl_takes_them() {
-    let place = Place::new().file("s.yaml", STATE);
+    let place = TestFolder::new().file("s.yaml", STATE);
     let [together, apart] =
         ["sub/tea -n east --state s.yaml", "subscription tea -n east --state s.yaml"]
             .map(|arguments| why(&place, arguments, None));

@@ -134,8 +134,14 @@ async fn it_works_as_the_service_account_of_the_printed_manifests() {
     let printed = mainstay().arg("manifests").output().expect("it runs");
     assert!(printed.status.success());
     let options = mainstay_yaml::Options::default();
-    for document in mainstay_yaml::documents(&printed.stdout, &options) {
-        let object = Object::from_value(document.expect("YAML").value).expect("an object");
+    let documents = mainstay_yaml::documents(&printed.stdout, &options);
+    let manifests: Vec<_> = documents.map(|document| document.expect("YAML").value).collect();
+    let list = mainstay().args(["manifests", "-o", "json"]).output().expect("it runs").stdout;
+    let list: serde_json::Value = serde_json::from_slice(&list).expect("JSON");
+    assert_eq!(list["kind"], "List");
+    assert_eq!(list["items"].as_array(), Some(&manifests));
+    for manifest in manifests {
+        let object = Object::from_value(manifest).expect("an object");
         let resource = match object.kind() {
             "Namespace" => known::NAMESPACE,
             "ServiceAccount" => known::SERVICE_ACCOUNT,

@@ -1,10 +1,8 @@
 //! Acceptance tests of the specification: what a bundle is, and a catalog that is made of others.
 
-use crate::{
-    loopback::Loopback,
-    place::{Answer, Place, SOUND},
-};
+use crate::opm_folder::OpmFolder as _;
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_clitest::{ANNOTATIONS, CSV, LoopbackRegistry, SOUND_CATALOG, TestFolder};
 use mainstay_image::{
     build::{self, Files},
     manifest::{Config, Run},
@@ -25,34 +23,6 @@ spec:
   scope: Namespaced
   versions:
   - {name: v1beta2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-";
-
-/// A sound ClusterServiceVersion.
-const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata:
-  name: kiwi.v1.0.0
-  annotations: {alm-examples: '[]'}
-spec:
-  displayName: Kiwi
-  version: 1.0.0
-  minKubeVersion: 1.25.0
-  installModes:
-  - {type: AllNamespaces, supported: true}
-  install:
-    strategy: deployment
-    spec: {deployments: []}
-";
-
-/// The annotations of its bundle.
-const ANNOTATIONS: &str = "annotations:
-  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
-  operators.operatorframework.io.bundle.manifests.v1: manifests/
-  operators.operatorframework.io.bundle.metadata.v1: metadata/
-  operators.operatorframework.io.bundle.package.v1: kiwi
-  operators.operatorframework.io.bundle.channels.v1: stable
-  operators.operatorframework.io.test.config.v1: tests/scorecard/
-  com.redhat.openshift.versions: v4.12
 ";
 
 /// The six lines of the specification.
@@ -77,20 +47,15 @@ fn csv() -> String {
 }
 
 /// The folder of the specification, as it is published.
-fn etcd() -> Place {
+fn etcd() -> TestFolder {
     let map = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: etcd}}\n");
-    Place::new()
+    TestFolder::new()
         .file("etcd/manifests/etcdcluster.crd.yaml", CRD)
         .file("etcd/manifests/etcdoperator.clusterserviceversion.yaml", csv())
         .file("etcd/manifests/secret.yaml", map("Secret"))
         .file("etcd/manifests/configmap.yaml", map("ConfigMap"))
         .file("etcd/metadata/annotations.yaml", SIX_LINES)
         .file("etcd/metadata/dependencies.yaml", DEPENDENCIES)
-}
-
-fn json(answer: &Answer) -> Value {
-    assert_eq!(answer.code, 0, "{answer:?}");
-    serde_json::from_str(&answer.out).unwrap()
 }
 
 /// The properties of a type.
@@ -107,13 +72,13 @@ fn a_folder_of_manifests_and_metadata_is_one_bundle() {
     let place = etcd();
     let answer = place.opm("render etcd -o json");
     // One document: anything behind it would be an error.
-    let blob = json(&answer);
+    let blob = answer.json();
     assert_eq!([&blob["schema"], &blob["name"]], ["olm.bundle", "etcdoperator.v1.0.0"]);
     assert_eq!(properties(&blob, "olm.bundle.object").len(), 4);
     let answer = place.bundle("validate etcd -o json");
     let found: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(found["errors"], 0, "{answer:?}");
-    assert_eq!(json(&place.bundle("build etcd oci:out -o json"))["platforms"][0], "linux/amd64");
+    assert_eq!(place.bundle("build etcd oci:out -o json").json()["platforms"][0], "linux/amd64");
 }
 
 #[test]
@@ -141,7 +106,7 @@ fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is
     let no_channels = SIX_LINES.lines().filter(|line| !line.contains("channel"));
     let no_channels = no_channels.collect::<Vec<_>>().join("\n");
     let second = csv().replace("etcdoperator.v1.0.0", "etcdoperator.v2.0.0");
-    let of = |place: Place, name: &str| {
+    let of = |place: TestFolder, name: &str| {
         fs::remove_file(place.path().join("etcd/manifests").join(name)).unwrap();
         place
     };
@@ -177,7 +142,7 @@ fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is
 #[test]
 fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
     let place = etcd();
-    let labels = &json(&place.bundle("build etcd oci:out -o json"))["labels"];
+    let labels = &place.bundle("build etcd oci:out -o json").json()["labels"];
     let label =
         |name: &str| labels[format!("operators.operatorframework.io.bundle.{name}.v1")].clone();
     assert_eq!(
@@ -194,8 +159,8 @@ fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
 /// AT-BND-06.
 #[test]
 fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
-    let place = Place::new();
-    let registry = Loopback::open(place.path());
+    let place = TestFolder::new();
+    let registry = LoopbackRegistry::open(place.path());
     let mut files = Files::default();
     for (name, text) in [
         ("manifests/csv.yaml", CSV.to_owned()),
@@ -210,7 +175,7 @@ fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
     let image = build::image(&registry.store, Platform::host(), config, &[layer]).unwrap();
     let name = format!("{}/org/kiwi:v1", registry.domain);
     registry.store.set(&name.parse().unwrap(), &image).unwrap();
-    let blob = json(&place.opm_pulling(&format!("render {name} --use-http -o json")));
+    let blob = place.opm_pulling(&format!("render {name} --use-http -o json")).json();
     assert_eq!([&blob["package"], &blob["image"]], ["b", &*name]);
 }
 
@@ -223,7 +188,7 @@ fn both_dependencies_are_read_and_both_are_needed() {
         CSV.replace("kiwi.v1.0.0", "test-operator.v1.0.0"),
     );
     fs::remove_file(place.path().join("etcd/manifests/etcdcluster.crd.yaml")).unwrap();
-    let blob = json(&place.opm("render etcd -o json"));
+    let blob = place.opm("render etcd -o json").json();
     assert_eq!(
         properties(&blob, "olm.package.required"),
         [serde_json::json!({"packageName": "prometheus", "versionRange": ">0.27.0"})]
@@ -262,7 +227,7 @@ fn both_dependencies_are_read_and_both_are_needed() {
             + &format!("---\n{blob}\n")
             + &of("prometheus", prometheus, "")
             + &of("etcd", "0.9.4", &format!(", {provided}"));
-        let place = Place::with(&catalog);
+        let place = TestFolder::with(&catalog);
         let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
         let snapshot = Snapshot::of(&catalog);
         let key = CatalogKey::new("cat", "ns");
@@ -295,13 +260,13 @@ fn both_dependencies_are_read_and_both_are_needed() {
 /// AT-33: the steps of the script, with what it reads from its configuration.
 #[test]
 fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
-    let place = Place::new();
-    let registry = Loopback::open(place.path());
+    let place = TestFolder::new();
+    let registry = LoopbackRegistry::open(place.path());
     let domain = &registry.domain;
     let mut references = String::new();
     for name in ["etcd-operator", "prometheus-operator"] {
         let folder = format!("theirs/{name}");
-        let content = SOUND.replace("foo", name);
+        let content = SOUND_CATALOG.replace("foo", name);
         let path = place.path().join(&folder);
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("catalog.yaml"), content).unwrap();
@@ -336,6 +301,6 @@ fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
         let served = fs::read_to_string(place.path().join("files/configs").join(&file)).unwrap();
         assert!(ours == served && ours.contains(&format!("name: {part}")), "{ours}");
     }
-    let listed = json(&place.catalog("list packages files/configs -o json"));
+    let listed = place.catalog("list packages files/configs -o json").json();
     assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
 }

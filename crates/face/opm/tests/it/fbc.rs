@@ -1,7 +1,8 @@
 //! The acceptance rows of the inventories about file-based catalogs, by their IDs, in both voices.
 
-use crate::place::{Place, SOUND, added, changed};
+use crate::opm_folder::{OpmFolder as _, with_added};
 use base64::Engine as _;
+use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use serde_json::Value;
 
 const IGNORED: &str = "# Ignore everything except non-object .json and .yaml files
@@ -14,7 +15,7 @@ const IGNORED: &str = "# Ignore everything except non-object .json and .yaml fil
 
 /// A package of that name as YAML.
 fn package(name: &str) -> String {
-    SOUND.replace("foo", name)
+    SOUND_CATALOG.replace("foo", name)
 }
 
 /// The same as a stream of JSON.
@@ -31,25 +32,25 @@ fn column(table: &str, number: usize) -> Vec<String> {
 }
 
 /// Whether both voices refuse it, ours for these rules.
-fn both_refuse(place: &Place, rules: &[&str]) {
+fn both_refuse(place: &TestFolder, rules: &[&str]) {
     let (code, found) = place.verdicts();
     assert_eq!((code, found.iter().map(String::as_str).collect::<Vec<_>>()), (1, rules.to_vec()));
 }
 
 /// Whether only our voice refuses it: upstream loses it without a word.
-fn ours_refuses(place: &Place, rules: &[&str]) {
+fn ours_refuses(place: &TestFolder, rules: &[&str]) {
     let (code, found) = place.verdicts();
     assert_eq!((code, found.iter().map(String::as_str).collect::<Vec<_>>()), (0, rules.to_vec()));
 }
 
-fn both_accept(place: &Place) {
+fn both_accept(place: &TestFolder) {
     assert_eq!(place.verdicts(), (0, Vec::new()));
 }
 
 #[test]
 fn at_fbc_01_and_at_19_ignored_files_are_no_part_of_the_catalog() {
     let broken = "kind: ClusterServiceVersion\n";
-    let place = Place::new()
+    let place = TestFolder::new()
         .file("c/.indexignore", IGNORED)
         .file("c/README.md", "# No catalog\n")
         .file("c/index.yaml", package("a"))
@@ -62,7 +63,7 @@ fn at_fbc_01_and_at_19_ignored_files_are_no_part_of_the_catalog() {
 #[test]
 fn at_fbc_02_and_at_19_a_tree_of_yaml_and_json_is_one_catalog() {
     let deprecations = json("schema: olm.deprecations\npackage: packagec\nentries: []\n");
-    let place = Place::new()
+    let place = TestFolder::new()
         .file("c/packageA/index.yaml", package("packagea"))
         .file("c/packageB/.indexignore", IGNORED)
         .file("c/packageB/index.yaml", package("packageb"))
@@ -76,30 +77,34 @@ fn at_fbc_02_and_at_19_a_tree_of_yaml_and_json_is_one_catalog() {
 
 #[test]
 fn at_fbc_03_and_at_21_packages_and_bundles_are_there_once() {
-    let place = Place::with(SOUND)
+    let place = TestFolder::with(SOUND_CATALOG)
         .file("c/second.yaml", "schema: olm.package\nname: foo\ndefaultChannel: preview\n");
     both_refuse(&place, &["duplicate-package"]);
-    let bundle = SOUND.split("---\n").last().unwrap();
-    both_refuse(&added(bundle), &["duplicate-bundle"]);
+    let bundle = SOUND_CATALOG.split("---\n").last().unwrap();
+    both_refuse(&with_added(bundle), &["duplicate-bundle"]);
 }
 
 #[test]
 fn at_fbc_04_and_at_24_entries_are_named_like_their_bundles() {
-    let place = changed("- name: foo.v0.1.0", "- name: foov0.1.0");
+    let place = TestFolder::with_changed("- name: foo.v0.1.0", "- name: foov0.1.0");
     both_refuse(&place, &["missing-bundle", "unlisted-bundle"]);
-    both_accept(&Place::with(SOUND));
+    both_accept(&TestFolder::with(SOUND_CATALOG));
 }
 
 #[test]
 fn at_fbc_05_and_at_23_a_channel_has_one_head() {
-    let bundle = SOUND.split("---\n").last().unwrap().replace("0.1.0", "0.2.0");
-    let two = SOUND.replacen("- name: foo.v0.1.0\n", "- name: foo.v0.1.0\n- name: foo.v0.2.0\n", 1);
-    both_refuse(&Place::with(&format!("{two}---\n{bundle}")), &["channel-head"]);
+    let bundle = SOUND_CATALOG.split("---\n").last().unwrap().replace("0.1.0", "0.2.0");
+    let two = SOUND_CATALOG.replacen(
+        "- name: foo.v0.1.0\n",
+        "- name: foo.v0.1.0\n- name: foo.v0.2.0\n",
+        1,
+    );
+    both_refuse(&TestFolder::with(&format!("{two}---\n{bundle}")), &["channel-head"]);
 }
 
 #[test]
 fn at_fbc_06_and_at_23_what_is_replaced_may_be_elsewhere() {
-    both_accept(&changed(
+    both_accept(&TestFolder::with_changed(
         "- name: foo.v0.1.0\n",
         "- name: foo.v0.1.0\n  replaces: not-in-catalog.v0.0.9\n",
     ));
@@ -107,7 +112,7 @@ fn at_fbc_06_and_at_23_what_is_replaced_may_be_elsewhere() {
 
 #[test]
 fn at_fbc_07_catalogs_side_by_side_are_a_catalog() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .file("catalogC/catalogA/index.yaml", package("a"))
         .file("catalogC/catalogB/index.yaml", package("b"));
     for one in ["catalogC/catalogA", "catalogC/catalogB", "catalogC"] {
@@ -120,7 +125,8 @@ fn at_fbc_07_catalogs_side_by_side_are_a_catalog() {
 #[test]
 fn at_fbc_08_and_at_30_init_makes_the_blob_of_a_package() {
     let icon = "<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>";
-    let place = Place::new().file("README.md", "# Op\n\nAn operator.\n").file("icon.svg", icon);
+    let place =
+        TestFolder::new().file("README.md", "# Op\n\nAn operator.\n").file("icon.svg", icon);
     let init = "init op --default-channel=preview --description=./README.md --icon=./icon.svg --output yaml";
     let answer = place.opm(init);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -140,7 +146,7 @@ fn at_fbc_08_and_at_30_init_makes_the_blob_of_a_package() {
 
 #[test]
 fn at_fbc_09_and_at_32_a_good_catalog_gives_zero() {
-    let place = Place::with(SOUND);
+    let place = TestFolder::with(SOUND_CATALOG);
     for answer in [place.opm("validate c"), place.catalog("validate c")] {
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     }
@@ -148,9 +154,10 @@ fn at_fbc_09_and_at_32_a_good_catalog_gives_zero() {
 
 #[test]
 fn at_fbc_10_blobs_and_properties_say_what_they_are() {
-    let property = |text: &str| changed("properties:\n", &format!("properties:\n- {text}\n"));
-    both_refuse(&added("schema: \"\"\n"), &["not-a-blob"]);
-    ours_refuses(&added("package: \"\"\nschema: x\n"), &["missing-name"]);
+    let property =
+        |text: &str| TestFolder::with_changed("properties:\n", &format!("properties:\n- {text}\n"));
+    both_refuse(&with_added("schema: \"\"\n"), &["not-a-blob"]);
+    ours_refuses(&with_added("package: \"\"\nschema: x\n"), &["missing-name"]);
     ours_refuses(&property("{type: \"\", value: 1}"), &["bad-property"]);
     ours_refuses(&property("{type: t, value: null}"), &["bad-property"]);
     both_refuse(&property("{type: t}"), &["bad-property"]);
@@ -159,12 +166,15 @@ fn at_fbc_10_blobs_and_properties_say_what_they_are() {
 #[test]
 fn at_fbc_11_and_at_27_a_bundle_has_one_package_property() {
     let property = "- type: olm.package\n  value: {packageName: foo, version: 0.1.0}\n";
-    both_refuse(&changed(property, ""), &["package-property"]);
-    both_refuse(&changed(property, &property.repeat(2)), &["package-property"]);
-    both_refuse(&changed("packageName: foo", "packageName: bar"), &["package-property"]);
-    both_refuse(&changed("version: 0.1.0", "version: 1.x"), &["bad-version"]);
+    both_refuse(&TestFolder::with_changed(property, ""), &["package-property"]);
+    both_refuse(&TestFolder::with_changed(property, &property.repeat(2)), &["package-property"]);
+    both_refuse(
+        &TestFolder::with_changed("packageName: foo", "packageName: bar"),
+        &["package-property"],
+    );
+    both_refuse(&TestFolder::with_changed("version: 0.1.0", "version: 1.x"), &["bad-version"]);
     let second = "schema: olm.package\nname: foo\ndefaultChannel: preview\n";
-    both_refuse(&added(second), &["duplicate-package"]);
+    both_refuse(&with_added(second), &["duplicate-package"]);
 }
 
 #[test]
@@ -173,7 +183,7 @@ fn at_fbc_12_ranges_of_required_packages_can_be_read() {
         let property = format!(
             "- type: olm.package.required\n  value: {{packageName: b, versionRange: \"{range}\"}}\n"
         );
-        changed("properties:\n", &format!("properties:\n{property}"))
+        TestFolder::with_changed("properties:\n", &format!("properties:\n{property}"))
     };
     ours_refuses(&required("not a range"), &["version-range"]);
     both_accept(&required(">=1.0.0 <2.0.0"));
@@ -181,12 +191,12 @@ fn at_fbc_12_ranges_of_required_packages_can_be_read() {
 
 #[test]
 fn at_fbc_13_schemas_of_others_are_welcome() {
-    both_accept(&added("schema: example.com.mything\nanything: [1, {a: b}]\n"));
+    both_accept(&with_added("schema: example.com.mything\nanything: [1, {a: b}]\n"));
 }
 
 #[test]
 fn at_fbc_14_and_at_20_a_file_that_cannot_be_read_fails_the_catalog() {
-    let place = Place::with(SOUND).file("c/broken.json", "{\"schema\": ");
+    let place = TestFolder::with(SOUND_CATALOG).file("c/broken.json", "{\"schema\": ");
     both_refuse(&place, &["syntax"]);
     both_accept(&place.file("c/.indexignore", "broken.json\n"));
 }
@@ -194,15 +204,18 @@ fn at_fbc_14_and_at_20_a_file_that_cannot_be_read_fails_the_catalog() {
 #[test]
 fn at_fbc_16_and_at_22_a_bundle_may_be_in_two_channels_once_each() {
     let second = "schema: olm.channel\npackage: foo\nname: stable\nentries: [{name: foo.v0.1.0}]\n";
-    both_accept(&added(second));
-    let twice = changed("- name: foo.v0.1.0\n", "- name: foo.v0.1.0\n- name: foo.v0.1.0\n");
+    both_accept(&with_added(second));
+    let twice = TestFolder::with_changed(
+        "- name: foo.v0.1.0\n",
+        "- name: foo.v0.1.0\n- name: foo.v0.1.0\n",
+    );
     both_refuse(&twice, &["duplicate-entry"]);
 }
 
 /// A package of two channels, for deprecations.
-fn my_operator(deprecations: &str) -> Place {
-    let bundle = SOUND.split("---\n").last().unwrap().replace("foo", "my-operator");
-    Place::with(&format!(
+fn my_operator(deprecations: &str) -> TestFolder {
+    let bundle = SOUND_CATALOG.split("---\n").last().unwrap().replace("foo", "my-operator");
+    TestFolder::with(&format!(
         "schema: olm.package
 name: my-operator
 defaultChannel: stable
@@ -269,9 +282,12 @@ fn at_25_deprecations_name_what_is_there_and_have_messages() {
 
 #[test]
 fn at_28_bundles_have_properties_and_an_image() {
-    let properties = SOUND.split_once("properties:").unwrap().1;
-    both_refuse(&changed(&format!("properties:{properties}"), ""), &["package-property"]);
-    both_refuse(&changed("image: example.com/foo:v0.1.0\n", ""), &["no-image"]);
+    let properties = SOUND_CATALOG.split_once("properties:").unwrap().1;
+    both_refuse(
+        &TestFolder::with_changed(&format!("properties:{properties}"), ""),
+        &["package-property"],
+    );
+    both_refuse(&TestFolder::with_changed("image: example.com/foo:v0.1.0\n", ""), &["no-image"]);
 }
 
 #[test]
@@ -290,12 +306,12 @@ fn at_29_a_package_can_be_taken_out() {
         example.extend(lines.map(|line| line + "\n"));
     }
     for patch in 0..5 {
-        let bundle = SOUND.split("---\n").last().unwrap();
+        let bundle = SOUND_CATALOG.split("---\n").last().unwrap();
         let bundle = bundle.replace("foo", "example-operator");
         example.push_str("---\n");
         example.push_str(&bundle.replace("0.1.0", &format!("2.7.{patch}")));
     }
-    let place = Place::with(SOUND).file("c/example-operator/index.yaml", &example);
+    let place = TestFolder::with(SOUND_CATALOG).file("c/example-operator/index.yaml", &example);
     both_accept(&place);
     assert_eq!(column(&place.catalog("list bundles c example-operator").out, 0).len(), 5);
     std::fs::remove_dir_all(place.path().join("c/example-operator")).unwrap();
@@ -306,7 +322,7 @@ fn at_29_a_package_can_be_taken_out() {
 
 #[test]
 fn at_31_a_dockerfile_stands_beside_the_folder() {
-    let place = Place::with(SOUND);
+    let place = TestFolder::with(SOUND_CATALOG);
     let base = "registry.redhat.io/openshift4/ose-operator-registry-rhel9:v4.19";
     let answer = place.opm(&format!("generate dockerfile c -i {base}"));
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));

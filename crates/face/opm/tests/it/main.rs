@@ -6,7 +6,6 @@
 mod acceptance;
 mod fbc;
 mod help;
-mod loopback;
-mod place;
+mod opm_folder;
 mod sdk;
 mod unwritten;

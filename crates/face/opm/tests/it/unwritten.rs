@@ -1,8 +1,8 @@
 //! Results that cannot be written, or not to their end: no run ends well then, and nothing that is
 //! left behind passes for a catalog.
 
-use crate::place::{Place, SOUND};
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use mainstay_clock::Clock;
 use mainstay_opm::Io;
 use std::{
@@ -25,7 +25,7 @@ impl Write for Full {
     }
 }
 
-fn opm_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, String) {
+fn opm_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8, String) {
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let mut stderr = Vec::new();
     let mut empty = io::empty();
@@ -45,7 +45,7 @@ fn opm_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, Stri
 
 #[test]
 fn what_does_not_fit_on_the_disk_is_no_success() {
-    let place = Place::with(SOUND);
+    let place = TestFolder::with(SOUND_CATALOG);
     for command in ["render c", "render -o yaml c", "alpha list packages c", "init foo"] {
         for room in [0, 20] {
             let (code, said) = opm_into(&place, command, Full(room, io::ErrorKind::StorageFull));
@@ -63,20 +63,20 @@ fn a_migration_that_ends_too_early_leaves_nothing_that_passes_for_a_catalog() {
     // A name that no folder can have, behind one that is written well.
     let long = "p".repeat(300);
     let blob = format!("---\nschema: example.com.note\npackage: {long}\n");
-    let place = Place::with(SOUND).file("c/note.yaml", blob);
+    let place = TestFolder::with(SOUND_CATALOG).file("c/note.yaml", blob);
     let (code, said) = opm_into(&place, "migrate c out", io::sink());
     assert!(code == 1 && said.contains("mkdir out"), "{said}");
     let out = place.path().join("out");
     assert!(fs::read_dir(&out).unwrap().count() > 1, "something was written");
     let refused = Catalog::load(&out, &LoadOptions::default()).unwrap_err();
     assert_eq!(&*refused.problems[0].file, ".unfinished", "{refused}");
-    let (code, _) = opm_into(&Place::with(SOUND), "migrate c out", io::sink());
+    let (code, _) = opm_into(&TestFolder::with(SOUND_CATALOG), "migrate c out", io::sink());
     assert_eq!(code, 0);
 }
 
 #[test]
 fn a_migration_to_its_end_leaves_the_catalog_and_nothing_else() {
-    let place = Place::with(SOUND);
+    let place = TestFolder::with(SOUND_CATALOG);
     let (code, said) = opm_into(&place, "migrate c out", io::sink());
     assert_eq!(code, 0, "{said}");
     let left: Vec<_> = fs::read_dir(place.path().join("out"))

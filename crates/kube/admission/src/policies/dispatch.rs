@@ -106,7 +106,7 @@ impl<'a, 'r> Session<'a, 'r> {
     /// What is asked of a policy, if the request is meant by it.
     fn meant(&mut self, hook: usize, of: &Hook) -> Option<Meant> {
         let attributes = self.attributes;
-        let asked = request::asked(attributes);
+        let asked = request::request_attributes(attributes);
         let rows = self.others.clone();
         let others: Vec<Resource<'_>> = rows.iter().map(|row| request::resource(row)).collect();
         let labels = Labelled(attributes);
@@ -157,7 +157,7 @@ impl<'a, 'r> Session<'a, 'r> {
         for Meant { hook: at, known, bindings } in meant {
             let hook = &hooks[*at];
             let row = known.map_or(attributes.row, |at| &*others[at]);
-            let shown = match request::shown(attributes, row).await {
+            let shown = match request::versioned_objects(attributes, row).await {
                 Ok(shown) => shown,
                 Err(status) => {
                     let why = format!("failed to convert object version: {}", status.message);

@@ -55,7 +55,7 @@ impl Source {
             Some(row) => Ok(Self(Some(row.clone()))),
             None => Err(format!(
                 "failed to find resource referenced by paramKind: '{}'",
-                mainstay_policy::hints::shown(kind)
+                mainstay_policy::hints::kind_text(kind)
             )),
         }
     }

@@ -12,15 +12,15 @@ use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Status};
 use mainstay_policy::evaluate::Asking;
-use mainstay_policy::matching::{Asked, Labels, Resource};
+use mainstay_policy::matching::{Labels, RequestAttributes, Resource};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// What rules see.
-pub(crate) fn asked<'a>(attributes: &'a Attributes<'_>) -> Asked<'a> {
-    Asked {
+pub(crate) fn request_attributes<'a>(attributes: &'a Attributes<'_>) -> RequestAttributes<'a> {
+    RequestAttributes {
         resource: resource(attributes.row),
         subresource: attributes.subresource,
         operation: attributes.operation.name(),
@@ -126,7 +126,7 @@ fn user(identity: &Identity) -> Value {
 
 /// The objects of a request in some version; null where there is none.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct VersionedObjects {
     /// The object that is to be.
     pub object: Value,
     /// The object that is.
@@ -137,7 +137,10 @@ pub(crate) struct Shown {
 ///
 /// # Errors
 /// A webhook had to convert one, and did not.
-pub(crate) async fn shown(attributes: &Attributes<'_>, known: &KindRow) -> Result<Shown, Status> {
+pub(crate) async fn versioned_objects(
+    attributes: &Attributes<'_>,
+    known: &KindRow,
+) -> Result<VersionedObjects, Status> {
     let old = match attributes.old {
         None => Value::Null,
         Some(old) if !attributes.is_of_row() => old.to_value(),
@@ -155,7 +158,7 @@ pub(crate) async fn shown(attributes: &Attributes<'_>, known: &KindRow) -> Resul
         Some(object) if !attributes.is_of_row() => object.to_value(),
         Some(object) => in_version(attributes, object.clone(), known).await?,
     };
-    Ok(Shown { object, old })
+    Ok(VersionedObjects { object, old })
 }
 
 /// An object of the request's kind in the version of a row.

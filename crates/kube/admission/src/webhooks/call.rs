@@ -4,7 +4,7 @@ use super::Attributes;
 use super::index::{Hook, Which};
 use super::review::{self, Answer};
 use crate::metrics::Ended;
-use crate::policies::request::Shown;
+use crate::policies::request::VersionedObjects;
 use http::Method;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
@@ -34,7 +34,7 @@ pub(super) async fn ask(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    shown: &Shown,
+    shown: &VersionedObjects,
 ) -> Result<Option<Patch>, Failed> {
     let answer = called(attributes, hook, row, shown, Which::Mutating).await?;
     let Some(patch) = answer.patch else { return Ok(None) };
@@ -65,7 +65,7 @@ pub(super) async fn judge(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    shown: &Shown,
+    shown: &VersionedObjects,
 ) -> Result<(), Failed> {
     called(attributes, hook, row, shown, Which::Validating).await.map(drop)
 }
@@ -105,7 +105,7 @@ async fn called(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    shown: &Shown,
+    shown: &VersionedObjects,
     which: Which,
 ) -> Result<Answer, Failed> {
     let name = &hook.name;

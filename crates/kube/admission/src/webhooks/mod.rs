@@ -16,7 +16,7 @@ mod index;
 mod review;
 
 use super::{ADMITTED, Attributes, Plugin, Verdict};
-use crate::policies::request::{self, Labelled, Shown};
+use crate::policies::request::{self, Labelled, VersionedObjects};
 use call::{Failed, Patch};
 use index::{Hook, Which};
 use mainstay_conversion::{decode, webhook as conversion};
@@ -155,17 +155,17 @@ async fn judge(attributes: &Attributes<'_>, named: Vec<(Arc<Hook>, Named)>) -> R
 const FORGIVEN: &str = "failed-open.";
 
 /// The objects of a request in the versions in which somebody wanted to see them.
-type Versions = Vec<(Arc<str>, Arc<Shown>)>;
+type Versions = Vec<(Arc<str>, Arc<VersionedObjects>)>;
 
 async fn versions_of(
     versions: &mut Versions,
     attributes: &Attributes<'_>,
     row: &KindRow,
-) -> Result<Arc<Shown>, Status> {
+) -> Result<Arc<VersionedObjects>, Status> {
     if let Some((_, shown)) = versions.iter().find(|(version, _)| *version == row.api_version) {
         return Ok(shown.clone());
     }
-    let shown = request::shown(attributes, row).await;
+    let shown = request::versioned_objects(attributes, row).await;
     let shown = Arc::new(shown.map_err(|status| Status::internal(status.message))?);
     versions.push((row.api_version.clone(), shown.clone()));
     Ok(shown)
@@ -190,7 +190,7 @@ impl Seen {
 /// Whether a webhook's rules and selectors mean the request, and in which version it wants to see it.
 fn named_by(attributes: &Attributes<'_>, hook: &Hook, others: &[Arc<KindRow>]) -> Named {
     let resources: Vec<Resource<'_>> = others.iter().map(|row| request::resource(row)).collect();
-    let asked = request::asked(attributes);
+    let asked = request::request_attributes(attributes);
     let known = match hook.constraints.meets(&asked, &resources, &Labelled(attributes)) {
         Ok(None) => return Ok(None),
         Ok(Some(known)) => known,
@@ -212,7 +212,7 @@ fn holds(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    shown: &Shown,
+    shown: &VersionedObjects,
 ) -> Result<bool, Status> {
     if hook.conditions.is_empty() || mainstay_fault::is_on("conditions-of-webhooks-always-hold") {
         return Ok(true);
@@ -305,7 +305,7 @@ async fn asked(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    shown: &Shown,
+    shown: &VersionedObjects,
 ) -> Result<Came, Status> {
     let clock = attributes.admission.clock;
     let begun = clock.elapsed();
@@ -378,7 +378,7 @@ async fn patched(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    shown: &Shown,
+    shown: &VersionedObjects,
     patch: &Patch,
 ) -> Result<Object, Status> {
     if attributes.object.is_none() {

@@ -1,7 +1,7 @@
 //! What a webhook is sent, and what it may answer.
 
 use super::Attributes;
-use crate::policies::request::{self, Shown};
+use crate::policies::request::{self, VersionedObjects};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(super) fn request(
     attributes: &Attributes<'_>,
     row: &KindRow,
     version: &str,
-    shown: &Shown,
+    shown: &VersionedObjects,
 ) -> (String, Bytes) {
     let uid = random_uid();
     let described = request::described(attributes, row);

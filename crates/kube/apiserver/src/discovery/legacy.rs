@@ -3,12 +3,12 @@
 //! The fields of every answer are in the order in which the original writes them: `kubectl get --raw`
 //! shows them to people.
 
-use super::Asked;
+use super::DiscoveryRequest;
 use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
-use mainstay_http::negotiate::{self, Offer, Route};
+use mainstay_http::negotiate::{self, EndpointForms, Route};
 use mainstay_http::response::{ApiResponse, encoded, indented};
 use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Subresource};
 use mainstay_object::Status;
@@ -68,8 +68,11 @@ struct About<'a> {
 }
 
 /// `/version`.
-pub(crate) fn version(info: &VersionInfo, asked: Asked<'_>) -> Result<ApiResponse, Status> {
-    negotiate::choose(asked.accept, Offer::Nothing, Route::JsonOnly)?;
+pub(crate) fn version(
+    info: &VersionInfo,
+    asked: DiscoveryRequest<'_>,
+) -> Result<ApiResponse, Status> {
+    negotiate::choose(asked.accept, EndpointForms::Nothing, Route::JsonOnly)?;
     let before = info.minor.parse().map_or(0, |minor: u32| minor.saturating_sub(1));
     let version = About {
         major: &info.major,
@@ -116,7 +119,7 @@ struct Address<'a> {
 }
 
 /// `/api`. The address is the one under which the client found this server.
-pub(crate) fn core_versions(asked: Asked<'_>) -> ApiResponse {
+pub(crate) fn core_versions(asked: DiscoveryRequest<'_>) -> ApiResponse {
     let server_address = asked.host.unwrap_or("localhost");
     let address = Address { client_range: "0.0.0.0/0", server_address };
     ApiResponse::of(&Core { kind: "APIVersions", versions: ["v1"], addresses: [address] })
@@ -170,11 +173,15 @@ fn others(kinds: &Kinds) -> Others<'_> {
 }
 
 /// `/apis/{group}`.
-pub(crate) fn group(kinds: &Kinds, name: &str, asked: Asked<'_>) -> Result<ApiResponse, Status> {
+pub(crate) fn group(
+    kinds: &Kinds,
+    name: &str,
+    asked: DiscoveryRequest<'_>,
+) -> Result<ApiResponse, Status> {
     let Some(group) = kinds.group(name).filter(|_| !name.is_empty()) else {
         return Ok(ApiResponse::page_not_found());
     };
-    negotiate::choose(asked.accept, Offer::Nothing, Route::Bare)?;
+    negotiate::choose(asked.accept, EndpointForms::Nothing, Route::Bare)?;
     let mut value = group_value(group);
     value.kind = Some("APIGroup");
     value.api_version = Some("v1");
@@ -236,13 +243,13 @@ pub(crate) fn group_version(
     kinds: &Kinds,
     group: &str,
     version: &str,
-    asked: Asked<'_>,
+    asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     let Some(found) = kinds.group_version(group, version) else {
         return nothing_at(kinds, group);
     };
     let route = if found.has_built_in() { Route::Table } else { Route::Bare };
-    negotiate::choose(asked.accept, Offer::Nothing, route)?;
+    negotiate::choose(asked.accept, EndpointForms::Nothing, route)?;
     let mut resources = Vec::new();
     for row in &found.rows {
         resources.push(resource(row));

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use jiff::Timestamp;
-use mainstay_http::negotiate::{self, Form, Offer, Route};
+use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
 use mainstay_http::response::{ApiResponse, encoded};
 use mainstay_kinds::Kinds;
 use mainstay_object::Status;
@@ -45,7 +45,7 @@ pub(crate) struct Answers {
 
 /// Facts of a request that discovery depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct DiscoveryRequest<'a> {
     /// `Accept`.
     pub(crate) accept: Option<&'a str>,
     /// `If-None-Match`.
@@ -59,9 +59,13 @@ pub(crate) struct Asked<'a> {
 }
 
 /// `/api` or `/apis`: aggregated if the client accepts it, else the plain list of groups.
-pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<ApiResponse, Status> {
+pub(crate) fn roots(
+    kinds: &Kinds,
+    core: bool,
+    asked: DiscoveryRequest<'_>,
+) -> Result<ApiResponse, Status> {
     let route = if core { Route::Table } else { Route::Bare };
-    match negotiate::choose(asked.accept, Offer::Discovery, route)? {
+    match negotiate::choose(asked.accept, EndpointForms::Discovery, route)? {
         Form::Discovery(_) => {}
         _ if core => return Ok(legacy::core_versions(asked)),
         _ => return Ok(legacy::groups(kinds)),
@@ -87,14 +91,14 @@ pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<ApiRe
 pub(crate) fn groups(
     kinds: &Kinds,
     aggregation: &Aggregation,
-    asked: Asked<'_>,
+    asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     if aggregation.is_empty() {
         return roots(kinds, false, asked);
     }
     // Made anew each time: what others serve changes without a change here.
     if !matches!(
-        negotiate::choose(asked.accept, Offer::Discovery, Route::Bare)?,
+        negotiate::choose(asked.accept, EndpointForms::Discovery, Route::Bare)?,
         Form::Discovery(_)
     ) {
         let mut list = legacy::groups_value(kinds);
@@ -119,12 +123,12 @@ pub(crate) fn any_group(
     kinds: &Kinds,
     aggregation: &Aggregation,
     name: &str,
-    asked: Asked<'_>,
+    asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     if !aggregation.is_empty() {
         let own = kinds.group(name).map(legacy::group_value_of);
         if let Some(group) = aggregation.plain_group(name, own) {
-            negotiate::choose(asked.accept, Offer::Nothing, Route::Bare)?;
+            negotiate::choose(asked.accept, EndpointForms::Nothing, Route::Bare)?;
             return Ok(ApiResponse::of(&group));
         }
     }
@@ -147,7 +151,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 }
 
 /// The answer, or 304 if the client has it.
-fn unless_known(bytes: &Bytes, etag: &str, asked: Asked<'_>) -> ApiResponse {
+fn unless_known(bytes: &Bytes, etag: &str, asked: DiscoveryRequest<'_>) -> ApiResponse {
     let same = asked.known.is_some_and(|known| known.split(',').any(|one| one.trim() == etag));
     let mut answer = if same {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)

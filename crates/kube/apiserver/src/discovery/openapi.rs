@@ -1,6 +1,6 @@
 //! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
 
-use super::{Answers, Asked, digest, tagged, unless_known};
+use super::{Answers, DiscoveryRequest, digest, tagged, unless_known};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
@@ -55,7 +55,7 @@ const INDEX_TYPE: &str = "text/plain; charset=utf-8";
 pub(crate) async fn document(
     kinds: &Kinds,
     path: &str,
-    asked: Asked<'_>,
+    asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     // Nobody is known to ask for the protobuf form of version 3, which is not offered.
     if form(asked.accept, "").is_none() {
@@ -166,7 +166,7 @@ pub(crate) trait Others: Send + Sync + 'static {
 pub(crate) async fn swagger(
     kinds: &Arc<Kinds>,
     others: Arc<dyn Others>,
-    asked: Asked<'_>,
+    asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     let vary = HeaderValue::from_static("Accept-Encoding, Accept");
     let Some(protobuf) = form(asked.accept, SWAGGER_PROTOBUF) else {

@@ -20,7 +20,7 @@ pub(super) fn at_once(
     wanted: &str,
 ) -> Result<Value, String> {
     let runtime = Handle::try_current().ok();
-    let runtime = runtime.filter(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    let runtime = runtime.filter(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if let Some(runtime) = runtime {
         let objects = [object];
         let mut made = waited(&runtime, converter.convert(&server.outbound, &objects, wanted))??;

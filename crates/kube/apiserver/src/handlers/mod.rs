@@ -49,7 +49,7 @@ use mainstay_auth::authz::Attributes;
 use mainstay_auth::authz::escalation::Write;
 use mainstay_gocompat::quote;
 use mainstay_http::Warnings;
-use mainstay_http::negotiate::{self, Form, Offer, Route};
+use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
 use mainstay_http::path::{ResourcePath, Special};
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
@@ -102,11 +102,11 @@ impl Request<'_> {
     }
 
     /// The forms that answers have.
-    fn offer(&self) -> Offer {
+    fn offer(&self) -> EndpointForms {
         match (self.row.is_stored(), self.row.definition()) {
-            (false, _) => Offer::Metadata,
-            (true, Some(_)) => Offer::Messages,
-            (true, None) => Offer::Objects,
+            (false, _) => EndpointForms::Metadata,
+            (true, Some(_)) => EndpointForms::Messages,
+            (true, None) => EndpointForms::Objects,
         }
     }
 

@@ -241,10 +241,10 @@ async fn a_head_that_never_ends_is_cut_with_the_strangers_time() {
 #[tokio::test(start_paused = true)]
 async fn a_stranger_goes_when_it_asks_for_nothing_and_who_has_proved_itself_stays() {
     const LONG: Duration = Duration::from_secs(20);
-    let cut = |asked: &Asked, proven: bool| {
+    let cut = |asked: &RequestCount, proven: bool| {
         timeout(LONG + Duration::from_secs(1), stranger(asked.clone(), move || proven, LONG))
     };
-    let asked = Asked::default();
+    let asked = RequestCount::default();
     assert!(cut(&asked, false).await.is_ok(), "it has sent no request");
     assert!(cut(&asked, true).await.is_err(), "it may be silent");
     let open = asked.another(&Seat::default());

@@ -4,7 +4,7 @@ mod spdy;
 mod websocket;
 
 use super::options;
-use super::upgrade::{Known, Offer, Way};
+use super::upgrade::{EndpointForms, Known, Way};
 use super::{Exit, NativePod, Process, TerminalSize, no_process};
 use crate::StreamRequest;
 use bytes::Bytes;
@@ -63,7 +63,7 @@ pub fn answer(
     if !attach && command.is_empty() {
         return Err(Status::bad_request("you must specify at least one command for the container"));
     }
-    let offer = Offer::read(request, &KNOWN)?;
+    let offer = EndpointForms::read(request, &KNOWN)?;
     let pipe = |wanted: bool| wanted.then(|| tokio::io::duplex(PIPE)).unzip();
     let ((input, stdin), (output, stdout)) = (pipe(stdin), pipe(stdout));
     let (errors, stderr) = pipe(stderr);

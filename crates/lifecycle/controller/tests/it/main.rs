@@ -170,7 +170,7 @@ async fn a_process_is_unhealthy_when_a_controller_ends_that_nothing_stopped() {
         tokio::task::yield_now().await;
     }
     let cause = monitors.check_health().unwrap_err().to_string();
-    assert!(cause.contains("the controller reporter of reports has ended"), "{cause}");
+    assert!(cause.contains("reports: the controller reporter has ended"), "{cause}");
     // Of a controller that was stopped, this is no failure.
     stop.cancel();
     assert_eq!(monitors.check_health(), Ok(()));

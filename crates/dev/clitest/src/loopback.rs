@@ -16,22 +16,22 @@ use std::{convert::Infallible, path::Path};
 use tokio::net::TcpListener;
 
 /// A registry; gone with this value.
-pub(crate) struct Loopback {
+pub struct LoopbackRegistry {
     /// Its name: address and port.
-    pub(crate) domain: String,
+    pub domain: String,
     /// What it has.
-    pub(crate) store: Store,
+    pub store: Store,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
-impl Loopback {
+impl LoopbackRegistry {
     /// A registry that takes everything.
-    pub(crate) fn open(folder: &Path) -> Self {
+    pub fn open(folder: &Path) -> Self {
         Self::start(folder, None)
     }
 
     /// A registry that asks for a name and a password.
-    pub(crate) fn locked(folder: &Path, login: &str) -> Self {
+    pub fn locked(folder: &Path, login: &str) -> Self {
         let login = base64::engine::general_purpose::STANDARD.encode(login);
         Self::start(folder, Some(format!("Basic {login}")))
     }
@@ -77,7 +77,7 @@ impl Loopback {
     }
 }
 
-impl Drop for Loopback {
+impl Drop for LoopbackRegistry {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -1,0 +1,205 @@
+//! Folders in which tests run the command lines, and a registry on this machine.
+//!
+//! Tests of `mainstay` and of `opm` give arguments and look at the exit code, the text and the files. Both
+//! need a folder of their own, an environment in which neither the user nor the machine decides a test, and
+//! a few catalogs and bundles: [`TestFolder`]. Commands of `opm` are added by its own tests.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "helpers of tests fail as tests do"
+)]
+
+mod loopback;
+
+pub use loopback::LoopbackRegistry;
+
+use clap::Parser;
+use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::{bundle, catalog, image};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A policy that accepts every image.
+pub const ACCEPT_ANYTHING: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
+
+/// The exit code and the output of a command.
+#[derive(Debug)]
+pub struct CommandOutput {
+    /// The exit code.
+    pub code: u8,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl CommandOutput {
+    /// The output of a command that ran.
+    pub fn of(code: u8, out: Vec<u8>, err: Vec<u8>) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code, out: text(out), err: text(err) }
+    }
+
+    /// The output of a command whose arguments were refused.
+    pub fn refused(error: &clap::Error) -> Self {
+        let code = u8::try_from(error.exit_code()).unwrap();
+        Self { code, out: String::new(), err: error.to_string() }
+    }
+
+    /// Standard output of a command that succeeded, as JSON.
+    pub fn json(&self) -> Value {
+        assert_eq!(self.code, 0, "{self:?}");
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// A folder to work in.
+pub struct TestFolder(TempDir);
+
+impl TestFolder {
+    /// An empty folder.
+    #[expect(clippy::new_without_default, reason = "a folder is made, which is no default")]
+    pub fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// A folder with one catalog of one file.
+    pub fn with(content: &str) -> Self {
+        Self::new().file("c/catalog.yaml", content)
+    }
+
+    /// A folder with the bundle `b`: [`CSV`] and [`ANNOTATIONS`].
+    pub fn with_bundle() -> Self {
+        Self::new()
+            .file("b/manifests/csv.yaml", CSV)
+            .file("b/metadata/annotations.yaml", ANNOTATIONS)
+            .file("b/tests/scorecard/config.yaml", "kind: Configuration\n")
+            .file("b/README.md", "not part of the image")
+    }
+
+    /// [`SOUND_CATALOG`] with one thing changed.
+    pub fn with_changed(from: &str, to: &str) -> Self {
+        assert!(SOUND_CATALOG.contains(from), "{from}");
+        Self::with(&SOUND_CATALOG.replacen(from, to, 1))
+    }
+
+    /// Writes a file.
+    #[must_use]
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// `mainstay catalog …`; the arguments are separated by blanks.
+    pub fn catalog(&self, arguments: &str) -> CommandOutput {
+        self.run("catalog", arguments, false)
+    }
+
+    /// The same on a terminal with colours.
+    pub fn coloured(&self, arguments: &str) -> CommandOutput {
+        self.run("catalog", arguments, true)
+    }
+
+    /// `mainstay bundle …`; the arguments are separated by blanks.
+    pub fn bundle(&self, arguments: &str) -> CommandOutput {
+        self.run("bundle", arguments, false)
+    }
+
+    /// `mainstay image …`; the arguments are separated by blanks. The policy of the machine does not
+    /// count.
+    pub fn image(&self, arguments: &str) -> CommandOutput {
+        let policy = self.path().join(".config/containers/policy.json");
+        fs::create_dir_all(policy.parent().unwrap()).unwrap();
+        fs::write(policy, ACCEPT_ANYTHING).unwrap();
+        self.run("image", arguments, false)
+    }
+
+    fn run(&self, command: &str, arguments: &str, colour: bool) -> CommandOutput {
+        let words = ["mainstay", command].into_iter().chain(arguments.split(' '));
+        let parsed = match Arguments::try_parse_from(words) {
+            Ok(parsed) => parsed,
+            Err(error) => return CommandOutput::refused(&error),
+        };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        // Neither the user nor the machine decides a test.
+        let variable = |name: &str| match name {
+            "HOME" | "XDG_DATA_HOME" | "TMPDIR" => Some(self.path().display().to_string()),
+            "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
+            _ => None,
+        };
+        let mut io = catalog::Io {
+            stdout: &mut out,
+            stderr: &mut err,
+            folder: self.path().to_owned(),
+            colour,
+            terminal: false,
+            variable: &variable,
+        };
+        let exit = match parsed.command {
+            Command::Catalog(arguments) => catalog::run(arguments, &mut io),
+            Command::Bundle(arguments) => bundle::run(arguments, &mut io),
+            Command::Image(arguments) => image::run(*arguments, &mut io),
+            _ => unreachable!("no other command is typed above"),
+        };
+        CommandOutput::of(exit as u8, out, err)
+    }
+}
+
+/// A package with one channel and one bundle.
+pub const SOUND_CATALOG: &str = "---
+schema: olm.package
+name: foo
+defaultChannel: preview
+---
+schema: olm.channel
+package: foo
+name: preview
+entries:
+- name: foo.v0.1.0
+---
+schema: olm.bundle
+package: foo
+name: foo.v0.1.0
+image: example.com/foo:v0.1.0
+properties:
+- type: olm.package
+  value: {packageName: foo, version: 0.1.0}
+";
+
+/// A ClusterServiceVersion of which nobody has anything to say.
+pub const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: kiwi.v1.0.0
+  annotations: {alm-examples: '[]'}
+spec:
+  displayName: Kiwi
+  version: 1.0.0
+  minKubeVersion: 1.25.0
+  installModes:
+  - {type: AllNamespaces, supported: true}
+  install:
+    strategy: deployment
+    spec: {deployments: []}
+";
+
+/// The annotations of its bundle.
+pub const ANNOTATIONS: &str = "annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: kiwi
+  operators.operatorframework.io.bundle.channels.v1: stable
+  operators.operatorframework.io.test.config.v1: tests/scorecard/
+  com.redhat.openshift.versions: v4.12
+";

@@ -1,0 +1,66 @@
+//! The port at which `mainstay run` serves health and metrics.
+
+use super::access::Access;
+use crate::health::{Health, response};
+use crate::plain;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use mainstay_apiserver::serve::{self, Limits};
+use mainstay_auth::authz::Attributes;
+use mainstay_port::Received;
+use rustls::ServerConfig;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::service_fn;
+
+/// What the port takes.
+const LIMITS: plain::Limits =
+    plain::Limits { connections: 64, streams: 16, stall: Duration::from_secs(30) };
+
+/// The response to a client that has to prove with a token that it may see metrics.
+async fn respond_guarded(
+    health: &Health,
+    access: &Access,
+    request: Request<Received>,
+) -> Response<Full<Bytes>> {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path();
+    if path == "/metrics" {
+        let allowed = async {
+            let identity = access.bearer(&parts.headers).await?;
+            access.allow(&Attributes::path(&identity, "get", path)).await
+        };
+        if let Err(status) = allowed.await {
+            let code = StatusCode::from_u16(status.code);
+            return response(code.unwrap_or(StatusCode::FORBIDDEN), format!("{status}\n"));
+        }
+    }
+    health.respond(&parts.method, path)
+}
+
+/// Answers until `stop`: without TLS to anybody, or with these settings, and then counts to those who
+/// may see them.
+pub(super) async fn serve(
+    listener: TcpListener,
+    health: Health,
+    guarded: Option<(Arc<ServerConfig>, Arc<Access>)>,
+    stop: CancellationToken,
+) {
+    let Some((settings, access)) = guarded else {
+        let answer = move |request: Request<Received>| {
+            std::future::ready(health.respond(request.method(), request.uri().path()))
+        };
+        plain::serve(listener, LIMITS, stop, answer).await;
+        return;
+    };
+    let limits = Limits { connections: LIMITS.connections, ..Limits::default() };
+    let service = service_fn(move |request: Request<Received>| {
+        let (health, access) = (health.clone(), Arc::clone(&access));
+        async move { Ok::<_, Infallible>(respond_guarded(&health, &access, request).await) }
+    });
+    serve::serve(listener, settings, limits, stop, service).await;
+}
