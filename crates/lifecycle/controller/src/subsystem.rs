@@ -45,7 +45,7 @@ pub struct SubsystemInfo {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
     /// The list names a subsystem that this program does not have.
-    #[error("there is no subsystem `{name}`; there are {}", known.join(", "))]
+    #[error("there is no subsystem `{name}`; known subsystems: {}", known.join(", "))]
     Unknown {
         /// The name as it was typed.
         name: String,
@@ -53,7 +53,7 @@ pub enum SelectError {
         known: Vec<&'static str>,
     },
     /// The list excludes everything.
-    #[error("the list selects no subsystem; there are {}", known.join(", "))]
+    #[error("the list selects no subsystem; known subsystems: {}", known.join(", "))]
     Nothing {
         /// The names that can be chosen.
         known: Vec<&'static str>,

@@ -179,7 +179,7 @@ fn a_list_of_controllers_that_selects_nothing_is_refused_with_the_names_that_the
             mainstay().args(["manifests", "--controllers", list]).output().expect("it runs");
         assert!(!output.status.success());
         let error = String::from_utf8(output.stderr).expect("text");
-        assert!(error.contains(why) && error.contains("there are classic"), "{error}");
+        assert!(error.contains(why) && error.contains("known subsystems: classic"), "{error}");
         assert!(error.contains("`-NAME` to leave one out"), "{error}");
     }
 }
