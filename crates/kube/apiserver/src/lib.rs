@@ -17,6 +17,7 @@ mod discovery;
 mod filter;
 mod handlers;
 mod limits;
+mod messages;
 mod metrics;
 mod policy_status;
 mod server;

@@ -23,6 +23,7 @@ use self::gather::Gathered;
 use self::patience::Patient;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -106,6 +107,18 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The place of its connection, which whoever verifies a proof of it says.
     pub seat: Seat,
+}
+
+impl Peer {
+    /// Whether a request comes from this machine, as far as its headers tell: a proxy on this machine
+    /// that names itself stands for others.
+    pub(crate) fn is_local(parts: &Parts) -> bool {
+        let is_forwarded = ["forwarded", "via", "x-forwarded-for"]
+            .iter()
+            .any(|name| parts.headers.contains_key(*name));
+        let peer = parts.extensions.get::<Self>();
+        !is_forwarded && peer.is_some_and(|peer| peer.address.ip().to_canonical().is_loopback())
+    }
 }
 
 /// Serves until `shutdown` is cancelled and the connections have ended, which takes no longer than

@@ -7,6 +7,7 @@ use crate::handlers::compute::{ComputePool, LARGE};
 use crate::handlers::{self, Request};
 use crate::limits::From;
 use crate::limits::flow::Flow;
+use crate::messages::Messages;
 use crate::metrics::{self, Metrics};
 use crate::service::{ApiService, LoopbackClient, PortService};
 use crate::version::VersionInfo;
@@ -127,6 +128,8 @@ pub struct ApiServer {
     pub(crate) compute: ComputePool,
     /// Groups that others serve.
     pub(crate) aggregation: Aggregation,
+    /// Objects as clients written in Go read them.
+    pub(crate) messages: Arc<Messages>,
     /// When the server started.
     pub(crate) started: jiff::Timestamp,
 }
@@ -164,6 +167,7 @@ impl ApiServer {
             native_pods: NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
+            messages: Arc::default(),
             metrics: Metrics::default(),
             audit: OnceLock::new(),
             compute: ComputePool::default(),
@@ -384,7 +388,7 @@ impl ApiServer {
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
         let answer = answer.unwrap_or_else(|status| ApiResponse::refusal(&status));
-        if answer.size >= LARGE_ANSWER && wishes.rewrites() {
+        if answer.size >= LARGE_ANSWER && answer.is_rewritten(wishes) {
             return aside(|| answer.into_response(wishes));
         }
         answer.into_response(wishes)
@@ -556,6 +560,7 @@ fn wishes(parts: &request::Parts, query: Option<&Query>) -> ResponseFormat {
     let headers = &parts.headers;
     ResponseFormat {
         gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
+        is_local: serve::Peer::is_local(parts),
         pretty: is_for_reading(query, text(headers, &USER_AGENT)),
         encoding: negotiate::encoding(text(headers, &ACCEPT)),
     }

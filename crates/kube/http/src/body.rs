@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use http_body::{Frame, SizeHint};
 use std::convert::Infallible;
 use std::fmt;
@@ -64,17 +64,6 @@ impl Body {
                 Self(Inner::Stream(Box::pin(Held(stream, kept))))
             }
             (inner, _) => Self(inner),
-        }
-    }
-
-    /// The same stream with each of its pieces made into another one; other bodies stay as they are.
-    #[must_use]
-    pub fn mapped(self, change: fn(&Bytes) -> Bytes) -> Self {
-        match self.0 {
-            Inner::Stream(stream) => {
-                Self(Inner::Stream(Box::pin(stream.map(move |piece| change(&piece)))))
-            }
-            other => Self(other),
         }
     }
 

@@ -4,8 +4,8 @@
 //! write (`406: Not Acceptable`), and what passed may still ask for a form that the endpoint does
 //! not have (`only the following media types are accepted`).
 //!
-//! Everything is made in JSON, which nearly every client accepts, and which is cheapest here. Who
-//! accepts nothing but protobuf gets that, of kinds that have messages.
+//! Everything is made in JSON. Clients that name protobuf before it, as those written in Go do, get
+//! that of kinds that have messages.
 
 use crate::response::Encoding;
 use mainstay_object::{Reason, Status};
@@ -77,37 +77,14 @@ pub fn choose(accept: Option<&str>, offer: EndpointForms, route: Route) -> Resul
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// How the client wants objects to be written.
+/// How the client wants objects to be written, where the endpoint can.
 pub fn encoding(accept: Option<&str>) -> Encoding {
-    if wants_protobuf(accept) {
-        Encoding::Protobuf
-    } else if prefers_yaml(accept) {
-        Encoding::Yaml
-    } else {
-        Encoding::Json
+    let accept = accept.unwrap_or_default();
+    // Most accept JSON, and this is asked for every request.
+    if !accept.contains(PROTOBUF) && !accept.contains("yaml") {
+        return Encoding::Json;
     }
-}
-
-/// Whether the client accepts protobuf and nothing else that is written.
-fn wants_protobuf(accept: Option<&str>) -> bool {
-    accept.is_some_and(|accept| {
-        accept.contains(PROTOBUF) && {
-            let clauses = clauses(accept);
-            clauses.iter().any(Clause::is_protobuf) && !clauses.iter().any(Clause::is_writable)
-        }
-    })
-}
-
-/// Whether the client would rather have YAML than JSON.
-fn prefers_yaml(accept: Option<&str>) -> bool {
-    // Nearly nobody does, and this is asked for every request.
-    accept.is_some_and(|accept| {
-        accept.contains("yaml")
-            && clauses(accept)
-                .iter()
-                .find(|clause| clause.is_writable())
-                .is_some_and(|clause| clause.media == "application/yaml")
-    })
+    clauses(accept).iter().find_map(Clause::encoding).unwrap_or_default()
 }
 
 /// The media types of an `Accept` header without their parameters, the most wanted first.
@@ -171,35 +148,53 @@ impl<'a> Clause<'a> {
         (clause.quality > 0.0).then_some(clause)
     }
 
-    /// Whether it asks for the object itself in protobuf.
-    fn is_protobuf(&self) -> bool {
-        self.media == PROTOBUF && self.kind.is_none()
-    }
-
-    fn is_writable(&self) -> bool {
-        matches!(self.media, "application/json" | "application/yaml" | "application/*" | "*/*")
-    }
-
-    fn form(&self, offer: EndpointForms) -> Option<Form> {
-        if !self.is_writable() {
-            let offered = matches!(offer, EndpointForms::Messages | EndpointForms::Metadata);
-            return (offered && self.is_protobuf()).then_some(Form::Plain);
+    /// How an answer is written that it accepts; none if nothing is written so.
+    fn encoding(&self) -> Option<Encoding> {
+        match self.media {
+            "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
+            "application/yaml" => Some(Encoding::Yaml),
+            PROTOBUF if self.kind.is_none() || self.metadata().is_some() => {
+                Some(Encoding::Protobuf)
+            }
+            _ => None,
         }
-        let Some(kind) = self.kind else { return Some(Form::Plain) };
-        let meta = || match self.version {
+    }
+
+    /// The version of `meta.k8s.io` that it names.
+    fn meta_version(&self) -> Option<&'static str> {
+        match self.version {
             "v1" => Some("v1"),
             "v1beta1" => Some("v1beta1"),
             _ => None,
-        };
-        match (offer, self.group, kind) {
-            (EndpointForms::Objects | EndpointForms::Messages, "meta.k8s.io", "Table") => {
-                meta().map(Form::Table)
+        }
+    }
+
+    /// The form that it asks for, if that is metadata.
+    fn metadata(&self) -> Option<Form> {
+        let kinds = ["PartialObjectMetadata", "PartialObjectMetadataList"];
+        let asks =
+            self.group == "meta.k8s.io" && self.kind.is_some_and(|kind| kinds.contains(&kind));
+        self.meta_version().filter(|_| asks).map(Form::Metadata)
+    }
+
+    fn form(&self, offer: EndpointForms) -> Option<Form> {
+        let has_metadata = !matches!(offer, EndpointForms::Discovery | EndpointForms::Nothing);
+        match (self.encoding()?, self.kind) {
+            (Encoding::Protobuf, None) => {
+                let has_messages =
+                    matches!(offer, EndpointForms::Messages | EndpointForms::Metadata);
+                return has_messages.then_some(Form::Plain);
             }
-            (
-                EndpointForms::Objects | EndpointForms::Messages | EndpointForms::Metadata,
-                "meta.k8s.io",
-                "PartialObjectMetadata" | "PartialObjectMetadataList",
-            ) => meta().map(Form::Metadata),
+            (_, None) => return Some(Form::Plain),
+            _ => {}
+        }
+        if let Some(form) = self.metadata() {
+            return has_metadata.then_some(form);
+        }
+        match (offer, self.group, self.kind?) {
+            (EndpointForms::Objects | EndpointForms::Messages, "meta.k8s.io", "Table") => {
+                self.meta_version().map(Form::Table)
+            }
             (EndpointForms::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") => {
                 (self.version == "v2").then_some(Form::Discovery("v2"))
             }
@@ -278,12 +273,29 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_written_for_who_names_it_first() {
-        assert!(prefers_yaml(Some("application/yaml")));
-        assert!(prefers_yaml(Some("text/html, application/yaml, */*")));
-        assert!(!prefers_yaml(Some("application/json, application/yaml")));
-        assert!(!prefers_yaml(Some("application/yaml;q=0.5, */*;q=0.8")));
-        assert!(!prefers_yaml(None));
+    fn objects_are_written_as_the_client_names_first() {
+        let metadata =
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        let table =
+            "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json";
+        for (accept, expected) in [
+            ("application/yaml", Encoding::Yaml),
+            ("text/html, application/yaml, */*", Encoding::Yaml),
+            ("application/json, application/yaml", Encoding::Json),
+            ("application/yaml;q=0.5, */*;q=0.8", Encoding::Json),
+            ("application/vnd.kubernetes.protobuf,application/json", Encoding::Protobuf),
+            ("application/json,application/vnd.kubernetes.protobuf", Encoding::Json),
+            ("application/vnd.kubernetes.protobuf", Encoding::Protobuf),
+            (metadata, Encoding::Protobuf),
+            (table, Encoding::Json),
+            ("", Encoding::Json),
+        ] {
+            assert_eq!(encoding(Some(accept)), expected, "{accept}");
+        }
+        assert_eq!(encoding(None), Encoding::Json);
+        let form = choose(Some(metadata), EndpointForms::Objects, Route::Bare).unwrap();
+        assert_eq!(form, Form::Metadata("v1"));
+        assert_eq!(choose(Some(table), EndpointForms::Messages, Route::Bare).unwrap(), Form::Plain);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! API responses: status, body, headers, warnings, and the form in which the client wants them.
 
-use crate::{AuditAnnotations, Body, protobuf_body};
+use crate::{AuditAnnotations, Body, messages};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -45,6 +45,8 @@ pub struct ApiResponse {
     plain: bool,
     /// Whether the body is compressed already.
     packed: bool,
+    /// Whether it is an answer of a kind that has no protobuf message.
+    has_no_message: bool,
     /// Bytes in the body as far as known, to decide on compression.
     pub size: usize,
 }
@@ -54,17 +56,12 @@ pub struct ApiResponse {
 pub struct ResponseFormat {
     /// Compressed, where that is worth it.
     pub gzip: bool,
+    /// Whether the client is on this machine, to which bytes cost less than compressing them.
+    pub is_local: bool,
     /// Indented.
     pub pretty: bool,
     /// In which encoding.
     pub encoding: Encoding,
-}
-
-impl ResponseFormat {
-    /// Whether answers are written anew for the client.
-    pub fn rewrites(self) -> bool {
-        self.pretty || self.encoding != Encoding::Json
-    }
 }
 
 /// How objects are written.
@@ -75,7 +72,7 @@ pub enum Encoding {
     Json,
     /// For people.
     Yaml,
-    /// For whoever accepts nothing else.
+    /// For clients written in Go.
     Protobuf,
 }
 
@@ -99,6 +96,7 @@ impl ApiResponse {
             retry_after: 0,
             plain: false,
             packed: false,
+            has_no_message: false,
             size,
         }
     }
@@ -131,6 +129,34 @@ impl ApiResponse {
     pub fn unindented(mut self) -> Self {
         self.plain = true;
         self
+    }
+
+    /// The same answer, of a kind that has no protobuf message: no client gets it as one.
+    #[must_use]
+    pub fn without_message(mut self) -> Self {
+        self.has_no_message = true;
+        self
+    }
+
+    /// A body in protobuf, of a media type of [`messages`].
+    pub fn protobuf(code: StatusCode, content_type: &'static str, body: Body, size: usize) -> Self {
+        Self { content_type, ..Self::body(code, body, size) }
+    }
+
+    /// Whether the body is written anew for a client with such wishes.
+    pub fn is_rewritten(&self, wishes: ResponseFormat) -> bool {
+        match wishes.encoding {
+            Encoding::Protobuf => self.may_be_message(),
+            Encoding::Yaml => self.content_type == JSON && !self.packed,
+            Encoding::Json => wishes.pretty && self.content_type.starts_with(JSON) && !self.plain,
+        }
+    }
+
+    fn may_be_message(&self) -> bool {
+        self.content_type == JSON
+            && self.code != StatusCode::NOT_ACCEPTABLE
+            && !self.packed
+            && !self.has_no_message
     }
 
     /// A large document, kept compressed ([`packed`]).
@@ -179,31 +205,21 @@ impl ApiResponse {
 
     /// The response, in YAML, indented and compressed as the client asked.
     pub fn into_response(self, wishes: ResponseFormat) -> Response<Body> {
-        let mut body = self.body;
-        let mut content_type = self.content_type;
-        if wishes.encoding == Encoding::Protobuf
-            && content_type == JSON
-            && self.code != StatusCode::NOT_ACCEPTABLE
-        {
-            (body, content_type) = protobuf_body::body(body);
-        } else if wishes.encoding == Encoding::Yaml && content_type == JSON && !self.packed {
+        let is_rewritten = self.is_rewritten(wishes);
+        let (mut body, mut content_type) = (self.body, self.content_type);
+        if is_rewritten {
             body = match body.whole() {
-                Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
-                    Ok(value) => {
-                        content_type = YAML;
-                        Body::from(Bytes::from(mainstay_yaml::to_string(&value)))
+                Ok(bytes) => match rewritten(&bytes, wishes.encoding) {
+                    Some((bytes, media)) => {
+                        content_type = media.unwrap_or(content_type);
+                        Body::from(bytes)
                     }
-                    Err(_) => Body::from(bytes),
+                    None => Body::from(bytes),
                 },
                 Err(stream) => stream,
             };
-        } else if wishes.pretty && content_type.starts_with(JSON) && !self.plain {
-            body = match body.whole() {
-                Ok(bytes) => Body::from(indented(&bytes)),
-                Err(stream) => stream,
-            };
         }
-        let mut compress = wishes.gzip && self.size >= GZIP_FROM;
+        let mut compress = wishes.gzip && !wishes.is_local && self.size >= GZIP_FROM;
         if self.packed {
             compress = false;
             if !wishes.gzip {
@@ -246,6 +262,19 @@ impl ApiResponse {
             response.extensions_mut().insert(self.audit_annotations);
         }
         response
+    }
+}
+
+/// A body of JSON as the client wants it, with its media type if that is another one; none if it
+/// stays as it is.
+fn rewritten(bytes: &Bytes, encoding: Encoding) -> Option<(Bytes, Option<&'static str>)> {
+    match encoding {
+        Encoding::Json => Some((indented(bytes), None)),
+        Encoding::Yaml => {
+            let value: Value = serde_json::from_slice(bytes).ok()?;
+            Some((mainstay_yaml::to_string(&value).into(), Some(YAML)))
+        }
+        Encoding::Protobuf => Some((messages::body(bytes)?, Some(messages::MEDIA_TYPE))),
     }
 }
 

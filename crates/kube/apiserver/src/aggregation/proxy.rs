@@ -2,6 +2,7 @@
 
 use super::wire::Sent;
 use super::{Remote, wire};
+use crate::serve::Peer;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{
@@ -70,7 +71,7 @@ pub(super) async fn forwarded(
     let of_ours = matches!(sent, Sent::Native(_));
     let mut response = sent.streamed();
     let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    if of_ours && negotiate::accepts_gzip(accepted) {
+    if of_ours && negotiate::accepts_gzip(accepted) && !Peer::is_local(parts) {
         response = compressed(response);
     }
     let to = response.headers().get(UPGRADE).cloned();

@@ -49,10 +49,11 @@ use mainstay_auth::authz::Attributes;
 use mainstay_auth::authz::escalation::Write;
 use mainstay_gocompat::quote;
 use mainstay_http::Warnings;
+use mainstay_http::messages::MessageKind;
 use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
 use mainstay_http::path::{ResourcePath, Special};
 use mainstay_http::query::Query;
-use mainstay_http::response::ApiResponse;
+use mainstay_http::response::{ApiResponse, Encoding};
 use mainstay_kinds::Context;
 use mainstay_kinds::KindRow;
 use mainstay_kinds::allocator::Reservations;
@@ -99,6 +100,19 @@ impl Request<'_> {
     fn form(&self) -> Result<Form, Status> {
         // What the route does not write was refused before.
         negotiate::choose(text(self.headers, &ACCEPT), self.offer(), Route::Bare)
+    }
+
+    /// The kind of the objects of an answer of such a form, if that is written in protobuf.
+    fn message_kind(&self, form: Form) -> Option<MessageKind<Arc<str>>> {
+        if negotiate::encoding(text(self.headers, &ACCEPT)) != Encoding::Protobuf {
+            return None;
+        }
+        match form {
+            Form::Plain if self.row.custom().is_some() => None,
+            Form::Plain => MessageKind::of(self.row.api_version.clone(), self.row.kind.clone()),
+            Form::Metadata(version) => MessageKind::metadata(version),
+            Form::Table(_) | Form::Discovery(_) => None,
+        }
     }
 
     /// The forms that answers have.

@@ -7,6 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
 use mainstay_conversion::forms;
 use mainstay_http::Body;
+use mainstay_http::messages::{self, MessageKind};
 use mainstay_http::negotiate::Form;
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
@@ -151,6 +152,9 @@ pub(super) async fn list(
         let fields = metadata.as_object_mut();
         fields.map(|fields| fields.entry("continue").or_insert_with(|| "".into()));
     }
+    if let Some(answer) = messages(request, &items, &metadata).await? {
+        return Ok(answer);
+    }
     let head = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}).to_string();
     let mut open = BytesMut::with_capacity(head.len() + 16);
     // The head's closing brace makes room for the items.
@@ -172,7 +176,52 @@ pub(super) async fn list(
     } else {
         Body::chunks(chunks)
     };
-    Ok(ApiResponse::body(StatusCode::OK, body, size))
+    let answer = ApiResponse::body(StatusCode::OK, body, size);
+    let has_message = row.custom().is_none() || matches!(form, ItemForm::Metadata(_));
+    Ok(if has_message { answer } else { answer.without_message() })
+}
+
+/// A page of a list in protobuf; none if the client wants it in JSON, or an object does not have the
+/// form of its kind.
+async fn messages(
+    request: &Request<'_>,
+    items: &[Arc<Stored>],
+    metadata: &Value,
+) -> Result<Option<ApiResponse>, Status> {
+    let form = request.form()?;
+    let list_kind = match form {
+        Form::Metadata(version) => MessageKind::metadata_list(version),
+        _ => MessageKind::of(request.row.api_version.clone(), request.row.list_kind.clone()),
+    };
+    let (Some(kind), Some(list_kind)) = (request.message_kind(form), list_kind) else {
+        return Ok(None);
+    };
+    let mut messages = Vec::with_capacity(items.len());
+    for turn in items.chunks(super::read::TURN) {
+        for stored in turn {
+            let message = match form {
+                Form::Metadata(version) => metadata_message(&kind, version, &stored.bytes()),
+                _ => request.server.messages.of(&request.row, &kind, stored),
+            };
+            let Some(message) = message else { return Ok(None) };
+            messages.push(message);
+        }
+        tokio::task::yield_now().await;
+    }
+    let head = json!({"metadata": metadata}).to_string();
+    Ok(list_kind.list(head.as_bytes(), messages).map(|list| {
+        let size = list.size();
+        ApiResponse::protobuf(StatusCode::OK, messages::MEDIA_TYPE, Body::chunks(list), size)
+    }))
+}
+
+/// The message of an object's metadata.
+pub(super) fn metadata_message(
+    kind: &MessageKind<Arc<str>>,
+    version: &str,
+    json: &[u8],
+) -> Option<Bytes> {
+    kind.message(printing::partial_text(json, version)?.as_bytes())
 }
 
 #[derive(Clone, Copy)]

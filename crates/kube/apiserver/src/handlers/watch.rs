@@ -9,6 +9,7 @@
 use super::list_options::ListOptions;
 use super::{Request, present, read};
 use crate::filter::Filter;
+use crate::messages::Messages;
 use crate::metrics::streams::Sent;
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -17,8 +18,9 @@ use http::StatusCode;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::Body;
+use mainstay_http::messages::{self, MessageKind};
 use mainstay_http::negotiate::Form;
-use mainstay_http::response::ApiResponse;
+use mainstay_http::response::{ApiResponse, Encoding};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
 use mainstay_printing::{self as printing, TableOptions};
@@ -72,7 +74,7 @@ pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let start = match (revision, initial) {
         (revision, Some(true)) => {
             if let Err(status) = read::refuse_future(request, revision) {
-                return Ok(ApiResponse::bytes(StatusCode::OK, status_frame(&status)));
+                return Ok(over(shape.encoding(), &status));
             }
             Start::Everything
         }
@@ -95,15 +97,17 @@ pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
         Start::After(revision) if revision > server.store.revision() => {
             // A revision that this store never gave out, from before a restart in memory: waiting
             // for it would be silence, so the client is told to list again.
-            return Ok(expired(&format!("too old resource version: {revision}")));
+            let message = format!("too old resource version: {revision}");
+            return Ok(over(shape.encoding(), &Status::expired(message)));
         }
         Start::After(revision) => server.store.watch(&row.storage, revision),
         Start::Now => server.store.watch(&row.storage, server.store.revision()),
     };
     let watch = match opened {
         Ok(watch) => watch,
-        Err(error) => return Ok(expired(&error.to_string())),
+        Err(error) => return Ok(over(shape.encoding(), &Status::expired(error.to_string()))),
     };
+    let encoding = shape.encoding();
     let lead = timeout.saturating_sub(BOOKMARK_BEFORE_END);
     let stream = Streaming {
         server: server.clone(),
@@ -121,21 +125,32 @@ pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let frames = stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|frame| (frame, stream))
     });
-    Ok(ApiResponse::body(StatusCode::OK, Body::stream(frames), 0))
+    Ok(watched(encoding, Body::stream(frames)))
 }
 
-/// A watch that has nothing to say but that its revision is gone: 200 with one `ERROR` event, which
-/// is how the original answers once it has begun, and what every client understands.
-fn expired(message: &str) -> ApiResponse {
-    ApiResponse::bytes(StatusCode::OK, error_frame(message))
+/// What a watch answers.
+fn watched(encoding: Encoding, body: Body) -> ApiResponse {
+    if encoding == Encoding::Protobuf {
+        return ApiResponse::protobuf(StatusCode::OK, messages::WATCH, body, 0);
+    }
+    ApiResponse::body(StatusCode::OK, body, 0).without_message()
 }
 
-fn error_frame(message: &str) -> Bytes {
-    status_frame(&Status::expired(message))
+/// A watch that has nothing to say but why it is over: 200 with one `ERROR` event, which is how the
+/// original answers once it has begun, and what every client understands.
+fn over(encoding: Encoding, status: &Status) -> ApiResponse {
+    watched(encoding, Body::from(status_frame(encoding, status)))
 }
 
-fn status_frame(status: &Status) -> Bytes {
-    watch_frame("ERROR", status.to_value().to_string().as_bytes())
+fn status_frame(encoding: Encoding, status: &Status) -> Bytes {
+    let text = status.to_value().to_string();
+    if encoding == Encoding::Protobuf
+        && let Some(kind) = MessageKind::of("v1", "Status")
+        && let Some(message) = kind.message(text.as_bytes())
+    {
+        return kind.event("ERROR", &message);
+    }
+    watch_frame("ERROR", text.as_bytes())
 }
 
 /// Ends are spread, so that clients that came together do not come back together.
@@ -184,7 +199,7 @@ impl Streaming {
                     Err(status) => {
                         self.ended = true;
                         self.waiting.clear();
-                        return Some(status_frame(&status));
+                        return Some(status_frame(self.shape.encoding(), &status));
                     }
                 };
                 if let Some(frame) = self.frame(&line) {
@@ -201,7 +216,8 @@ impl Streaming {
                 }
                 Woken::Events(Err(WatchError::Expired(expired))) => {
                     self.ended = true;
-                    return Some(error_frame(&expired.to_string()));
+                    let status = Status::expired(expired.to_string());
+                    return Some(status_frame(self.shape.encoding(), &status));
                 }
                 Woken::Bookmark => {
                     // Also when nothing has happened: it shows both ends that the other is there.
@@ -266,9 +282,7 @@ impl Streaming {
     /// A line as this client is to see it; none if it is not.
     fn frame(&mut self, line: &Line) -> Option<Bytes> {
         match line {
-            Line::Added(stored) => {
-                Some(self.shape.frame("ADDED", &stored.bytes(), stored.revision))
-            }
+            Line::Added(stored) => Some(self.shape.stored("ADDED", stored)),
             Line::InitialEnd(revision) => Some(self.shape.bookmark(*revision, true)),
             Line::Event(event) => self.event(event),
         }
@@ -284,9 +298,7 @@ impl Streaming {
             (EventKind::Deleted, Some(_), _)
             | (EventKind::Added, _, true)
             | (EventKind::Modified, Some(_), true) => Some(self.same(event)),
-            (EventKind::Modified, None, true) => {
-                Some(self.shape.frame("ADDED", &event.object.bytes(), event.revision))
-            }
+            (EventKind::Modified, None, true) => Some(self.shape.stored("ADDED", &event.object)),
             (EventKind::Modified, Some(before), false) => {
                 let bytes = before.bytes_at(event.revision);
                 let left = if mainstay_fault::is_on("what-leaves-a-selection-is-modified") {
@@ -308,6 +320,9 @@ impl Streaming {
             _ => event.revision,
         };
         let object = &event.object;
+        if self.shape.form == Form::Plain && self.shape.message_kind.is_some() {
+            return self.shape.stored(event.kind.as_str(), object);
+        }
         if self.shape.is_shared() && !forms::is_outdated(&self.shape.row, object.start(), written) {
             return event.frame();
         }
@@ -319,6 +334,9 @@ impl Streaming {
 struct Shape {
     row: Arc<KindRow>,
     form: Form,
+    /// The kind that it shows, for a client that reads protobuf.
+    message_kind: Option<MessageKind<Arc<str>>>,
+    messages: Arc<Messages>,
     include: printing::IncludeObject,
     clock: mainstay_clock::Clock,
     /// Whether the columns of a table have been told.
@@ -331,6 +349,8 @@ impl Shape {
         Ok(Self {
             row: request.row.clone(),
             form,
+            message_kind: request.message_kind(form),
+            messages: Arc::clone(&request.server.messages),
             include: options.include,
             clock: request.server.clock,
             told: false,
@@ -342,20 +362,45 @@ impl Shape {
         self.form == Form::Plain && forms::is_identity(&self.row)
     }
 
+    fn encoding(&self) -> Encoding {
+        if self.message_kind.is_some() { Encoding::Protobuf } else { Encoding::Json }
+    }
+
+    /// A line about a stored object.
+    fn stored(&mut self, kind: &str, stored: &Stored) -> Bytes {
+        if self.form == Form::Plain
+            && let Some(shown) = &self.message_kind
+            && let Some(message) = self.messages.of(&self.row, shown, stored)
+        {
+            return shown.event(kind, &message);
+        }
+        self.frame(kind, &stored.bytes(), stored.revision)
+    }
+
     /// A line about an object of the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
         if self.form == Form::Plain {
-            return watch_frame(kind, &forms::encoded(&self.row, bytes, written));
+            return self.line(kind, &forms::encoded(&self.row, bytes, written));
         }
         if let Form::Metadata(version) = self.form
             && forms::has_metadata_as_stored(&self.row, bytes, written)
             && let Some(partial) = printing::partial_text(bytes, version)
         {
-            return watch_frame(kind, partial.as_bytes());
+            return self.line(kind, partial.as_bytes());
         }
         let object = forms::decoded(&self.row, bytes, written);
         let value = self.shaped(&object);
-        watch_frame(kind, value.to_string().as_bytes())
+        self.line(kind, value.to_string().as_bytes())
+    }
+
+    /// A line about an object as it is shown.
+    fn line(&self, kind: &str, json: &[u8]) -> Bytes {
+        let Some(shown) = &self.message_kind else { return watch_frame(kind, json) };
+        match shown.message(json) {
+            Some(message) => shown.event(kind, &message),
+            // What was stored has the form of its kind; if not, the client lists again and sees.
+            None => status_frame(Encoding::Protobuf, &Status::internal("an object has no message")),
+        }
     }
 
     fn shaped(&mut self, object: &Object) -> Value {
@@ -405,6 +450,6 @@ impl Shape {
             }
             Form::Plain | Form::Discovery(_) => {}
         }
-        watch_frame("BOOKMARK", value.to_string().as_bytes())
+        self.line("BOOKMARK", value.to_string().as_bytes())
     }
 }

@@ -23,6 +23,7 @@ mod hostile;
 mod limits;
 mod lists;
 mod long_lists;
+mod messages;
 mod patches;
 mod policies;
 mod port;

@@ -338,3 +338,21 @@ async fn ten_thousand_watches_over_few_connections_all_see_a_change() {
     }
     assert!(port.serves().await);
 }
+
+#[tokio::test]
+async fn large_answers_to_this_machine_are_not_compressed_unless_they_are_forwarded() {
+    let port = Port::open(Limits::default()).await;
+    let mut large = config_map("large");
+    large["data"]["k"] = "0123456789".repeat(20_000).into();
+    port.api.post(MAPS, &large).await.ok();
+    for (headers, is_packed) in [
+        ("Accept-Encoding: gzip\r\n", false),
+        ("Accept-Encoding: gzip\r\nX-Forwarded-For: 192.0.2.1\r\n", true),
+        ("Accept-Encoding: gzip\r\nVia: 1.1 somebody\r\n", true),
+        ("X-Forwarded-For: 192.0.2.1\r\n", false),
+    ] {
+        let answer = port.raw(true, get(MAPS, headers).as_bytes()).await;
+        assert_eq!(code(&answer), 200);
+        assert_eq!(answer.contains("content-encoding: gzip\r\n"), is_packed, "{headers}");
+    }
+}

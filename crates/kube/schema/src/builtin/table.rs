@@ -17,6 +17,7 @@
 //! for what no document shows (alpha and beta versions). Behind the description, after a tab, may
 //! stand a JSON merge patch for what documents say of it and nothing else needs: enumerations, unions.
 
+use crate::protobuf::Layout;
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use std::io::Read;
@@ -37,6 +38,8 @@ pub struct Definition {
     written: Vec<u16>,
     /// Line of its description in the texts of its package.
     line: usize,
+    /// Made when the first message of the type is written.
+    layout: OnceLock<Layout>,
 }
 
 /// What a [`Definition`] looks like in JSON.
@@ -228,12 +231,22 @@ impl Definition {
 
     /// The field of this JSON name.
     pub fn field(&self, name: &str) -> Option<&Field> {
+        self.position(name).map(|at| &self.fields[at])
+    }
+
+    /// The position of the field of this JSON name in [`Definition::fields`].
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
         // Few fields begin with the same letter, and they stand together.
         let initial = name.bytes().next()?;
         let first = memchr::memchr(initial, &self.initials)?;
-        let same = self.fields[first..].iter().zip(&self.initials[first..]);
-        let mut same = same.take_while(|(_, other)| **other == initial);
-        same.find(|(field, _)| *field.name == *name).map(|(field, _)| field)
+        let same = self.initials[first..].iter().take_while(|other| **other == initial).count();
+        let found = self.fields[first..][..same].iter().position(|field| *field.name == *name)?;
+        Some(first + found)
+    }
+
+    /// The form of its protobuf messages.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| Layout::of(self))
     }
 }
 
@@ -323,6 +336,7 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
                 initials: Vec::new(),
                 written: Vec::new(),
                 line,
+                layout: OnceLock::new(),
             };
             for word in words {
                 match word {

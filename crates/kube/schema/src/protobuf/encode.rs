@@ -1,211 +1,449 @@
-//! From JSON to the message that Go would write.
+//! From the JSON text of an object to the message that Go would write, in one pass over the text.
+//!
+//! No tree is built: a value is written where it is met, and when a message is at its end its
+//! fields are put into the order of their tags, with the zero values that Go writes between them.
+//! [`Layout`] keeps that order and those values for each type.
 
-use super::wire::{put_bytes, put_fixed64, put_varint};
+use super::layout::{Entry, Layout};
+use super::wire::{put_bytes, put_fixed64, put_nested, put_number, put_varint};
 use super::{MAGIC, MAX_DEPTH, ProtobufError};
-use crate::builtin::{Definition, Field, Shape, Type};
+use crate::builtin::{Definition, Shape, Type};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value};
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+use std::ops::Range;
 
-/// Writes an object of a type as a message. It must have the form that [`crate::strict::decode`]
-/// leaves.
+/// Writes an object of a type as a message. The text must have the form that
+/// [`crate::strict::decode`] leaves, with sorted keys, as stored objects have it.
 ///
 /// # Errors
-/// A value does not have the form of its type.
-pub fn encode(
-    definition: &Definition,
-    fields: &Map<String, Value>,
-) -> Result<Vec<u8>, ProtobufError> {
-    let mut out = Vec::new();
-    message(definition, &[], fields, &mut out, 0)?;
-    Ok(out)
+/// [`ProtobufError::Unencodable`] if a value does not have the form of its type, and
+/// [`ProtobufError::TooDeep`] if messages would stand deeper than [`MAX_DEPTH`] inside each other.
+pub fn encode(definition: &Definition, text: &str) -> Result<Vec<u8>, ProtobufError> {
+    let mut writer = Writer { out: Vec::with_capacity(text.len()), ..Writer::default() };
+    let message = Message { writer: &mut writer, definition, tag: None, depth: 0 };
+    match read(message, text) {
+        Ok(()) => Ok(writer.out),
+        Err(_) if writer.is_too_deep => Err(ProtobufError::TooDeep),
+        Err(error) => Err(ProtobufError::Unencodable(error.to_string())),
+    }
+}
+
+/// Reads a text whose nesting the reader bounds.
+fn read<'de, T: DeserializeSeed<'de>>(seed: T, text: &'de str) -> serde_json::Result<T::Value> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // Messages count their own depth, and values that nobody knows are skipped without recursion.
+    deserializer.disable_recursion_limit();
+    seed.deserialize(&mut deserializer)
 }
 
 /// Puts a message into the envelope of a body.
 pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let mut meta = Vec::new();
-    put_bytes(&mut meta, 1, api_version.as_bytes());
-    put_bytes(&mut meta, 2, kind.as_bytes());
-    let mut out = MAGIC.to_vec();
-    put_bytes(&mut out, 1, &meta);
-    put_bytes(&mut out, 2, raw);
-    put_bytes(&mut out, 3, &[]);
-    put_bytes(&mut out, 4, &[]);
+    let mut out = envelope_start(api_version, kind, raw.len());
+    out.reserve(raw.len() + ENVELOPE_END.len());
+    out.extend_from_slice(raw);
+    out.extend_from_slice(&ENVELOPE_END);
+    out
+}
+
+/// What stands in a body before a message of `length` bytes; [`ENVELOPE_END`] stands behind it.
+pub fn envelope_start(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(api_version.len() + kind.len() + 24);
+    out.extend_from_slice(&MAGIC);
+    put_nested(&mut out, 1, |meta| {
+        put_bytes(meta, 1, api_version.as_bytes());
+        put_bytes(meta, 2, kind.as_bytes());
+    });
+    put_number(&mut out, 2 << 3 | 2);
+    put_number(&mut out, length as u64);
+    out
+}
+
+/// The end of every body: the empty fields of the envelope that follow the message.
+pub const ENVELOPE_END: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
+
+/// What stands before an item of `length` bytes in the message of a list.
+pub fn item_start(length: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(6);
+    put_number(&mut out, 2 << 3 | 2);
+    put_number(&mut out, length as u64);
     out
 }
 
 /// An event of a watch behind its length, about an object in its envelope.
 pub fn event(kind: &str, object: &[u8]) -> Vec<u8> {
-    let (mut extension, mut event) = (Vec::new(), Vec::new());
-    put_bytes(&mut extension, 1, object);
-    put_bytes(&mut event, 1, kind.as_bytes());
-    put_bytes(&mut event, 2, &extension);
+    let mut out = Vec::with_capacity(object.len() + kind.len() + 24);
+    out.extend_from_slice(&[0; 4]);
+    put_bytes(&mut out, 1, kind.as_bytes());
+    put_nested(&mut out, 2, |extension| put_bytes(extension, 1, object));
     // Objects have some megabytes at most.
-    let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
-    let mut out = length.to_be_bytes().to_vec();
-    out.append(&mut event);
+    let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+    out[..4].copy_from_slice(&length.to_be_bytes());
     out
 }
 
-fn message(
-    definition: &Definition,
-    path: &[u32],
-    fields: &Map<String, Value>,
-    out: &mut Vec<u8>,
-    depth: usize,
-) -> Result<(), ProtobufError> {
-    if depth > MAX_DEPTH {
-        return Err(ProtobufError::TooDeep);
-    }
-    // One entry for each tag of this message: a field, or what is embedded there.
-    let mut tags: Vec<(u32, Option<&Field>)> = Vec::with_capacity(definition.fields().len());
-    for field in definition.fields() {
-        let Some([tag, rest @ ..]) = field.tags.strip_prefix(path) else { continue };
-        tags.push((*tag, rest.is_empty().then_some(field)));
-    }
-    tags.sort_by_key(|(tag, _)| *tag);
-    tags.dedup_by_key(|(tag, _)| *tag);
-    for (tag, field) in tags {
-        let Some(field) = field else {
-            let mut inner = Vec::new();
-            let below: Vec<u32> = path.iter().copied().chain([tag]).collect();
-            message(definition, &below, fields, &mut inner, depth + 1)?;
-            put_bytes(out, tag, &inner);
-            continue;
-        };
-        let zero;
-        let value = match fields.get(&*field.name).filter(|value| !value.is_null()) {
-            Some(value) => value,
-            None if field.pointer => continue,
-            None => {
-                zero = crate::form::zero(&field.ty);
-                &zero
-            }
-        };
-        put(&field.ty, tag, value, &field.name, out, depth)?;
-    }
-    Ok(())
+/// What is written, and where the fields of the open messages stand in it.
+#[derive(Default)]
+struct Writer {
+    out: Vec<u8>,
+    /// For each field of each open message, the bytes of its value with their tags; empty if it has
+    /// none.
+    values: Vec<Range<usize>>,
+    is_too_deep: bool,
 }
 
-/// Writes a value with its tag; lists once for each element, null lists not at all.
-fn put(
-    ty: &Type,
-    tag: u32,
-    value: &Value,
-    field: &str,
-    out: &mut Vec<u8>,
-    depth: usize,
-) -> Result<(), ProtobufError> {
-    let wrong = || ProtobufError::Unencodable(field.to_owned());
-    match (ty, value) {
-        (Type::List(_) | Type::Map(_) | Type::Bytes, Value::Null) => {}
-        (Type::String, Value::String(text)) => put_bytes(out, tag, text.as_bytes()),
-        (Type::Bytes, Value::String(text)) => {
-            put_bytes(out, tag, &STANDARD.decode(text).map_err(|_| wrong())?);
+impl Writer {
+    /// Ends a message: writes the values behind `start` again, in the order of the layout, and moves
+    /// them to where they belong.
+    fn finish(&mut self, layout: &Layout, tag: Option<u32>, start: usize, values: usize) {
+        let (end, values) = (self.out.len(), &self.values[values..]);
+        if let Some(tag) = tag {
+            put_number(&mut self.out, u64::from(tag) << 3 | 2);
+            put_number(&mut self.out, length(&layout.entries, values) as u64);
         }
-        (Type::Int32 | Type::Int64, Value::Number(number)) => {
-            put_varint(out, tag, number.as_i64().ok_or_else(wrong)?.cast_unsigned());
-        }
-        (Type::Boolean, Value::Bool(value)) => put_varint(out, tag, (*value).into()),
-        (Type::Double, Value::Number(number)) => {
-            put_fixed64(out, tag, number.as_f64().ok_or_else(wrong)?.to_bits());
-        }
-        (Type::List(element), Value::Array(items)) => {
-            for item in items {
-                put(element, tag, item, field, out, depth)?;
-            }
-        }
-        (Type::Map(element), Value::Object(entries)) => {
-            for (key, item) in entries {
-                let mut entry = Vec::new();
-                put_bytes(&mut entry, 1, key.as_bytes());
-                if matches!(**element, Type::List(_)) {
-                    // A list cannot be the value of a map: it stands in a message of its own.
-                    let mut inner = Vec::new();
-                    put(element, 1, item, field, &mut inner, depth)?;
-                    put_bytes(&mut entry, 2, &inner);
-                } else {
-                    put(element, 2, item, field, &mut entry, depth)?;
-                }
-                put_bytes(out, tag, &entry);
-            }
-        }
-        (Type::Object(_), _) => {
-            let definition = ty.definition().ok_or_else(wrong)?;
-            put_bytes(out, tag, &object(definition, value, field, depth + 1)?);
-        }
-        _ => return Err(wrong()),
+        put_entries(&mut self.out, &layout.entries, values);
+        let length = self.out.len() - end;
+        self.out.copy_within(end.., start);
+        self.out.truncate(start + length);
     }
-    Ok(())
 }
 
-fn object(
-    definition: &Definition,
-    value: &Value,
-    field: &str,
-    depth: usize,
-) -> Result<Vec<u8>, ProtobufError> {
-    let wrong = || ProtobufError::Unencodable(field.to_owned());
-    let mut out = Vec::new();
-    match (definition.shape(), value) {
-        (Shape::Object, Value::Object(fields)) => {
-            message(definition, &[], fields, &mut out, depth)?;
+/// How many bytes the entries of a message have.
+fn length(entries: &[Entry], values: &[Range<usize>]) -> usize {
+    let of = |entry: &Entry| match entry {
+        Entry::Field { at, zero } if values[*at].is_empty() => zero.len(),
+        Entry::Field { at, .. } => values[*at].len(),
+        Entry::Embedded { tag, entries } => {
+            let inner = length(entries, values);
+            let mut head = Vec::with_capacity(8);
+            put_number(&mut head, u64::from(*tag) << 3 | 2);
+            put_number(&mut head, inner as u64);
+            head.len() + inner
         }
-        (Shape::Time | Shape::MicroTime | Shape::FreeObject, Value::Null) => {}
-        (Shape::Time | Shape::MicroTime, Value::String(text)) => {
-            let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
-            put_varint(&mut out, 1, time.as_second().cast_unsigned());
-            put_varint(&mut out, 2, i64::from(time.subsec_nanosecond()).cast_unsigned());
-        }
-        (Shape::IntOrString, value) => {
-            let text = value.as_str();
-            put_varint(&mut out, 1, text.is_some().into());
-            put_varint(&mut out, 2, value.as_i64().unwrap_or_default().cast_unsigned());
-            put_bytes(&mut out, 3, text.unwrap_or_default().as_bytes());
-        }
-        (Shape::Quantity, Value::String(text)) => put_bytes(&mut out, 1, text.as_bytes()),
-        (Shape::FreeObject, _) if definition.short_name() == "CustomResourceSubresourceStatus" => {}
-        (Shape::FreeObject, value) => put_bytes(&mut out, 1, value.to_string().as_bytes()),
-        (Shape::Any, value) => schema_part(definition, value, field, &mut out, depth)?,
-        _ => return Err(wrong()),
-    }
-    Ok(out)
-}
-
-/// The parts of a definition's schema that may be one thing or another.
-fn schema_part(
-    definition: &Definition,
-    value: &Value,
-    field: &str,
-    out: &mut Vec<u8>,
-    depth: usize,
-) -> Result<(), ProtobufError> {
-    let wrong = || ProtobufError::Unencodable(field.to_owned());
-    let name = definition.short_name();
-    let package = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
-    let props = crate::builtin::definition(&format!("{package}.JSONSchemaProps"));
-    let schema = |value: &Value| match props {
-        Some(definition) => object(definition, value, field, depth + 1),
-        None => Err(wrong()),
     };
-    match (name, value) {
-        ("JSON", value) => put_bytes(out, 1, value.to_string().as_bytes()),
-        ("JSONSchemaPropsOrBool", Value::Bool(allows)) => put_varint(out, 1, (*allows).into()),
-        ("JSONSchemaPropsOrBool", value) => {
-            put_varint(out, 1, 1);
-            put_bytes(out, 2, &schema(value)?);
-        }
-        ("JSONSchemaPropsOrStringArray", Value::Array(items)) => {
-            for item in items {
-                put_bytes(out, 2, item.as_str().ok_or_else(wrong)?.as_bytes());
+    entries.iter().map(of).sum()
+}
+
+fn put_entries(out: &mut Vec<u8>, entries: &[Entry], values: &[Range<usize>]) {
+    for entry in entries {
+        match entry {
+            Entry::Field { at, zero } if values[*at].is_empty() => out.extend_from_slice(zero),
+            Entry::Field { at, .. } => out.extend_from_within(values[*at].clone()),
+            Entry::Embedded { tag, entries } => {
+                put_number(out, u64::from(*tag) << 3 | 2);
+                put_number(out, length(entries, values) as u64);
+                put_entries(out, entries, values);
             }
         }
-        (_, Value::Array(items)) => {
-            for item in items {
-                put_bytes(out, 2, &schema(item)?);
-            }
-        }
-        (_, value) => put_bytes(out, 1, &schema(value)?),
     }
-    Ok(())
+}
+
+/// An object with known fields.
+struct Message<'w, 'd> {
+    writer: &'w mut Writer,
+    definition: &'d Definition,
+    /// The tag behind which it stands with its length; none for the outermost.
+    tag: Option<u32>,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Message<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Message<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object of type {}", self.definition.short_name())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { writer, definition, tag, depth } = self;
+        if depth > MAX_DEPTH {
+            writer.is_too_deep = true;
+            return Err(A::Error::custom("exceeded max depth"));
+        }
+        let (start, values) = (writer.out.len(), writer.values.len());
+        let fields = definition.fields();
+        writer.values.resize(values + fields.len(), 0..0);
+        while let Some(position) = map.next_key_seed(FieldName(definition))? {
+            // `apiVersion` and `kind` stand in the envelope: they have no tag.
+            let tagged = position.and_then(|at| Some((at, *fields[at].tags.last()?)));
+            let Some((at, tag)) = tagged else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let from = writer.out.len();
+            let field = &fields[at];
+            map.next_value_seed(Typed {
+                writer: &mut *writer,
+                ty: &field.ty,
+                tag,
+                depth,
+                is_element: false,
+            })?;
+            writer.values[values + at] = from..writer.out.len();
+        }
+        writer.finish(definition.layout(), tag, start, values);
+        writer.values.truncate(values);
+        Ok(())
+    }
+}
+
+/// The position of the field that a key names.
+struct FieldName<'d>(&'d Definition);
+
+impl<'de> DeserializeSeed<'de> for FieldName<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for FieldName<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.position(name))
+    }
+}
+
+/// A value with its tag: lists once for each element, null not at all.
+struct Typed<'w, 'd> {
+    writer: &'w mut Writer,
+    ty: &'d Type,
+    tag: u32,
+    depth: usize,
+    /// Whether it stands in a list or a map, where null is a value like others.
+    is_element: bool,
+}
+
+impl Typed<'_, '_> {
+    fn shape(&self) -> Option<Shape> {
+        self.ty.definition().map(Definition::shape)
+    }
+
+    fn wrong<E: Error>(&self, what: &str) -> E {
+        E::custom(format_args!("{what} cannot be a value of type {:?}", self.ty))
+    }
+
+    fn integer<E: Error>(self, number: i64) -> Result<(), E> {
+        let out = &mut self.writer.out;
+        match (self.ty, self.ty.definition().map(Definition::shape)) {
+            (Type::Int32 | Type::Int64, _) => put_varint(out, self.tag, number.cast_unsigned()),
+            #[expect(clippy::cast_precision_loss, reason = "as Go reads it")]
+            (Type::Double, _) => put_fixed64(out, self.tag, (number as f64).to_bits()),
+            (_, Some(Shape::IntOrString)) => put_int_or_string(out, self.tag, number, None),
+            _ => return Err(self.wrong("a number")),
+        }
+        Ok(())
+    }
+
+    /// A value whose JSON is what the message holds, or decides on its form.
+    fn raw<E: Error>(self, definition: &Definition, raw: &str) -> Result<(), E> {
+        let (out, name) = (&mut self.writer.out, definition.short_name());
+        match raw {
+            "null" if !self.is_element => {}
+            "null" if definition.shape() == Shape::FreeObject => put_bytes(out, self.tag, &[]),
+            _ if name == "CustomResourceSubresourceStatus" => put_bytes(out, self.tag, &[]),
+            _ if definition.shape() == Shape::FreeObject || name == "JSON" => {
+                put_nested(out, self.tag, |out| put_bytes(out, 1, raw.as_bytes()));
+            }
+            _ => self.schema(definition, raw).map_err(E::custom)?,
+        }
+        Ok(())
+    }
+
+    /// The parts of a definition's schema that may be one thing or another.
+    fn schema(self, definition: &Definition, raw: &str) -> Result<(), serde_json::Error> {
+        let package = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
+        let Some(props) = crate::builtin::definition(&format!("{package}.JSONSchemaProps")) else {
+            return Err(self.wrong("a schema"));
+        };
+        let (start, depth) = (self.writer.out.len(), self.depth + 1);
+        let writer = self.writer;
+        let mut part = |tag, text: &str| {
+            read(Message { writer: &mut *writer, definition: props, tag: Some(tag), depth }, text)
+        };
+        match (definition.short_name(), raw.as_bytes().first()) {
+            ("JSONSchemaPropsOrBool", Some(b't' | b'f')) => {
+                put_varint(&mut writer.out, 1, (raw == "true").into());
+            }
+            ("JSONSchemaPropsOrBool", _) => {
+                put_varint(&mut writer.out, 1, 1);
+                read(
+                    Message { writer: &mut *writer, definition: props, tag: Some(2), depth },
+                    raw,
+                )?;
+            }
+            ("JSONSchemaPropsOrStringArray", Some(b'[')) => {
+                for name in serde_json::from_str::<Vec<String>>(raw)? {
+                    put_bytes(&mut writer.out, 2, name.as_bytes());
+                }
+            }
+            (_, Some(b'[')) => {
+                for item in serde_json::from_str::<Vec<&RawValue>>(raw)? {
+                    part(2, item.get())?;
+                }
+            }
+            _ => part(1, raw)?,
+        }
+        let inner = writer.out.split_off(start);
+        put_bytes(&mut writer.out, self.tag, &inner);
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Typed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.ty.definition() {
+            Some(definition) if matches!(definition.shape(), Shape::FreeObject | Shape::Any) => {
+                let raw = <&RawValue>::deserialize(deserializer)?;
+                self.raw(definition, raw.get())
+            }
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Typed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a value of type {:?}", self.ty)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        match (self.ty, self.shape()) {
+            _ if !self.is_element => {}
+            (Type::List(_) | Type::Map(_) | Type::Bytes, _) => {}
+            (_, Some(Shape::Time | Shape::MicroTime)) => {
+                put_bytes(&mut self.writer.out, self.tag, &[]);
+            }
+            _ => return Err(self.wrong("null")),
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        if !matches!(self.ty, Type::Boolean) {
+            return Err(self.wrong("a boolean"));
+        }
+        put_varint(&mut self.writer.out, self.tag, value.into());
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.integer(number)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        match i64::try_from(number) {
+            Ok(number) => self.integer(number),
+            #[expect(clippy::cast_precision_loss, reason = "as Go reads it")]
+            Err(_) => self.visit_f64(number as f64),
+        }
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        if !matches!(self.ty, Type::Double) {
+            return Err(self.wrong("a fraction"));
+        }
+        put_fixed64(&mut self.writer.out, self.tag, number.to_bits());
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        let (shape, tag) = (self.shape(), self.tag);
+        match (self.ty, shape) {
+            (Type::String, _) => put_bytes(&mut self.writer.out, tag, text.as_bytes()),
+            (Type::Bytes, _) => {
+                let bytes = STANDARD.decode(text).map_err(E::custom)?;
+                put_bytes(&mut self.writer.out, tag, &bytes);
+            }
+            (_, Some(Shape::Time | Shape::MicroTime)) => {
+                let time: jiff::Timestamp = text.parse().map_err(E::custom)?;
+                put_nested(&mut self.writer.out, tag, |out| {
+                    put_varint(out, 1, time.as_second().cast_unsigned());
+                    put_varint(out, 2, i64::from(time.subsec_nanosecond()).cast_unsigned());
+                });
+            }
+            (_, Some(Shape::Quantity)) => {
+                put_nested(&mut self.writer.out, tag, |out| put_bytes(out, 1, text.as_bytes()));
+            }
+            (_, Some(Shape::IntOrString)) => {
+                put_int_or_string(&mut self.writer.out, tag, 0, Some(text));
+            }
+            _ => return Err(self.wrong("a text")),
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Self { writer, tag, depth, .. } = self;
+        let Type::List(element) = self.ty else { return Err(Error::custom("a list is not one")) };
+        loop {
+            let element = Typed { writer: &mut *writer, ty: element, tag, depth, is_element: true };
+            if items.next_element_seed(element)?.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { writer, tag, depth, .. } = self;
+        let element = match self.ty {
+            Type::Map(element) => element,
+            ty => {
+                let wrong = || A::Error::custom("an object cannot be a value of its type");
+                let definition = ty.definition().filter(|found| found.shape() == Shape::Object);
+                let definition = definition.ok_or_else(wrong)?;
+                let message = Message { writer, definition, tag: Some(tag), depth: depth + 1 };
+                return message.visit_map(map);
+            }
+        };
+        while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            let start = writer.out.len();
+            put_bytes(&mut writer.out, 1, key.as_bytes());
+            // A list cannot be the value of a map: it stands in a message of its own.
+            let is_list = matches!(**element, Type::List(_));
+            let inner = writer.out.len();
+            map.next_value_seed(Typed {
+                writer: &mut *writer,
+                ty: element,
+                tag: if is_list { 1 } else { 2 },
+                depth,
+                is_element: true,
+            })?;
+            if is_list {
+                super::wire::nest(&mut writer.out, 2, inner);
+            }
+            super::wire::nest(&mut writer.out, tag, start);
+        }
+        Ok(())
+    }
+}
+
+/// Writes an integer or a text: which of both, and both.
+pub(super) fn put_int_or_string(out: &mut Vec<u8>, tag: u32, number: i64, text: Option<&str>) {
+    put_nested(out, tag, |out| {
+        put_varint(out, 1, text.is_some().into());
+        put_varint(out, 2, number.cast_unsigned());
+        put_bytes(out, 3, text.unwrap_or_default().as_bytes());
+    });
 }

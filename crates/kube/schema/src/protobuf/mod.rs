@@ -8,25 +8,28 @@
 //!
 //! [`decode`] gives the JSON that the message says; [`crate::strict::decode`] then makes of it what
 //! it makes of JSON. [`encode`] writes the bytes that Go writes: scalars that are no pointers even if
-//! they are zero, fields in order of their tags, maps in order of their keys.
+//! they are zero, fields in order of their tags, maps in the order of their text, which is that of
+//! their keys in all that is stored.
 //!
 //! Nothing is trusted: lengths are checked before anything is allocated, nesting is bounded by
 //! [`MAX_DEPTH`], and what comes out is at most a few dozen times as large as what came in.
 //!
 //! ```text
 //! body ─ unwrap ─► Envelope{apiVersion, kind, raw} ─ decode(type) ─► Value ─ strict::decode ─► object
-//! object ─ encode(type) ─► raw ─ wrap ─► body
+//! text ─ encode(type) ─► raw ─ wrap ─► body
 //! ```
 
 mod decode;
 mod encode;
+mod layout;
 mod wire;
 
 use std::borrow::Cow;
 use wire::{Reader, Wire};
 
 pub use decode::decode;
-pub use encode::{encode, event, wrap};
+pub use encode::{ENVELOPE_END, encode, envelope_start, event, item_start, wrap};
+pub(crate) use layout::Layout;
 
 /// The media type of bodies in this form.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -95,7 +98,7 @@ pub enum ProtobufError {
     #[error("time is out of range")]
     TimeRange,
     /// A value does not have the form that its type asks for.
-    #[error("cannot encode field {0}")]
+    #[error("cannot be written as protobuf: {0}")]
     Unencodable(String),
 }
 

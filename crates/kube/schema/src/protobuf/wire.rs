@@ -208,3 +208,18 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, tag: u32, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
+
+/// Writes a field that is a message.
+pub(super) fn put_nested(out: &mut Vec<u8>, tag: u32, message: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    message(out);
+    nest(out, tag, start);
+}
+
+/// Makes a message behind `tag` of what was written from `start` on.
+pub(super) fn nest(out: &mut Vec<u8>, tag: u32, start: usize) {
+    let end = out.len();
+    put_number(out, u64::from(tag) << 3 | 2);
+    put_number(out, (end - start) as u64);
+    out[start..].rotate_left(end - start);
+}
