@@ -13,13 +13,15 @@
 
 mod aggregation;
 mod backends;
+mod chain;
 mod discovery;
 mod filter;
+mod flow;
 mod handlers;
-mod limits;
 mod messages;
 mod metrics;
 mod policy_status;
+mod routes;
 mod server;
 mod service;
 mod version;

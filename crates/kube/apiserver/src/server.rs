@@ -1,50 +1,30 @@
-//! The server: what it is made of, and from an HTTP request to a handler.
+//! The server: what it is made of. How it answers is in [`crate::chain`].
 
 use crate::aggregation::{self, Aggregation};
-use crate::discovery::{self, DiscoveryRequest};
-use crate::handlers::aside::aside;
-use crate::handlers::compute::{ComputePool, LARGE};
-use crate::handlers::{self, Request};
-use crate::limits::From;
-use crate::limits::flow::Flow;
+use crate::flow::{self, Flow};
+use crate::handlers;
+use crate::handlers::compute::ComputePool;
 use crate::messages::Messages;
-use crate::metrics::{self, Metrics};
-use crate::service::{ApiService, LoopbackClient, PortService};
+use crate::metrics::Metrics;
+use crate::service::{ApiService, PortService};
 use crate::version::VersionInfo;
-use crate::{Readiness, audit, limits, serve};
-use bytes::{Buf, Bytes};
-use futures::future::BoxFuture;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderValue, IF_NONE_MATCH, USER_AGENT,
-};
-use http::{Method, Response, StatusCode, request};
-use hyper::upgrade::OnUpgrade;
+use crate::{Readiness, audit, serve};
 use mainstay_admission::Admission;
 use mainstay_auth::Identity;
-use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
-use mainstay_auth::authn::{Authenticator, Shown};
-use mainstay_auth::authz::{Attributes, Authorizer};
+use mainstay_auth::authn::Authenticator;
+use mainstay_auth::authz::Authorizer;
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
 pub(crate) use mainstay_http::header_text as text;
-use mainstay_http::path::{self, Target};
-use mainstay_http::query::Query;
-use mainstay_http::request_body::gather;
-use mainstay_http::response::{ApiResponse, JSON, ResponseFormat};
-use mainstay_http::{Body, negotiate};
 use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
-use mainstay_object::{Reason, Status};
+use mainstay_object::Status;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
 use mainstay_streams::NativePods;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-
-/// Answers from this size on are rewritten where nobody waits for the thread.
-const LARGE_ANSWER: usize = 256 * 1024;
 
 /// What a server is made of.
 #[derive(Clone, Debug)]
@@ -178,7 +158,7 @@ impl ApiServer {
         handlers::bootstrap::namespaces(&server).await?;
         handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
         handlers::roles::settle(&server).await?;
-        limits::flow::start(&server).await.map_err(StartError::Flow)?;
+        flow::start(&server).await.map_err(StartError::Flow)?;
         crate::policy_status::keep(&server);
         aggregation::seed(&server).await.map_err(StartError::Groups)?;
         aggregation::start(&server).map_err(StartError::Groups)?;
@@ -273,305 +253,5 @@ impl ApiServer {
             () = port => {}
             () = keeping => {}
         }
-    }
-
-    /// Who sends a request over the port, and what to warn of.
-    pub(crate) async fn identify(
-        self: &Arc<Self>,
-        certificate: Option<&Shown>,
-        parts: &request::Parts,
-    ) -> Result<(Identity, Vec<&'static str>), Status> {
-        let proof = self.authenticator.identify(certificate, &parts.headers, &self.store)?;
-        if let Some(used) = &proof.used {
-            handlers::tokens::note_use(self, used).await;
-        }
-        Ok((proof.identity, proof.warnings))
-    }
-
-    /// What other systems read to check our tokens themselves.
-    fn openid(&self, path: &str, host: Option<&str>) -> Option<ApiResponse> {
-        let (content_type, text) = match path {
-            KEYS_PATH => ("application/jwk-set+json", self.authenticator.openid_keys()),
-            CONFIGURATION_PATH => {
-                (JSON, self.authenticator.openid_configuration(host.unwrap_or_default()))
-            }
-            _ => return None,
-        };
-        let an_hour = HeaderValue::from_static("public, max-age=3600");
-        let mut document = ApiResponse::bytes(StatusCode::OK, text.into());
-        document.content_type = content_type;
-        Some(document.unindented().header(CACHE_CONTROL, an_hour))
-    }
-
-    /// Answers one request of one identity.
-    pub async fn answer<B>(
-        self: &Arc<Self>,
-        identity: &Identity,
-        request: http::Request<B>,
-    ) -> Response<Body>
-    where
-        B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
-    {
-        self.attend(Ok(identity), From::Inside, request).await
-    }
-
-    /// Answers a request whose turn it is.
-    pub(crate) async fn serve_one<B>(
-        self: &Arc<Self>,
-        identity: &Identity,
-        parts: &request::Parts,
-        asked: Option<&Attributes<'_>>,
-        body: B,
-    ) -> Response<Body>
-    where
-        B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
-    {
-        // Before the body is read: who may not send it need not be listened to.
-        if let Some(refusal) = self.refusal(parts, asked) {
-            return refusal;
-        }
-        let body = if matches!(parts.method, Method::GET | Method::HEAD) {
-            Ok(Bytes::new())
-        } else {
-            gather(body).await
-        };
-        if !self.aggregation.is_empty()
-            && let Some(path) = path::decoded(parts.uri.path())
-        {
-            let response = if let Some((group, version)) = version_of(&path) {
-                let found = (group.as_str(), version.as_str());
-                aggregation::proxied(self, identity, parts, found, body.clone()).await
-            } else {
-                aggregation::document(self, identity, parts, &path).await
-            };
-            if let Some(response) = response {
-                return response;
-            }
-        }
-        self.respond(identity, parts, body).await
-    }
-
-    /// The answer to whoever may not do what is asked.
-    fn refusal(
-        &self,
-        parts: &request::Parts,
-        asked: Option<&Attributes<'_>>,
-    ) -> Option<Response<Body>> {
-        let Some(asked) = asked else {
-            // What has no meaning at all is not found later.
-            path::decoded(parts.uri.path())?;
-            let url = parts.uri.path_and_query().map_or("", |url| url.as_str());
-            let why = format!(
-                "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
-                mainstay_gocompat::quote(url)
-            );
-            let answer = ApiResponse::text(StatusCode::INTERNAL_SERVER_ERROR, why);
-            return Some(answer.into_response(ResponseFormat::default()));
-        };
-        let refused = self.authorizer.require(asked).err()?;
-        Some(refuse(parts, &refused))
-    }
-
-    async fn respond(
-        self: &Arc<Self>,
-        identity: &Identity,
-        parts: &request::Parts,
-        body: Result<Bytes, Status>,
-    ) -> Response<Body> {
-        let query = Query::parse(parts.uri.query());
-        let wishes = wishes(parts, query.as_ref().ok());
-        let answer = match (query, body) {
-            (Ok(query), Ok(body)) if matches!(parts.method, Method::GET | Method::HEAD) => {
-                self.route(identity, parts, query, body).await
-            }
-            (Ok(query), Ok(body)) => self.to_the_end(identity, parts, query, body).await,
-            (Err(status), _) | (_, Err(status)) => Err(status),
-        };
-        let answer = answer.unwrap_or_else(|status| ApiResponse::refusal(&status));
-        if answer.size >= LARGE_ANSWER && answer.is_rewritten(wishes) {
-            return aside(|| answer.into_response(wishes));
-        }
-        answer.into_response(wishes)
-    }
-
-    /// Carries a write out even if whoever sent it goes away or is out of patience meanwhile: what
-    /// follows from a commit (kinds that are served, addresses and quotas that are taken) must not be
-    /// left undone.
-    ///
-    /// Boxed, because what a write calls may write itself.
-    fn to_the_end(
-        self: &Arc<Self>,
-        identity: &Identity,
-        parts: &request::Parts,
-        query: Query,
-        body: Bytes,
-    ) -> BoxFuture<'static, Result<ApiResponse, Status>> {
-        let large = body.len() >= LARGE || self.is_large(parts);
-        let (server, identity, parts) = (self.clone(), identity.clone(), parts.clone());
-        let task = async move { server.route(&identity, &parts, query, body).await };
-        let task = tokio::spawn(self.compute.run(task, large));
-        Box::pin(async move {
-            match task.await {
-                Ok(answer) => answer,
-                Err(failure) => match failure.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Err(Status::new(
-                        Reason::ServiceUnavailable,
-                        "the server is shutting down".to_owned(),
-                    )),
-                },
-            }
-        })
-    }
-
-    /// Whether a change is about an object that is large already, or an eviction about budgets that are.
-    fn is_large(&self, parts: &request::Parts) -> bool {
-        let evicts = parts.method == Method::POST && parts.uri.path().ends_with("/eviction");
-        if !evicts && !matches!(parts.method, Method::PUT | Method::PATCH | Method::DELETE) {
-            return false;
-        }
-        let Some(Target::Resource(path)) =
-            path::decoded(parts.uri.path()).as_deref().map(path::parse)
-        else {
-            return false;
-        };
-        if evicts {
-            return handlers::evict::is_large(self, &path);
-        }
-        let row = self.registry.find(&path.group, &path.version, &path.plural);
-        row.and_then(|row| self.store.find(&row.storage, &path.namespace, &path.name))
-            .is_some_and(|stored| stored.size() >= LARGE)
-    }
-
-    async fn route(
-        self: &Arc<Self>,
-        identity: &Identity,
-        parts: &request::Parts,
-        query: Query,
-        body: Bytes,
-    ) -> Result<ApiResponse, Status> {
-        let Some(path) = path::decoded(parts.uri.path()) else {
-            return Ok(ApiResponse::page_not_found());
-        };
-        // No route begins like that.
-        if path.starts_with("//") {
-            return Ok(ApiResponse::page_not_found());
-        }
-        let target = path::parse(&path);
-        if let Target::Resource(path) = target {
-            let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
-                return discovery::nothing_at(&self.registry.kinds(), &path.group);
-            };
-            let headers = &parts.headers;
-            let warnings = mainstay_http::Warnings::default();
-            let kept = warnings.clone();
-            let reservations = self.allocator.reservations();
-            let server = self;
-            let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
-            let request = Request {
-                server,
-                identity,
-                row,
-                path,
-                query,
-                headers,
-                uri: &parts.uri,
-                body,
-                warnings,
-                on_upgrade,
-                loopback: LoopbackClient(Arc::clone(self)),
-                reservations,
-            };
-            let deprecated = request.row.deprecation().map(str::to_owned);
-            let outcome = handlers::dispatch(request, &parts.method).await;
-            // No route, no warning.
-            let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
-            let mut answer = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
-            let deprecated = deprecated.filter(|_| routed);
-            answer.audit_annotations = kept.take_annotations();
-            answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
-            return Ok(answer);
-        }
-        let asked = DiscoveryRequest {
-            accept: text(&parts.headers, &ACCEPT),
-            known: text(&parts.headers, &IF_NONE_MATCH),
-            hash: query.text("hash"),
-            now: self.clock.now(),
-            host: parts
-                .uri
-                .authority()
-                .map(http::uri::Authority::as_str)
-                .or_else(|| text(&parts.headers, &HOST)),
-        };
-        if parts.method != Method::GET && target.is_routed() {
-            return Err(Status::no_such_method());
-        }
-        if let Some(document) = self.openid(parts.uri.path(), asked.host) {
-            return if parts.method == Method::GET {
-                Ok(document)
-            } else {
-                Err(Status::no_such_method())
-            };
-        }
-        let kinds = self.registry.kinds();
-        match target {
-            Target::Root => Ok(discovery::root(&kinds)),
-            Target::CoreVersions => discovery::roots(&kinds, true, asked),
-            Target::Groups => discovery::groups(&kinds, &self.aggregation, asked),
-            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, &group, asked),
-            Target::GroupVersion(group, version) => {
-                discovery::group_version(&kinds, &group, &version, asked)
-            }
-            Target::Version => discovery::version(&self.version, asked),
-            Target::OpenApiV2 => {
-                let others = Arc::new(aggregation::Remotes(self.clone()));
-                discovery::swagger(&kinds, others, asked).await
-            }
-            Target::OpenApiV3 => {
-                Ok(discovery::index(&kinds, &aggregation::index(&self.aggregation)))
-            }
-            Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
-            Target::Health(path) => {
-                Ok(handlers::health::answer(self, identity, &path, &query).await)
-            }
-            Target::Metrics => Ok(metrics::answer(self)),
-            Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
-        }
-    }
-}
-
-/// A refusal of a request that nobody has looked at closely.
-pub(crate) fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
-    let query = Query::parse(parts.uri.query()).ok();
-    ApiResponse::refusal(status).into_response(wishes(parts, query.as_ref()))
-}
-
-/// The group and version that a path is below, or is.
-fn version_of(path: &str) -> Option<(String, String)> {
-    match path::parse(path) {
-        Target::Resource(path) => Some((path.group, path.version)),
-        Target::GroupVersion(group, version) => Some((group, version)),
-        _ => None,
-    }
-}
-
-/// How the client wants the answer to be written.
-fn wishes(parts: &request::Parts, query: Option<&Query>) -> ResponseFormat {
-    let headers = &parts.headers;
-    ResponseFormat {
-        gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
-        is_local: serve::Peer::is_local(parts),
-        pretty: is_for_reading(query, text(headers, &USER_AGENT)),
-        encoding: negotiate::encoding(text(headers, &ACCEPT)),
-    }
-}
-
-/// Whether an answer is indented: as the query says, else for browsers and tools of the shell.
-fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
-    match query.and_then(|query| query.text("pretty")) {
-        Some(wish) => matches!(wish, "1" | "t" | "T" | "true" | "TRUE" | "True"),
-        None => user_agent.is_some_and(|agent| {
-            ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
-        }),
     }
 }

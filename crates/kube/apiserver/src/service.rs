@@ -1,7 +1,5 @@
 //! The API as a service of HTTP requests: without a socket, and behind a port.
 
-use crate::limits::From;
-use crate::serve;
 use crate::server::ApiServer;
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
@@ -9,8 +7,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use mainstay_admission::Loopback;
 use mainstay_auth::Identity;
-use mainstay_http::response::warn;
-use mainstay_http::{Body, malformed};
+use mainstay_http::Body;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -75,30 +72,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let server = self.server.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            if let Some(refusal) = malformed::refusal(&parts) {
-                return Ok(refusal);
-            }
-            let peer = parts.extensions.get::<serve::Peer>();
-            let certificate = peer.and_then(|peer| peer.certificate.as_deref());
-            let (identity, warnings) = match server.identify(certificate, &parts).await {
-                Ok((identity, warnings)) => {
-                    // Before anything else: there is room for those who say who they are.
-                    if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
-                        peer.seat.prove(identity.client());
-                    }
-                    (Ok(identity), warnings)
-                }
-                Err(status) => (Err(status), Vec::new()),
-            };
-            let request = Request::from_parts(parts, body);
-            let identity = identity.as_ref().map_err(Clone::clone);
-            let mut response = server.attend(identity, From::Port, request).await;
-            let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
-            warn(response.headers_mut(), &warnings);
-            Ok(response)
-        })
+        Box::pin(async move { Ok(server.answer_connection(request).await) })
     }
 }
 

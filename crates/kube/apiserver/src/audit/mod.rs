@@ -8,7 +8,7 @@
 
 mod writer;
 
-use crate::limits::info::Info;
+use crate::chain::info::Info;
 use crate::serve;
 use bytes::Bytes;
 use http::StatusCode;

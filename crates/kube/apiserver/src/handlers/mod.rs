@@ -35,8 +35,8 @@ mod watch;
 mod write;
 
 use self::part::Part;
+use crate::chain;
 use crate::discovery;
-use crate::limits;
 use crate::server::{ApiServer, text};
 use crate::service::LoopbackClient;
 use bytes::Bytes;
@@ -66,8 +66,8 @@ pub(crate) struct Request<'a> {
     pub(crate) server: &'a Arc<ApiServer>,
     pub(crate) identity: &'a Identity,
     pub(crate) row: Arc<KindRow>,
-    pub(crate) path: ResourcePath,
-    pub(crate) query: Query,
+    pub(crate) path: &'a ResourcePath,
+    pub(crate) query: &'a Query,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) uri: &'a Uri,
     pub(crate) body: Bytes,
@@ -214,7 +214,7 @@ impl Request<'_> {
             },
             dry_run,
             // One that cannot be read was refused.
-            allotted: limits::timeout(Some(query)).unwrap_or_default(),
+            allotted: chain::timeout(query).unwrap_or_default(),
             warnings: &self.warnings,
         }
     }

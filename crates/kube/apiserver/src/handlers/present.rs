@@ -52,7 +52,7 @@ fn shaped(
 ) -> Result<ApiResponse, Status> {
     let value = match form {
         Form::Table(version) => {
-            let options = table_options(request.server, &request.query, version)?;
+            let options = table_options(request.server, request.query, version)?;
             let metadata = json!({"resourceVersion": object.resource_version()});
             printing::table(&request.row, std::slice::from_ref(object), metadata, &options)
         }
@@ -71,7 +71,7 @@ pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, 
     let scale = Object::from_value(scale).map_err(Status::internal)?;
     let value = match form {
         Form::Table(version) => {
-            let options = table_options(request.server, &request.query, version)?;
+            let options = table_options(request.server, request.query, version)?;
             printing::scale_table(&request.row, &scale, &options)
         }
         Form::Metadata(version) => printing::partial(&scale, version),
@@ -125,7 +125,7 @@ pub(super) async fn list(
     let row = &request.row;
     let form = request.form()?;
     if let Form::Table(version) = form {
-        let options = table_options(request.server, &request.query, version)?;
+        let options = table_options(request.server, request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
         for turn in items.chunks(super::read::TURN) {
             objects.extend(turn.iter().map(|one| forms::object(row, one)));

@@ -345,7 +345,7 @@ struct Shape {
 
 impl Shape {
     fn read(request: &Request<'_>, form: Form) -> Result<Self, Status> {
-        let options = present::table_options(request.server, &request.query, "v1")?;
+        let options = present::table_options(request.server, request.query, "v1")?;
         Ok(Self {
             row: request.row.clone(),
             form,

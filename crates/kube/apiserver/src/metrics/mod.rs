@@ -7,11 +7,12 @@
 pub(crate) mod streams;
 mod text;
 
-use crate::limits::info::Info;
+use crate::chain::RequestHead;
+use crate::chain::info::Info;
 use crate::server::ApiServer;
 use http::{Method, StatusCode};
 use mainstay_exposition::Page;
-use mainstay_http::path::{self, Target};
+use mainstay_http::path::Target;
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
 use parking_lot::Mutex;
@@ -142,16 +143,10 @@ pub(crate) struct Open {
 
 impl Metrics {
     /// Begins to count a request.
-    pub(crate) fn begin(
-        &self,
-        server: &ApiServer,
-        info: &Info<'_>,
-        method: &Method,
-        query: Option<&Query>,
-    ) -> Counted {
+    pub(crate) fn begin(&self, server: &ApiServer, info: &Info<'_>, head: &RequestHead) -> Counted {
         Counted {
             counts: self.requests.clone(),
-            series: series(server, info, method, query),
+            series: series(server, info, head),
             mutating: info.is_mutating() && info.is_resource,
             long: info.is_long(),
             serving: false,
@@ -164,17 +159,12 @@ impl Metrics {
     }
 }
 
-fn series(
-    server: &ApiServer,
-    info: &Info<'_>,
-    method: &Method,
-    query: Option<&Query>,
-) -> Option<Series> {
-    let verb = verb(info, method, query)?;
+fn series(server: &ApiServer, info: &Info<'_>, head: &RequestHead) -> Option<Series> {
+    let query = head.query();
+    let verb = verb(info, &head.parts.method, query)?;
     let dry_run = query.is_some_and(|query| query.text("dryRun") == Some("All"));
     if !info.is_resource {
-        let target = path::parse(info.path);
-        let path = match &target {
+        let path = match &head.target {
             // The checks are few, and what is no check is no path.
             Target::Health(path) => server.readiness.has(path).then_some(path.as_str())?,
             Target::Version | Target::OpenApiV2 | Target::OpenApiV3 | Target::Root => info.path,

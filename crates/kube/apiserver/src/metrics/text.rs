@@ -107,7 +107,7 @@ fn requests(page: &mut Page, server: &ApiServer) {
 fn flow(page: &mut Page, server: &ApiServer) {
     let usage = server.flow.usage();
     let mut each =
-        |name: &str, kind: &str, help: &str, value: &dyn Fn(&crate::limits::flow::Usage) -> u64| {
+        |name: &str, kind: &str, help: &str, value: &dyn Fn(&crate::flow::Usage) -> u64| {
             page.head(name, kind, help);
             for one in &usage {
                 page.line(name, &[("priority_level", &one.level)], value(one));

@@ -3,7 +3,7 @@
 use super::Attributes;
 use crate::Identity;
 use http::Method;
-use mainstay_http::path::{self, ResourcePath, Special};
+use mainstay_http::path::{ResourcePath, Special};
 use mainstay_http::query::{Query, parse_int};
 use mainstay_object::names;
 use mainstay_object::selector::{FieldSelector, LabelSelector};
@@ -20,10 +20,16 @@ pub struct RequestInfo {
 }
 
 impl RequestInfo {
-    /// Reads method, decoded path and query. None if the path promises a resource and names none
-    /// (`/api/v1/watch`), which the original answers with 500.
-    pub fn read(method: &Method, path: &str, query: Option<&str>) -> Option<Self> {
-        let resource = path::resource(path);
+    /// Reads method, decoded path, the resource that it names and the query, none of one that cannot
+    /// be read: what it is about is refused later, and until then it is a plain list. None if the
+    /// path promises a resource and names none (`/api/v1/watch`), which the original answers with
+    /// 500.
+    pub fn read(
+        method: &Method,
+        path: &str,
+        resource: Option<ResourcePath>,
+        query: Option<&Query>,
+    ) -> Option<Self> {
         let mut info = Self {
             verb: "",
             method: String::new(),
@@ -51,10 +57,9 @@ impl RequestInfo {
             (Special::None, _) => "",
         };
         if resource.name.is_empty() && info.verb == "get" {
-            // What cannot be read is refused later; until then it is a plain list.
-            let query = Query::parse(query).unwrap_or_default();
-            info.verb = if query.flag("watch") { "watch" } else { "list" };
-            info.selected = selected(&query);
+            info.verb =
+                if query.is_some_and(|query| query.flag("watch")) { "watch" } else { "list" };
+            info.selected = query.and_then(selected);
         }
         if resource.name.is_empty() && info.selected.is_none() && info.verb == "delete" {
             info.verb = "deletecollection";

@@ -16,7 +16,7 @@ pub(crate) use seats::{Seat, Usage};
 
 use self::plan::Plan;
 use self::seats::Seats;
-use super::info::Info;
+use crate::chain::info::Info;
 use crate::handlers;
 use crate::server::ApiServer;
 use arc_swap::ArcSwap;

@@ -1,6 +1,6 @@
 //! The flow schemas and priority levels as they are now, read once and asked for each request.
 
-use super::super::info::Info;
+use crate::chain::info::Info;
 use http::HeaderValue;
 use mainstay_auth::Identity;
 use mainstay_object::Object;

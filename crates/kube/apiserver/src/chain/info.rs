@@ -77,6 +77,7 @@ mod tests {
     use http::Method;
     use mainstay_auth::Identity;
     use mainstay_auth::authz::RequestInfo;
+    use mainstay_http::path;
 
     #[test]
     fn a_request_has_a_verb_and_what_it_is_about() {
@@ -89,7 +90,7 @@ mod tests {
             (Method::GET, "/api/v1/namespaces/a", "get a/namespaces/a/ resource"),
             (Method::GET, "/healthz", "get /// "),
         ] {
-            let read = RequestInfo::read(&method, path, None).unwrap();
+            let read = RequestInfo::read(&method, path, path::resource(path), None).unwrap();
             let info = Info::of(&read.attributes(&somebody));
             let mut shown = format!(
                 "{} {}/{}/{}/{} {}",

@@ -1,0 +1,128 @@
+//! From what a path names to who answers.
+
+use crate::aggregation;
+use crate::chain::RequestHead;
+use crate::discovery::{self, DiscoveryRequest};
+use crate::handlers::{self, Request};
+use crate::metrics;
+use crate::server::{ApiServer, text};
+use crate::service::LoopbackClient;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, HOST, HeaderValue, IF_NONE_MATCH};
+use http::{Method, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use mainstay_auth::Identity;
+use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
+use mainstay_http::path::Target;
+use mainstay_http::response::{ApiResponse, JSON};
+use mainstay_object::Status;
+use std::sync::Arc;
+
+impl ApiServer {
+    /// Answers a request that may be answered.
+    pub(crate) async fn route(
+        self: &Arc<Self>,
+        identity: &Identity,
+        head: &RequestHead,
+        body: Bytes,
+    ) -> Result<ApiResponse, Status> {
+        let RequestHead { parts, target, .. } = head;
+        let query = head.query.as_ref().map_err(Clone::clone)?;
+        // No route begins with two slashes.
+        if head.path.as_deref().is_none_or(|path| path.starts_with("//")) {
+            return Ok(ApiResponse::page_not_found());
+        }
+        if let Target::Resource(path) = target {
+            let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
+                return discovery::nothing_at(&self.registry.kinds(), &path.group);
+            };
+            let headers = &parts.headers;
+            let warnings = mainstay_http::Warnings::default();
+            let kept = warnings.clone();
+            let reservations = self.allocator.reservations();
+            let server = self;
+            let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+            let request = Request {
+                server,
+                identity,
+                row,
+                path,
+                query,
+                headers,
+                uri: &parts.uri,
+                body,
+                warnings,
+                on_upgrade,
+                loopback: LoopbackClient(Arc::clone(self)),
+                reservations,
+            };
+            let deprecated = request.row.deprecation().map(str::to_owned);
+            let outcome = handlers::dispatch(request, &parts.method).await;
+            // No route, no warning.
+            let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
+            let mut answer = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
+            let deprecated = deprecated.filter(|_| routed);
+            answer.audit_annotations = kept.take_annotations();
+            answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
+            return Ok(answer);
+        }
+        let asked = DiscoveryRequest {
+            accept: text(&parts.headers, &ACCEPT),
+            known: text(&parts.headers, &IF_NONE_MATCH),
+            hash: query.text("hash"),
+            now: self.clock.now(),
+            host: parts
+                .uri
+                .authority()
+                .map(http::uri::Authority::as_str)
+                .or_else(|| text(&parts.headers, &HOST)),
+        };
+        if parts.method != Method::GET && target.is_routed() {
+            return Err(Status::no_such_method());
+        }
+        if let Some(document) = self.openid(parts.uri.path(), asked.host) {
+            return if parts.method == Method::GET {
+                Ok(document)
+            } else {
+                Err(Status::no_such_method())
+            };
+        }
+        let kinds = self.registry.kinds();
+        match target {
+            Target::Root => Ok(discovery::root(&kinds)),
+            Target::CoreVersions => discovery::roots(&kinds, true, asked),
+            Target::Groups => discovery::groups(&kinds, &self.aggregation, asked),
+            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, group, asked),
+            Target::GroupVersion(group, version) => {
+                discovery::group_version(&kinds, group, version, asked)
+            }
+            Target::Version => discovery::version(&self.version, asked),
+            Target::OpenApiV2 => {
+                let others = Arc::new(aggregation::Remotes(self.clone()));
+                discovery::swagger(&kinds, others, asked).await
+            }
+            Target::OpenApiV3 => {
+                Ok(discovery::index(&kinds, &aggregation::index(&self.aggregation)))
+            }
+            Target::OpenApiV3Document(path) => discovery::document(&kinds, path, asked).await,
+            Target::Health(path) => Ok(handlers::health::answer(self, identity, path, query).await),
+            Target::Metrics => Ok(metrics::answer(self)),
+            Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
+        }
+    }
+
+    /// What other systems read to check our tokens themselves.
+    fn openid(&self, path: &str, host: Option<&str>) -> Option<ApiResponse> {
+        let (content_type, text) = match path {
+            KEYS_PATH => ("application/jwk-set+json", self.authenticator.openid_keys()),
+            CONFIGURATION_PATH => {
+                (JSON, self.authenticator.openid_configuration(host.unwrap_or_default()))
+            }
+            _ => return None,
+        };
+        let an_hour = HeaderValue::from_static("public, max-age=3600");
+        let mut document = ApiResponse::bytes(StatusCode::OK, text.into());
+        document.content_type = content_type;
+        Some(document.unindented().header(CACHE_CONTROL, an_hour))
+    }
+}
