@@ -45,11 +45,7 @@ impl Filter {
     }
 
     fn add(&mut self, term: &FieldTerm) -> Result<(), Status> {
-        let path = match (&*self.row.storage, term.path.as_str()) {
-            // Its name of long ago.
-            ("pods", "spec.host") => "spec.nodeName",
-            (_, path) => path,
-        };
+        let path = self.row.strategy.field_of_alias(&term.path);
         match path {
             "metadata.name" if !term.negated && self.name.is_none() => {
                 self.name = Some(term.value.clone());
@@ -81,17 +77,15 @@ impl Filter {
     fn unsupported(&self, path: &str) -> Status {
         let plain = matches!(self.row.source, Source::BuiltIn(_))
             && self.row.strategy.selectable_fields().is_empty();
-        Status::bad_request(match &*self.row.storage {
-            "batch/jobs" => format!("field label {path:?} not supported for Job"),
-            "resource.k8s.io/resourceslices" => {
-                let (version, kind) = (&self.row.api_version, &self.row.kind);
-                format!("field label not supported for {version}, Kind={kind}: {path}")
+        let usual = || {
+            if plain {
+                return format!(
+                    "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                );
             }
-            _ if plain => format!(
-                "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            ),
-            _ => format!("field label not supported: {path}"),
-        })
+            format!("field label not supported: {path}")
+        };
+        Status::bad_request(self.row.strategy.unknown_field(&self.row, path).unwrap_or_else(usual))
     }
 
     /// The path as the stored form has it, if the kind can select by it.

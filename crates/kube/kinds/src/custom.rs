@@ -1,6 +1,6 @@
 //! Rows that custom resource definitions make.
 
-use crate::{Custom, Derived, KindRow, Source, Strategy, Subresource, order};
+use crate::{Custom, Derived, KindRow, Source, StatusMetadata, Strategy, Subresource, order};
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::crd;
 use serde_json::Value;
@@ -18,6 +18,10 @@ struct CustomStrategy;
 impl Strategy for CustomStrategy {
     fn allows_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn status_metadata(&self) -> StatusMetadata {
+        StatusMetadata::Untouched
     }
 }
 

@@ -18,4 +18,7 @@ pub use custom::{Claims, CustomKind, NOT_YET, rows_of};
 pub use derived::Derived;
 pub use registry::{Group, GroupVersion, Kinds, Registry};
 pub use row::{Custom, KindRow, PrinterColumn, Source, Subresource};
-pub use strategy::{Context, Metadata, Plain, Strategy, StrategyOf, Target};
+pub use strategy::{
+    Context, Deletion, Dependents, Metadata, Plain, ResetFields, StatusMetadata, Strategy,
+    StrategyOf, Target,
+};

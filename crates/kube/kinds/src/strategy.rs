@@ -59,6 +59,81 @@ pub enum Metadata {
     WholeTwice,
 }
 
+/// What a write of the status may do to metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusMetadata {
+    /// Whatever a write of the whole object may do.
+    Free,
+    /// Everything but labels.
+    NotLabels,
+    /// Everything but owners.
+    NotOwners,
+    /// Nothing to labels, annotations, finalizers and owners.
+    Kept,
+    /// Nothing at all.
+    Untouched,
+}
+
+/// Fields of which a write makes its sender no manager, with dots between their names: those that it
+/// leaves as they are (`resetFields` of the original).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetFields {
+    /// Of a write of the whole object, if the kind has a status.
+    pub update: &'static [&'static str],
+    /// Of a write of the status.
+    pub status: &'static [&'static str],
+}
+
+impl ResetFields {
+    /// What follows from what a write of the status may do to metadata.
+    pub const fn usual(metadata: StatusMetadata) -> Self {
+        let status: &[&str] = match metadata {
+            StatusMetadata::Free => &["spec"],
+            StatusMetadata::NotOwners => {
+                &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
+            }
+            StatusMetadata::NotLabels => &["spec", "metadata.labels"],
+            StatusMetadata::Kept | StatusMetadata::Untouched => &["spec", "metadata"],
+        };
+        Self { update: &["status"], status }
+    }
+}
+
+/// What becomes of an object's dependents when it is deleted and the client does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// The garbage collector deletes them afterwards.
+    Collected,
+    /// They stay: a promise from before garbage collection.
+    Orphaned,
+    /// Nothing, whatever the client says: the kind never waits for the garbage collector.
+    Ignored,
+}
+
+/// How objects of a kind are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Whether the answer is the object as it was, and not a success.
+    pub answers_object: bool,
+    /// What becomes of dependents if the client does not say.
+    pub dependents: Dependents,
+    /// Whether an object gets time to end (`spec.terminationGracePeriodSeconds`), with which it is
+    /// seen before it goes.
+    pub has_grace_period: bool,
+    /// What to warn a client of that does not say what becomes of dependents; empty for nothing.
+    pub warning: &'static str,
+}
+
+impl Deletion {
+    /// How objects of an ordinary kind are deleted.
+    pub const ORDINARY: Self = Self {
+        answers_object: false,
+        dependents: Dependents::Collected,
+        has_grace_period: false,
+        warning: "",
+    };
+}
+
 /// What is special about a kind. Every method has the answer of an ordinary kind.
 ///
 /// Order on create: `default`, `prepare_create`, `validate`. On update: `default`,
@@ -149,6 +224,71 @@ pub trait Strategy: Send + Sync + 'static {
             Some(serde_json::Value::Null) | None => Cow::Borrowed(""),
             Some(other) => Cow::Owned(other.to_string()),
         }
+    }
+
+    /// What a field is called now that clients may select by under an older name.
+    fn field_of_alias<'a>(&self, path: &'a str) -> &'a str {
+        path
+    }
+
+    /// What is said of a field that objects cannot be selected by; none for the usual words.
+    fn unknown_field(&self, row: &KindRow, path: &str) -> Option<String> {
+        let _ = (row, path);
+        None
+    }
+
+    /// What a write of the status may do to metadata.
+    fn status_metadata(&self) -> StatusMetadata {
+        StatusMetadata::Free
+    }
+
+    /// Fields of which a write makes its sender no manager; none for kinds without such a rule.
+    fn reset_fields(&self) -> Option<ResetFields> {
+        Some(ResetFields::usual(self.status_metadata()))
+    }
+
+    /// Fields that an update of the whole object leaves as they are, besides the status: they are
+    /// changed through a subresource, or never.
+    fn kept_on_update(&self) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
+    /// Whether an update counts as a change of what is wanted although nothing differs.
+    fn counts_as_change(&self, sent: &Object) -> bool {
+        let _ = sent;
+        false
+    }
+
+    /// Whether defaults are filled in once more after validation, for what creation has made.
+    fn defaults_after_validation(&self) -> bool {
+        false
+    }
+
+    /// How objects are deleted.
+    fn deletion(&self) -> Deletion {
+        Deletion::ORDINARY
+    }
+
+    /// What marks an object that is being deleted in the kind's own way, without grace period and
+    /// without a new generation; none for kinds that are deleted as others are.
+    fn deletion_mark(&self) -> Option<fn(&mut Object)> {
+        None
+    }
+
+    /// Whether something besides `metadata.finalizers` holds an object that is being deleted.
+    fn holds_deletion(&self, object: &Object) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// Below what the original stores objects in etcd, where that is not the plural.
+    fn storage_prefix(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Puts the rows of a table in order; they come in order of names.
+    fn sort_table(&self, objects: &mut [Object]) {
+        let _ = objects;
     }
 }
 

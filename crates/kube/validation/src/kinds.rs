@@ -1,16 +1,22 @@
 //! The table of built-in kinds: which functions make up the strategy of each.
 
+macro_rules! rules {
+    ($($name:ident = $rules:expr;)*) => { $(pub(super) static $name: Rules = $rules;)* };
+}
+
 mod index;
+mod named_groups;
 mod table;
 
 pub(super) use index::rules;
 
 use super::rules::{self, Errors, walk_object};
 use super::{
-    Context, Metadata, api_services, check, core, groups, pods, services, signing, warnings,
-    workloads,
+    Context, Deletion, Dependents, KindRow, Metadata, ResetFields, StatusMetadata, check, core,
+    pods, services, warnings, workloads,
 };
 use mainstay_object::{Object, Status, names};
+use serde_json::Value;
 
 type Default = fn(&mut Object);
 type Create = fn(&mut Object, &Context<'_>) -> Result<(), Status>;
@@ -38,6 +44,20 @@ pub(super) struct Rules {
     check_update: Option<CheckUpdate>,
     check_status: CheckUpdate,
     warnings: Warn,
+    /// Older names of fields, and what they are called now.
+    field_aliases: &'static [(&'static str, &'static str)],
+    unknown_field: Option<fn(&KindRow, &str) -> String>,
+    status_metadata: StatusMetadata,
+    /// None where the kind has no such rule.
+    reset_fields: fn(StatusMetadata) -> Option<ResetFields>,
+    kept_on_update: &'static [&'static [&'static str]],
+    counts_as_change: fn(&Object) -> bool,
+    defaults_after_validation: bool,
+    deletion: Deletion,
+    deletion_mark: Option<Default>,
+    holds_deletion: fn(&Object) -> bool,
+    storage_prefix: Option<&'static str>,
+    sort_table: fn(&mut [Object]),
 }
 
 /// Nothing special.
@@ -57,7 +77,22 @@ const ORDINARY: Rules = Rules {
     check_update: None,
     check_status: |_, _, _| {},
     warnings: |_, _| Vec::new(),
+    field_aliases: &[],
+    unknown_field: None,
+    status_metadata: StatusMetadata::Free,
+    reset_fields: |metadata| Some(ResetFields::usual(metadata)),
+    kept_on_update: &[],
+    counts_as_change: |_| false,
+    defaults_after_validation: false,
+    deletion: Deletion::ORDINARY,
+    deletion_mark: None,
+    holds_deletion: |_| false,
+    storage_prefix: None,
+    sort_table: |_| {},
 };
+
+/// The deletion of a kind that answers the object as it was.
+const ANSWERS_OBJECT: Deletion = Deletion { answers_object: true, ..Deletion::ORDINARY };
 
 /// A kind whose changes of intent are counted.
 const COUNTED: Rules = Rules { generations: true, ..ORDINARY };
@@ -74,14 +109,20 @@ const ACCESS: Rules = Rules {
 const ADMISSION: Rules =
     Rules { unconditional_update: false, metadata: Metadata::Whole, ..COUNTED };
 
-macro_rules! rules {
-    ($($name:ident = $rules:expr;)*) => { $(static $name: Rules = $rules;)* };
+/// Whether an empty list stands anywhere in a value.
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
+        Value::Object(fields) => fields.values().any(has_empty_list),
+        _ => false,
+    }
 }
 
 rules! {
     PLAIN = ORDINARY;
-    PLAIN_COUNTED = COUNTED;
     ACCOUNT = Rules {
+        deletion: ANSWERS_OBJECT,
+
         metadata: Metadata::ChangesThenWhole,
         create: |object, _| {
  core::clean_account(object);
@@ -95,6 +136,10 @@ rules! {
         ..ORDINARY
     };
     NAMESPACE = Rules {
+        kept_on_update: &[&["spec", "finalizers"]],
+        deletion_mark: Some(|object| object.set(&["status", "phase"], "Terminating".into())),
+        holds_deletion: |object| !object.array(&["spec", "finalizers"]).is_empty(),
+
         names: names::dns1123_label,
         fields: &["status.phase"],
         metadata: Metadata::WholeThenChanges,
@@ -109,6 +154,8 @@ rules! {
         ..ORDINARY
     };
     NODE = Rules {
+        storage_prefix: Some("minions"),
+
         keeps_status: true,
         fields: &["spec.unschedulable"],
         metadata: Metadata::WholeThenChanges,
@@ -120,6 +167,10 @@ rules! {
         ..ORDINARY
     };
     POD = Rules {
+        field_aliases: &[("spec.host", "spec.nodeName")],
+        status_metadata: StatusMetadata::NotOwners,
+        deletion: Deletion { has_grace_period: true, ..ANSWERS_OBJECT },
+
         fields: &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -142,6 +193,8 @@ rules! {
         ..COUNTED
     };
     POD_TEMPLATE = Rules {
+        deletion: ANSWERS_OBJECT,
+
         default: pods::default_pod_template,
         create: |object, _| {
  pods::drop_disabled_in(object, &["template"]);
@@ -156,6 +209,9 @@ rules! {
         ..COUNTED
     };
     SERVICE = Rules {
+        deletion: ANSWERS_OBJECT,
+        storage_prefix: Some("services/specs"),
+
         names: names::dns1035_label,
         creates_on_update: true,
         fields: &["spec.clusterIP", "spec.type"],
@@ -188,6 +244,8 @@ rules! {
         ..ORDINARY
     };
     EVENT = Rules {
+        deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::ORDINARY },
+
         creates_on_update: true,
         metadata: Metadata::Common,
         fields: &[
@@ -207,6 +265,8 @@ rules! {
         ..ORDINARY
     };
     ENDPOINTS = Rules {
+        storage_prefix: Some("services/endpoints"),
+
         creates_on_update: true,
         metadata: Metadata::ChangesThenWhole,
         default: core::default_endpoints,
@@ -216,6 +276,9 @@ rules! {
         ..ORDINARY
     };
     REPLICATION_CONTROLLER = Rules {
+        deletion: Deletion { dependents: Dependents::Orphaned, ..Deletion::ORDINARY },
+        storage_prefix: Some("controllers"),
+
         fields: &["status.replicas"],
         default: workloads::default_replication_controller,
         create: workloads::create_workload,
@@ -226,6 +289,8 @@ rules! {
         ..COUNTED
     };
     VOLUME = Rules {
+        deletion: ANSWERS_OBJECT,
+
         metadata: Metadata::WholeTwice,
         default: core::default_volume,
         create: core::create_volume,
@@ -235,6 +300,8 @@ rules! {
         ..ORDINARY
     };
     VOLUME_CLAIM = Rules {
+        deletion: ANSWERS_OBJECT,
+
         metadata: Metadata::ChangesThenWhole,
         default: core::default_volume_claim,
         create: |object, _| {
@@ -251,6 +318,8 @@ rules! {
         ..ORDINARY
     };
     QUOTA = Rules {
+        deletion: ANSWERS_OBJECT,
+
         default: core::default_quota,
         table: check::QUOTA,
         check_update: Some(check::quota_update),
@@ -272,6 +341,8 @@ rules! {
         Rules { table: check::REVISION, check_update: Some(check::revision_update), ..ORDINARY };
 
     DEPLOYMENT = Rules {
+        status_metadata: StatusMetadata::NotLabels,
+
         default: workloads::default_deployment,
         create: workloads::create_workload,
         update: workloads::update_deployment,
@@ -320,6 +391,15 @@ rules! {
         ..COUNTED
     };
     JOB = Rules {
+        unknown_field: Some(|_, path| format!("field label {path:?} not supported for Job")),
+        // The labels that its pods were given on creation are its own too, but nobody judges them.
+        defaults_after_validation: true,
+        deletion: Deletion {
+            dependents: Dependents::Orphaned,
+            warning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+            ..Deletion::ORDINARY
+        },
+
         fields: &["status.successful"],
         metadata: Metadata::WholeThenChanges,
         default: workloads::default_job,
@@ -344,224 +424,5 @@ rules! {
         check_update: Some(check::cron_job_update),
         warnings: warnings::cron_job,
         ..COUNTED
-    };
-
-    ROLE = Rules { default: groups::default_role, table: check::ROLE, ..ACCESS };
-    CLUSTER_ROLE = Rules { default: groups::default_role, table: check::CLUSTER_ROLE, ..ACCESS };
-    BINDING = Rules {
-        default: groups::default_binding,
-        table: check::BINDING,
-        check_update: Some(check::binding_update),
-        ..ACCESS
-    };
-    CLUSTER_BINDING = Rules {
-        default: groups::default_binding,
-        table: check::CLUSTER_BINDING,
-        check_update: Some(check::cluster_binding_update),
-        ..ACCESS
-    };
-
-    LEASE = Rules {
-        creates_on_update: true,
-        unconditional_update: false,
-        create: core::create_lease,
-        update: core::update_lease,
-        table: check::LEASE,
-        ..ORDINARY
-    };
-    DISRUPTION_BUDGET = Rules {
-        names: names::path_segment,
-        unconditional_update: false,
-        metadata: Metadata::Common,
-        default: groups::default_disruption_budget,
-        table: check::DISRUPTION_BUDGET,
-        check_status: check::disruption_budget_status,
-        ..COUNTED
-    };
-    NETWORK_POLICY = Rules {
-        metadata: Metadata::WholeThenChanges,
-        default: groups::default_network_policy,
-        table: check::NETWORK_POLICY,
-        check_update: Some(|object, _, errors| {
- // As the original does: once as a new one, once as a changed one.
- walk_object(object, check::NETWORK_POLICY, errors);
- walk_object(object, check::NETWORK_POLICY, errors);
- }),
-        warnings: warnings::network_policy,
-        ..COUNTED
-    };
-    INGRESS = Rules {
-        metadata: Metadata::ChangesThenWhole,
-        default: groups::default_ingress,
-        check: check::ingress,
-        check_update: Some(|object, _, errors| walk_object(object, check::INGRESS, errors)),
-        check_status: check::ingress_status,
-        warnings: warnings::ingress,
-        ..COUNTED
-    };
-    INGRESS_CLASS = Rules {
-        metadata: Metadata::ChangesThenWhole,
-        default: groups::default_ingress_class,
-        table: check::INGRESS_CLASS,
-        check_update: Some(check::ingress_class_update),
-        ..COUNTED
-    };
-    IP_ADDRESS = Rules {
-        names: rules::formats::strict_address,
-        table: check::IP_ADDRESS,
-        check_update: Some(check::ip_address_update),
-        ..COUNTED
-    };
-    SERVICE_CIDR = Rules {
-        table: check::SERVICE_CIDR,
-        check_update: Some(check::service_cidr_update),
-        ..COUNTED
-    };
-    PRIORITY_CLASS = Rules {
-        default: groups::default_priority_class,
-        create: groups::create_priority_class,
-        check: check::priority_class,
-        check_update: Some(check::priority_class_update),
-        ..ORDINARY
-    };
-    VALIDATING_WEBHOOKS = Rules {
-        default: groups::default_validating_webhooks,
-        check: check::webhooks,
-        check_update: Some(check::webhooks_update),
-        ..ADMISSION
-    };
-    MUTATING_WEBHOOKS = Rules {
-        default: groups::default_mutating_webhooks,
-        check: check::webhooks,
-        check_update: Some(check::webhooks_update),
-        ..ADMISSION
-    };
-    VALIDATING_POLICY = Rules {
-        default: groups::default_admission_policy,
-        check: check::validating_policy,
-        check_update: Some(check::validating_policy_update),
-        ..ADMISSION
-    };
-    VALIDATING_BINDING = Rules {
-        default: groups::default_policy_binding,
-        table: check::POLICY_BINDING,
-        check_update: Some(check::policy_binding_update),
-        ..ADMISSION
-    };
-    MUTATING_POLICY = Rules {
-        default: groups::default_admission_policy,
-        check: check::mutating_policy,
-        check_update: Some(check::mutating_policy_update),
-        ..ADMISSION
-    };
-    MUTATING_BINDING = Rules {
-        default: groups::default_policy_binding,
-        check: check::mutating_binding,
-        check_update: Some(check::mutating_binding_update),
-        ..ADMISSION
-    };
-    STORAGE_CLASS = Rules {
-        default: groups::default_storage_class,
-        table: check::CLASSES,
-        check_update: Some(check::class_update),
-        warnings: warnings::storage_class,
-        ..ORDINARY
-    };
-    ATTRIBUTES_CLASS = Rules {
-        table: check::ATTRIBUTES_CLASS,
-        check_update: Some(check::attributes_class_update),
-        ..ORDINARY
-    };
-    STORAGE_DRIVER = Rules {
-        unconditional_update: false,
-        default: groups::default_storage_driver,
-        table: check::DRIVER,
-        check_update: Some(check::driver_update),
-        warnings: groups::storage_driver_warnings,
-        ..ORDINARY
-    };
-    STORAGE_NODE = Rules {
-        unconditional_update: false,
-        metadata: Metadata::Whole,
-        table: check::CSI_NODE,
-        ..ORDINARY
-    };
-    STORAGE_CAPACITY = Rules {
-        unconditional_update: false,
-        table: check::CAPACITY,
-        check_update: Some(check::capacity_update),
-        ..ORDINARY
-    };
-    CONDITIONAL = Rules { unconditional_update: false, ..ORDINARY };
-    ENDPOINT_SLICE = Rules {
-        metadata: Metadata::Whole,
-        default: groups::default_endpoint_slice,
-        create: groups::create_endpoint_slice,
-        update: groups::update_endpoint_slice,
-        check: check::slice,
-        check_update: Some(check::slice_update),
-        warnings: warnings::endpoint_slice,
-        ..COUNTED
-    };
-    AUTOSCALER = Rules {
-        default: groups::default_autoscaler,
-        check: check::autoscaler,
-        check_update: Some(check::autoscaler_update),
-        check_status: check::autoscaler_status,
-        ..ORDINARY
-    };
-    RUNTIME_CLASS = Rules {
-        creates_on_update: true,
-        unconditional_update: false,
-        table: check::RUNTIME_CLASS,
-        check_update: Some(check::runtime_class_update),
-        warnings: warnings::runtime_class,
-        ..ORDINARY
-    };
-    API_SERVICE = Rules {
-        names: names::path_segment,
-        unconditional_update: false,
-        metadata: Metadata::ChangesThenWhole,
-        default: groups::default_api_service,
-        create: |object, context| {
-            api_services::create(object, context);
-            Ok(())
-        },
-        check: check::api_service,
-        check_update: Some(check::api_service_update),
-        check_status: check::api_service_status,
-        ..ORDINARY
-    };
-    FLOW_SCHEMA = Rules {
-        metadata: Metadata::Whole,
-        default: check::default_flow_schema,
-        check: check::flow_schema,
-        check_update: Some(check::flow_schema_update),
-        check_status: check::flow_status,
-        ..COUNTED
-    };
-    PRIORITY_LEVEL = Rules {
-        metadata: Metadata::Whole,
-        default: check::default_priority_level,
-        check: check::priority_level,
-        check_update: Some(check::priority_level_update),
-        check_status: check::flow_status,
-        ..COUNTED
-    };
-    DEFINITION = Rules {
-        unconditional_update: false,
-        ..COUNTED
-    };
-    SIGNING_REQUEST = Rules {
-        names: |_| Vec::new(),
-        metadata: Metadata::WholeThenChanges,
-        fields: &["spec.signerName"],
-        default: groups::default_request,
-        create: signing::create,
-        update: signing::update,
-        check: check::signing_request,
-        check_update: Some(check::signing_request_update),
-        check_status: check::signing_request_status,
-        ..ORDINARY
     };
 }

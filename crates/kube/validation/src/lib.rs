@@ -26,7 +26,9 @@ mod workloads;
 pub use self::api_services::local_condition;
 pub use self::check::access_review;
 
-use mainstay_kinds::{Context, Metadata, Strategy, Target};
+use mainstay_kinds::{
+    Context, Deletion, Dependents, KindRow, Metadata, ResetFields, StatusMetadata, Strategy, Target,
+};
 use mainstay_object::Gvk;
 
 /// The strategy of a built-in kind, by the version that is stored.

@@ -6,7 +6,7 @@ use mainstay_auth::authz::Attributes;
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
 /// Parts of objects whose requests take as long as their client wants.
-const STREAMS: [&str; 6] = ["log", "exec", "attach", "portforward", "proxy", "debug"];
+pub(crate) const STREAMS: [&str; 6] = ["log", "exec", "attach", "portforward", "proxy", "debug"];
 
 /// What a request is about (`RequestInfo` of the original).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

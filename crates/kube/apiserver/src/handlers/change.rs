@@ -17,7 +17,6 @@ use mainstay_kinds::Target;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// A PUT.
@@ -159,7 +158,7 @@ pub(super) async fn apply(
         forms::to_storage(row, &mut object);
         mainstay_conversion::decode::default(row, &mut object);
         compute::join(&object).await;
-        let renewed = says_empty(row, &object);
+        let renewed = row.strategy.counts_as_change(&object);
         forms::complete(row, &mut object);
         if !tracked {
             tracker.updated(&mut old, &mut object, entries.as_ref());
@@ -259,20 +258,6 @@ fn check_version(
     }
 }
 
-/// Whether a network policy has an empty list that was sent. No stored one has, and the original
-/// compares them exactly: it counts such a change every time.
-fn says_empty(row: &KindRow, object: &Object) -> bool {
-    fn is_below(value: &Value) -> bool {
-        match value {
-            Value::Array(items) => items.is_empty() || items.iter().any(is_below),
-            Value::Object(fields) => fields.values().any(is_below),
-            _ => false,
-        }
-    }
-    &*row.storage == "networking.k8s.io/networkpolicies"
-        && object.get(&["spec"]).is_some_and(is_below)
-}
-
 /// Makes what was sent what will be stored. `renewed`: it counts as a change even if nothing
 /// differs.
 fn settle(
@@ -339,10 +324,9 @@ pub(super) fn is_finished(row: &KindRow, object: &Object, old: &Object) -> bool 
         && !mainstay_fault::is_on("the-last-finalizer-frees-nothing")
 }
 
-/// Whether finalizers hold an object: its own, and of a namespace those of its spec.
+/// Whether finalizers hold an object: its own, or others that its kind has.
 pub(super) fn is_held(row: &KindRow, object: &Object) -> bool {
-    object.finalizers().next().is_some()
-        || (&*row.storage == "namespaces" && !object.array(&["spec", "finalizers"]).is_empty())
+    object.finalizers().next().is_some() || row.strategy.holds_deletion(object)
 }
 
 /// Removes an object whose last finalizer went.

@@ -133,8 +133,7 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
         object.set(&["metadata", "generation"], 1.into());
     }
     write::validate(row, Part::Main, object, None, &mut Vec::new())?;
-    if &*row.storage == "batch/jobs" {
-        // The labels that its pods were given just now are its own too, but nobody judges them.
+    if row.strategy.defaults_after_validation() {
         mainstay_conversion::decode::default(row, object);
     }
     write::finish(row, object);

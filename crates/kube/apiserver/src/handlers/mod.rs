@@ -126,15 +126,8 @@ impl Request<'_> {
 
     /// Whether the answer is no document but another protocol.
     fn is_stream(&self) -> bool {
-        let path = &self.path;
-        match &*self.row.storage {
-            "pods" => {
-                let streams = ["attach", "exec", "log", "portforward", "proxy"];
-                streams.contains(&&*path.subresource)
-            }
-            "services" | "nodes" => path.subresource == "proxy",
-            _ => false,
-        }
+        let subresource = &*self.path.subresource;
+        self.row.subresource(subresource).is_some() && chain::info::STREAMS.contains(&subresource)
     }
 
     /// How the original routes the request.

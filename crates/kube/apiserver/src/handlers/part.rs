@@ -5,6 +5,7 @@
 //! original's and do not always agree there either: `status` of a kind may take annotations that
 //! the client is not made owner of, and the other way round.
 
+use mainstay_kinds::StatusMetadata;
 use mainstay_kinds::{KindRow, Source};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object};
 use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
@@ -50,42 +51,6 @@ impl Part {
     }
 }
 
-/// What a write of the status may do to metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StatusMetadata {
-    /// Whatever a write of the whole object may do.
-    Free,
-    /// Everything but labels.
-    NotLabels,
-    /// Everything but owners.
-    NotOwners,
-    /// Nothing to labels, annotations, finalizers and owners.
-    Kept,
-    /// Nothing at all.
-    Untouched,
-}
-
-fn status_metadata(row: &KindRow) -> StatusMetadata {
-    if matches!(row.source, Source::Custom(_)) {
-        return StatusMetadata::Untouched;
-    }
-    match &*row.storage {
-        "pods" => StatusMetadata::NotOwners,
-        "apps/deployments" => StatusMetadata::NotLabels,
-        "flowcontrol.apiserver.k8s.io/flowschemas"
-        | "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => StatusMetadata::Untouched,
-        "admissionregistration.k8s.io/validatingadmissionpolicies"
-        | "apiregistration.k8s.io/apiservices"
-        | "certificates.k8s.io/podcertificaterequests"
-        | "networking.k8s.io/servicecidrs"
-        | "resource.k8s.io/devicetaintrules"
-        | "resource.k8s.io/resourceclaims"
-        | "storage.k8s.io/volumeattachments"
-        | "storagemigration.k8s.io/storageversionmigrations" => StatusMetadata::Kept,
-        _ => StatusMetadata::Free,
-    }
-}
-
 /// Only the part that the write is about, everything else from the stored object.
 pub(super) fn narrow(row: &KindRow, part: Part, mut sent: Object, old: &Object) -> Object {
     match part {
@@ -93,19 +58,15 @@ pub(super) fn narrow(row: &KindRow, part: Part, mut sent: Object, old: &Object) 
             if row.has_status() {
                 restore(&mut sent, old, &["status"]);
             }
-            match &*row.storage {
-                "namespaces" => restore(&mut sent, old, &["spec", "finalizers"]),
-                "certificates.k8s.io/certificatesigningrequests" => {
-                    restore(&mut sent, old, &["spec"]);
-                }
-                _ => {}
+            for field in row.strategy.kept_on_update() {
+                restore(&mut sent, old, field);
             }
             sent
         }
         Part::Status => {
             let mut object = old.clone();
             take(&mut object, &mut sent, &["status"]);
-            match status_metadata(row) {
+            match row.strategy.status_metadata() {
                 StatusMetadata::Free => {}
                 StatusMetadata::NotLabels => restore(&mut sent, old, &["metadata", "labels"]),
                 StatusMetadata::NotOwners => {
@@ -236,26 +197,10 @@ pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, Filter> {
 
 /// The same of a built-in kind, in all its versions.
 fn reset_of_builtin(row: &KindRow, part: Part) -> Option<Filter> {
-    // The original's table names a group for this one that does not exist.
-    if &*row.storage == "networking.k8s.io/servicecidrs" {
-        return None;
-    }
-    let is_request = &*row.storage == "certificates.k8s.io/certificatesigningrequests";
+    let fields = row.strategy.reset_fields()?;
     match part {
-        Part::Main if is_request => Some(exclude(&["spec", "status"])),
-        Part::Main => row.has_status().then(|| exclude(&["status"])),
-        Part::Status if is_request => Some(exclude(&["spec", "status.conditions"])),
-        Part::Status => Some(match (status_metadata(row), &*row.storage) {
-            (StatusMetadata::NotOwners, _) => {
-                exclude(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"])
-            }
-            (StatusMetadata::NotLabels, _) => exclude(&["spec", "metadata.labels"]),
-            (_, "apiextensions.k8s.io/customresourcedefinitions") => exclude(&["spec", "metadata"]),
-            (_, "certificates.k8s.io/podcertificaterequests") | (StatusMetadata::Free, _) => {
-                exclude(&["spec"])
-            }
-            (StatusMetadata::Kept | StatusMetadata::Untouched, _) => exclude(&["spec", "metadata"]),
-        }),
+        Part::Main => row.has_status().then(|| exclude(fields.update)),
+        Part::Status => Some(exclude(fields.status)),
         Part::Finalize => Some(exclude(&["status"])),
         Part::Approval => Some(exclude(&["spec", "status.certificate"])),
         Part::Resize => {

@@ -86,14 +86,6 @@ pub(super) fn encode(object: &Object) -> Bytes {
     serde_json::to_vec(object).unwrap_or_default().into()
 }
 
-/// The order of the rows of a table: flow schemas as they are asked, all others as they come.
-fn in_order(row: &KindRow, objects: &mut [Object]) {
-    if &*row.group == "flowcontrol.apiserver.k8s.io" && &*row.plural == "flowschemas" {
-        // They come in order of their names.
-        objects.sort_by_key(|schema| schema.i64(&["spec", "matchingPrecedence"]));
-    }
-}
-
 /// How tables are to be made for a request.
 pub(super) fn table_options<'a>(
     server: &ApiServer,
@@ -132,7 +124,7 @@ pub(super) async fn list(
             tokio::task::yield_now().await;
         }
         let table = || {
-            in_order(row, &mut objects);
+            row.strategy.sort_table(&mut objects);
             printing::table(row, &objects, metadata, &options)
         };
         let table = if items.len() > super::read::TURN { aside(table) } else { table() };

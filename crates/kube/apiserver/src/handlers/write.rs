@@ -289,15 +289,7 @@ fn storage_prefix(row: &KindRow) -> String {
     if apart || row.custom().is_some() {
         return format!("{}/{}", row.group, row.plural);
     }
-    match (&*row.group, &*row.plural) {
-        ("", "replicationcontrollers") => "controllers",
-        ("", "endpoints") => "services/endpoints",
-        ("", "nodes") => "minions",
-        ("", "services") => "services/specs",
-        ("networking.k8s.io", "ingresses") => "ingress",
-        (_, plural) => plural,
-    }
-    .to_owned()
+    row.strategy.storage_prefix().unwrap_or(&row.plural).to_owned()
 }
 
 /// How many bytes the elements of lists of built-in kinds have at least, in an object that somebody

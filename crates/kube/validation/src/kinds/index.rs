@@ -1,15 +1,19 @@
 //! Which rules are whose.
 
 use super::super::groups;
+use super::named_groups::{
+    API_SERVICE, ATTRIBUTES_CLASS, AUTOSCALER, BINDING, CLAIM_TEMPLATE, CLUSTER_BINDING,
+    CLUSTER_ROLE, DEFINITION, DEVICE_CLASS, DISRUPTION_BUDGET, ENDPOINT_SLICE, FLOW_SCHEMA,
+    INGRESS, INGRESS_CLASS, IP_ADDRESS, LEASE, MUTATING_BINDING, MUTATING_POLICY,
+    MUTATING_WEBHOOKS, NETWORK_POLICY, PRIORITY_CLASS, PRIORITY_LEVEL, RESOURCE_CLAIM,
+    RESOURCE_SLICE, ROLE, RUNTIME_CLASS, SERVICE_CIDR, SIGNING_REQUEST, STORAGE_CAPACITY,
+    STORAGE_CLASS, STORAGE_DRIVER, STORAGE_NODE, VALIDATING_BINDING, VALIDATING_POLICY,
+    VALIDATING_WEBHOOKS, VOLUME_ATTACHMENT,
+};
 use super::{
-    ACCOUNT, API_SERVICE, ATTRIBUTES_CLASS, AUTOSCALER, BINDING, CLUSTER_BINDING, CLUSTER_ROLE,
-    CONDITIONAL, CONFIG_MAP, CRON_JOB, DAEMON_SET, DEFINITION, DEPLOYMENT, DISRUPTION_BUDGET,
-    ENDPOINT_SLICE, ENDPOINTS, EVENT, FLOW_SCHEMA, INGRESS, INGRESS_CLASS, IP_ADDRESS, JOB, LEASE,
-    LIMITS, MUTATING_BINDING, MUTATING_POLICY, MUTATING_WEBHOOKS, NAMESPACE, NETWORK_POLICY, NODE,
-    PLAIN, PLAIN_COUNTED, POD, POD_TEMPLATE, PRIORITY_CLASS, PRIORITY_LEVEL, QUOTA, REPLICA_SET,
-    REPLICATION_CONTROLLER, REVISION, ROLE, RUNTIME_CLASS, Rules, SECRET, SERVICE, SERVICE_CIDR,
-    SIGNING_REQUEST, STATEFUL_SET, STORAGE_CAPACITY, STORAGE_CLASS, STORAGE_DRIVER, STORAGE_NODE,
-    VALIDATING_BINDING, VALIDATING_POLICY, VALIDATING_WEBHOOKS, VOLUME, VOLUME_CLAIM,
+    ACCOUNT, CONFIG_MAP, CRON_JOB, DAEMON_SET, DEPLOYMENT, ENDPOINTS, EVENT, JOB, LIMITS,
+    NAMESPACE, NODE, PLAIN, POD, POD_TEMPLATE, QUOTA, REPLICA_SET, REPLICATION_CONTROLLER,
+    REVISION, Rules, SECRET, SERVICE, STATEFUL_SET, VOLUME, VOLUME_CLAIM,
 };
 
 /// The rules of a built-in kind.
@@ -57,7 +61,7 @@ pub(in super::super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("storage.k8s.io", "CSIDriver") => &STORAGE_DRIVER,
         ("storage.k8s.io", "CSINode") => &STORAGE_NODE,
         ("storage.k8s.io", "CSIStorageCapacity") => &STORAGE_CAPACITY,
-        ("storage.k8s.io", "VolumeAttachment") => &CONDITIONAL,
+        ("storage.k8s.io", "VolumeAttachment") => &VOLUME_ATTACHMENT,
         ("storage.k8s.io", "VolumeAttributesClass") => &ATTRIBUTES_CLASS,
         ("networking.k8s.io", "IPAddress") => &IP_ADDRESS,
         ("networking.k8s.io", "ServiceCIDR") => &SERVICE_CIDR,
@@ -69,7 +73,10 @@ pub(in super::super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("certificates.k8s.io", "CertificateSigningRequest") => &SIGNING_REQUEST,
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &FLOW_SCHEMA,
         ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &PRIORITY_LEVEL,
-        ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => &PLAIN_COUNTED,
+        ("resource.k8s.io", "DeviceClass") => &DEVICE_CLASS,
+        ("resource.k8s.io", "ResourceSlice") => &RESOURCE_SLICE,
+        ("resource.k8s.io", "ResourceClaim") => &RESOURCE_CLAIM,
+        ("resource.k8s.io", "ResourceClaimTemplate") => &CLAIM_TEMPLATE,
         _ => &PLAIN,
     }
 }

@@ -1,7 +1,10 @@
 //! How a row of the table of built-in kinds answers as a strategy.
 
 use super::super::rules::{Errors, walk_object};
-use super::super::{Context, Metadata, Strategy, Target, check, warnings};
+use super::super::{
+    Context, Deletion, KindRow, Metadata, ResetFields, StatusMetadata, Strategy, Target, check,
+    warnings,
+};
 use super::Rules;
 use mainstay_object::{FieldError, Object, Status};
 use std::borrow::Cow;
@@ -93,6 +96,55 @@ impl Strategy for Rules {
 
     fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
         selectable(object, path)
+    }
+
+    fn field_of_alias<'a>(&self, path: &'a str) -> &'a str {
+        let alias = self.field_aliases.iter().find(|(alias, _)| *alias == path);
+        alias.map_or(path, |(_, field)| field)
+    }
+
+    fn unknown_field(&self, row: &KindRow, path: &str) -> Option<String> {
+        self.unknown_field.map(|words| words(row, path))
+    }
+
+    fn status_metadata(&self) -> StatusMetadata {
+        self.status_metadata
+    }
+
+    fn reset_fields(&self) -> Option<ResetFields> {
+        (self.reset_fields)(self.status_metadata)
+    }
+
+    fn kept_on_update(&self) -> &'static [&'static [&'static str]] {
+        self.kept_on_update
+    }
+
+    fn counts_as_change(&self, sent: &Object) -> bool {
+        (self.counts_as_change)(sent)
+    }
+
+    fn defaults_after_validation(&self) -> bool {
+        self.defaults_after_validation
+    }
+
+    fn deletion(&self) -> Deletion {
+        self.deletion
+    }
+
+    fn deletion_mark(&self) -> Option<fn(&mut Object)> {
+        self.deletion_mark
+    }
+
+    fn holds_deletion(&self, object: &Object) -> bool {
+        (self.holds_deletion)(object)
+    }
+
+    fn storage_prefix(&self) -> Option<&'static str> {
+        self.storage_prefix
+    }
+
+    fn sort_table(&self, objects: &mut [Object]) {
+        (self.sort_table)(objects);
     }
 }
 

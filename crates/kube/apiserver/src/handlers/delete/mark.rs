@@ -5,14 +5,9 @@ use super::options::Propagation;
 use crate::handlers::definitions;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
-use mainstay_kinds::KindRow;
+use mainstay_kinds::{Dependents, KindRow};
 use mainstay_object::Object;
 
-/// Kinds whose dependents stay unless the client says otherwise: a promise from before garbage
-/// collection.
-const ORPHANING: [&str; 2] = ["batch/jobs", "replicationcontrollers"];
-/// Kinds that never wait for the garbage collector.
-const UNCOLLECTED: [&str; 1] = ["events"];
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -34,7 +29,8 @@ pub(super) fn marked(
 ) -> Option<Marked> {
     let mut object = old.clone();
     let (mut graceful, mut held) = (false, false);
-    if &*row.storage == "pods" {
+    let deletion = row.strategy.deletion();
+    if deletion.has_grace_period {
         match grace(server.clock.now(), old, options.grace) {
             Grace::Goes => {}
             Grace::Pending => return None,
@@ -45,8 +41,8 @@ pub(super) fn marked(
             }
         }
     }
-    if !UNCOLLECTED.contains(&&*row.storage) {
-        decide_dependents(row, old, &mut object, options);
+    if deletion.dependents != Dependents::Ignored {
+        decide_dependents(deletion.dependents, old, &mut object, options);
     }
     if old.is_terminating() {
         // Only definitions are marked without it.
@@ -59,26 +55,26 @@ pub(super) fn marked(
         let now = server.clock.now_rfc3339();
         object.set(&["metadata", "deletionTimestamp"], now.into());
     }
-    match &*row.storage {
-        // These two have deletions of their own: no grace, no new generation.
-        "namespaces" => object.set(&["status", "phase"], "Terminating".into()),
-        definitions::STORAGE => definitions::hold(&mut object, &server.clock.now_rfc3339()),
-        _ => {
-            if !graceful && !mainstay_fault::is_on("deletions-have-no-grace") {
-                object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
-            }
-            if old.generation() > 0 {
-                object.set(&["metadata", "generation"], (old.generation() + 1).into());
-            }
+    // Definitions have a deletion of their own, too: no grace, no new generation.
+    if definitions::is(row) {
+        definitions::hold(&mut object, &server.clock.now_rfc3339());
+    } else if let Some(mark) = row.strategy.deletion_mark() {
+        mark(&mut object);
+    } else {
+        if !graceful && !mainstay_fault::is_on("deletions-have-no-grace") {
+            object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
+        }
+        if old.generation() > 0 {
+            object.set(&["metadata", "generation"], (old.generation() + 1).into());
         }
     }
     Some(Marked { object, graceful, held })
 }
 
 /// Writes down how dependents fare.
-fn decide_dependents(row: &KindRow, old: &Object, object: &mut Object, options: &Options) {
+fn decide_dependents(usual: Dependents, old: &Object, object: &mut Object, options: &Options) {
     let undecided = || !old.finalizers().any(|one| matches!(one, ORPHAN | FOREGROUND));
-    let usual = ORPHANING.contains(&&*row.storage) && undecided();
+    let usual = usual == Dependents::Orphaned && undecided();
     let Some(propagation) = options.propagation.or(usual.then_some(Propagation::Orphan)) else {
         return;
     };

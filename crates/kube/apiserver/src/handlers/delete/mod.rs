@@ -29,26 +29,6 @@ use std::sync::Arc;
 
 /// Deletions of a collection under way at the same time: they share commits.
 const TOGETHER: usize = 64;
-/// Kinds whose deletion answers the object and not a success.
-const ANSWERED_WHOLE: [&str; 16] = [
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "pods",
-    "podtemplates",
-    "resource.k8s.io/deviceclasses",
-    "resource.k8s.io/resourceclaims",
-    "resource.k8s.io/resourceclaimtemplates",
-    "resource.k8s.io/resourceslices",
-    "resourcequotas",
-    "serviceaccounts",
-    "services",
-    "storage.k8s.io/csidrivers",
-    "storage.k8s.io/csinodes",
-    "storage.k8s.io/storageclasses",
-    "storage.k8s.io/volumeattachments",
-    "storage.k8s.io/volumeattributesclasses",
-];
-
 /// What a deletion did.
 #[derive(Debug)]
 pub(super) enum Removed {
@@ -73,11 +53,9 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
     let asked = asked(request, &request.path.name, &options, &given);
     let removed = remove(request.server, row, &request.key(), &options, Some(asked)).await?;
     let mut answer = removed_answer(request, &removed, options.cascades)?;
-    if &*row.storage == "batch/jobs" && options.propagation.is_none() {
-        answer.warnings.push(
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
-                .to_owned(),
-        );
+    let warning = row.strategy.deletion().warning;
+    if !warning.is_empty() && options.propagation.is_none() {
+        answer.warnings.push(warning.to_owned());
     }
     Ok(answer)
 }
@@ -104,7 +82,7 @@ pub(super) fn removed_answer(
     let code = if held && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
     match removed {
         Removed::Gone(stored) | Removed::WouldGo(stored)
-            if !ANSWERED_WHOLE.contains(&&*row.storage) =>
+            if !row.strategy.deletion().answers_object =>
         {
             let object = stored.object();
             Ok(ApiResponse::deleted(&row.group, &row.plural, object.name(), object.uid()))
@@ -199,8 +177,8 @@ async fn remove_once(
         return Ok(Removed::Held(stored));
     };
     let held = marked.held || change::is_held(row, &marked.object);
-    // A namespace that ends already is not judged again before it can go.
-    let ends = &*row.storage == "namespaces" && old.is_terminating() && held;
+    // What ends already in its own way, as a namespace does, is not judged again before it can go.
+    let ends = old.is_terminating() && held && row.strategy.deletion_mark().is_some();
     let asked = asked.filter(|_| !ends);
     admit(asked, &old).await?;
     if options.dry_run {
