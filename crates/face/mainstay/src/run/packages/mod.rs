@@ -32,6 +32,7 @@ use mainstay_cli::exit::Failure;
 use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_clock::Clock;
 use mainstay_http::Body;
+use mainstay_http::query::Query;
 use mainstay_object::{NamespacedName, Reason, Status, known};
 use mainstay_packages::Packages;
 use mainstay_port::Received;
@@ -193,7 +194,9 @@ impl Server {
             if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
                 peer.seat.prove(identity.client());
             }
-            let info = RequestInfo::read(&parts.method, path, parts.uri.query())
+            let query = Query::parse(parts.uri.query()).ok();
+            let resource = mainstay_http::path::resource(path);
+            let info = RequestInfo::read(&parts.method, path, resource, query.as_ref())
                 .ok_or_else(Status::no_such_path)?;
             work.access.allow(&info.attributes(&identity)).await
         };
