@@ -49,8 +49,6 @@ mod csv;
 mod enqueue;
 mod error;
 mod facts;
-mod gojson;
-mod hash;
 mod hub;
 mod image;
 mod install_plan;

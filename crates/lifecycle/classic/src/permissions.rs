@@ -1,11 +1,13 @@
 //! The roles, bindings and accounts that a ClusterServiceVersion's permissions amount to.
 //!
 //! Data flow: `spec.install.spec.{permissions,clusterPermissions}` ─► [`generated`] ─► manifests,
-//! with the names and hash labels that [`crate::hash`] gives them ─► steps of an InstallPlan.
+//! with the names and hash labels that [`mainstay_controller::hash`] gives them ─► steps of an InstallPlan.
 
-use crate::gojson::{self, Shape};
-use crate::hash;
 use mainstay_api::{names, resources};
+use mainstay_controller::{
+    gojson::{self, Shape},
+    hash,
+};
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,5 @@
 //! From a bundle to the steps of an InstallPlan.
 
-use crate::gojson::{self, Shape};
 use crate::image::bundles::Key;
 use crate::permissions;
 use mainstay_api::{
@@ -8,6 +7,7 @@ use mainstay_api::{
     resources,
 };
 use mainstay_catalog::Bundle;
+use mainstay_controller::gojson::{self, Shape};
 use mainstay_gocompat::values;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver::NewSubscription;

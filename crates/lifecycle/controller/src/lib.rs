@@ -17,10 +17,15 @@
 //! ([`requeue_on_conflict`]), merge patches of a status ([`patch`]) and the log of decisions
 //! ([`decision`]).
 //!
-//! What this crate does not do: talk to a cluster (`mainstay-client`), or know any API group.
+//! Objects that controllers create have the names and hash labels that the original gives them: [`gojson`]
+//! writes JSON as its Go types do, and [`hash`] makes names and labels of that.
+//!
+//! What this crate does not do: talk to a cluster (`mainstay-client`), or know a rule of any API group.
 
 pub mod decision;
 mod error;
+pub mod gojson;
+pub mod hash;
 pub mod patch;
 mod register;
 mod subsystem;

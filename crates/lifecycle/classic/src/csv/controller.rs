@@ -12,7 +12,6 @@ use super::{deployment, observe, reach, serving};
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts;
-use crate::gojson::{self, Shape};
 use crate::install_plan::decide::account;
 use crate::operator_group::{apis::ApiSet, targets};
 use mainstay_api::{
@@ -20,7 +19,11 @@ use mainstay_api::{
     resources,
 };
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
-use mainstay_controller::{Operation as _, decision, patch};
+use mainstay_controller::{
+    Operation as _, decision,
+    gojson::{self, Shape},
+    patch,
+};
 use mainstay_object::{NamespacedName, Object, Reason, known};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

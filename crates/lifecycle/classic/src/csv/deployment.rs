@@ -2,12 +2,14 @@
 
 use super::health::Expected;
 use super::serving::pods;
-use crate::gojson::{self, Shape};
-use crate::hash;
 use crate::permissions;
 use crate::proxy::ProxySettings;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_api::{ClusterServiceVersion, SubscriptionConfig, names};
+use mainstay_controller::{
+    gojson::{self, Shape},
+    hash,
+};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};

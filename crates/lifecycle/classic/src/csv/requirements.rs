@@ -2,11 +2,13 @@
 
 use super::serving::seen::Seen;
 use crate::facts::{Account, Api, Crd, Csv, Rule};
-use crate::gojson::{self, Shape};
-use crate::hash;
 use mainstay_api::{
     ClusterServiceVersion, DependentStatus, DeploymentPermissions, RequirementState,
     RequirementStatus,
+};
+use mainstay_controller::{
+    gojson::{self, Shape},
+    hash,
 };
 use mainstay_object::{NamespacedName, OwnerReference};
 use serde_json::Value;

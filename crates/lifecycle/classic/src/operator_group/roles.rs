@@ -2,9 +2,9 @@
 
 use super::apis::ApiSet;
 use crate::facts::{self, Api};
-use crate::hash;
 use crate::permissions;
 use mainstay_api::{OperatorGroup, names};
+use mainstay_controller::hash;
 use mainstay_object::{Object, fnv, known, names as rules};
 use serde_json::{Value, json};
 

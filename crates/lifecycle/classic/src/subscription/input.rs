@@ -2,9 +2,9 @@
 
 use crate::catalog::Content;
 use crate::facts;
-use crate::hash;
 use crate::image::bundles::Key;
 use mainstay_api::{OperatorGroup, Subscription, UpgradeStrategy, names};
+use mainstay_controller::hash;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver as resolver;
 use std::collections::{BTreeMap, BTreeSet};

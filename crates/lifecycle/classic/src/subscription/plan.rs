@@ -1,7 +1,6 @@
 //! Plans as Subscriptions make, find again and throw away.
 
 use crate::facts;
-use crate::hash;
 use crate::packed;
 use jiff::Timestamp;
 use mainstay_api::{
@@ -9,6 +8,7 @@ use mainstay_api::{
     InstallPlanStatus, ObjectReference, Step, Subscription, SubscriptionState, SubscriptionStatus,
     Time, names, resources,
 };
+use mainstay_controller::hash;
 use mainstay_object::{Object, OwnerReference};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

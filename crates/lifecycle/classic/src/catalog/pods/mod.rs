@@ -10,9 +10,11 @@
 //! label is still found. The hashes are over what is wanted, so they tell when it is something else.
 
 use super::{CatalogPods, follow};
-use crate::gojson::{self, Shape};
-use crate::hash;
 use mainstay_api::{CatalogSource, names};
+use mainstay_controller::{
+    gojson::{self, Shape},
+    hash,
+};
 use mainstay_object::{Object, Resource, known};
 use mainstay_quantity::Quantity;
 use serde_json::{Map, Value, json};

@@ -1,10 +1,10 @@
 //! What a version asks for.
 
 use crate::facts::Crd;
-use crate::hash;
 use mainstay_api::{
     ClusterServiceVersion, InstallModeType, WebhookDescription, WebhookKind, resources,
 };
+use mainstay_controller::hash;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

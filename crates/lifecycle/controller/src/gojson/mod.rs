@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 
 /// A Go type whose JSON form is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// `operators.v1alpha1.ClusterServiceVersion`.
     ClusterServiceVersion,
     /// `apps.v1.DeploymentSpec`.
@@ -207,7 +207,7 @@ impl Field {
 }
 
 /// The value as Go's `json.Marshal` writes it for this type.
-pub(crate) fn encode(shape: Shape, value: &Value) -> String {
+pub fn encode(shape: Shape, value: &Value) -> String {
     let table = table();
     let mut out = String::new();
     write(table, shape.of(table), Some(value), &mut out);
@@ -216,7 +216,7 @@ pub(crate) fn encode(shape: Shape, value: &Value) -> String {
 
 /// The value after a round trip through the Go type: unknown fields gone, empty ones as Go writes
 /// them, quantities canonical.
-pub(crate) fn normalize(shape: Shape, value: &Value) -> Value {
+pub fn normalize(shape: Shape, value: &Value) -> Value {
     serde_json::from_str(&encode(shape, value)).unwrap_or_else(|_| value.clone())
 }
 
@@ -271,7 +271,7 @@ fn write(table: &Table, kind: &Type, value: Option<&Value>, out: &mut String) {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            write_text(&mainstay_schema::canonical_quantity(&given).unwrap_or(given), out);
+            write_text(&mainstay_quantity::canonical(&given).unwrap_or(given), out);
         }
         (Type::Quantity, None) => out.push_str("\"0\""),
         (Type::Text, None) => out.push_str("\"\""),

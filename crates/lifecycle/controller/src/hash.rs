@@ -11,7 +11,7 @@ const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP
 const NAME_MAX: usize = 63;
 
 /// SHA-224 of the bytes as a number in base 62, most significant digit first.
-pub(crate) fn base62_sha224(data: &[u8]) -> String {
+pub fn base62_sha224(data: &[u8]) -> String {
     let mut number: Vec<u8> = Sha224::digest(data).to_vec();
     let mut digits = Vec::with_capacity(38);
     while number.iter().any(|byte| *byte != 0) {
@@ -33,7 +33,7 @@ pub(crate) fn base62_sha224(data: &[u8]) -> String {
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The end of a name as servers make it up, but the same for the same text.
-pub(crate) fn suffix(text: &str) -> String {
+pub fn suffix(text: &str) -> String {
     let digest = Sha224::digest(text.as_bytes());
     digest
         .iter()
@@ -43,12 +43,12 @@ pub(crate) fn suffix(text: &str) -> String {
 }
 
 /// Label `olm.permissions.hash` of a role: its rules.
-pub(crate) fn rules(rules: &Value) -> String {
+pub fn rules(rules: &Value) -> String {
     base62_sha224(gojson::encode(Shape::PolicyRules, rules).as_bytes())
 }
 
 /// Label `olm.permissions.hash` of a binding: what it binds to whom.
-pub(crate) fn binding(role_ref: &Value, subjects: &Value) -> String {
+pub fn binding(role_ref: &Value, subjects: &Value) -> String {
     let text = format!(
         "{{\"RoleRef\":{},\"Subjects\":{}}}",
         gojson::encode(Shape::RoleRef, role_ref),
@@ -58,7 +58,7 @@ pub(crate) fn binding(role_ref: &Value, subjects: &Value) -> String {
 }
 
 /// The name of the role for one namespaced permission of a CSV.
-pub(crate) fn role_name(csv: &str, account: &str, permission: &Value) -> String {
+pub fn role_name(csv: &str, account: &str, permission: &Value) -> String {
     let content = format!(
         "{{{}\"permission\":{}}}\n",
         member("name", csv),
@@ -68,7 +68,7 @@ pub(crate) fn role_name(csv: &str, account: &str, permission: &Value) -> String 
 }
 
 /// The name of the cluster role for one cluster permission of a CSV.
-pub(crate) fn cluster_role_name(csv: &str, namespace: &str, permission: &Value) -> String {
+pub fn cluster_role_name(csv: &str, namespace: &str, permission: &Value) -> String {
     let content = format!(
         "{{{}{}\"permission\":{}}}\n",
         member("name", csv),
@@ -79,24 +79,24 @@ pub(crate) fn cluster_role_name(csv: &str, namespace: &str, permission: &Value) 
 }
 
 /// Label `olm.deployment-spec-hash`.
-pub(crate) fn deployment_spec(spec: &Value) -> String {
+pub fn deployment_spec(spec: &Value) -> String {
     let mut text = gojson::encode(Shape::DeploymentSpec, spec);
     text.push('\n');
     base62_sha224(text.as_bytes())
 }
 
 /// Label `olm.pod-spec-hash`.
-pub(crate) fn pod_spec(spec: &Value) -> String {
+pub fn pod_spec(spec: &Value) -> String {
     base62_sha224((gojson::encode(Shape::PodSpec, spec) + "\n").as_bytes())
 }
 
 /// Label `olm.service-spec-hash`.
-pub(crate) fn service_spec(spec: &Value) -> String {
+pub fn service_spec(spec: &Value) -> String {
     base62_sha224((gojson::encode(Shape::ServiceSpec, spec) + "\n").as_bytes())
 }
 
 /// Label `olm.webhook-description-hash`.
-pub(crate) fn webhook(description: &Value) -> String {
+pub fn webhook(description: &Value) -> String {
     base62_sha224((gojson::encode(Shape::WebhookDescription, description) + "\n").as_bytes())
 }
 
