@@ -14,7 +14,6 @@ use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent}
 use mainstay_object::{Object, Resource};
 use mainstay_removal::Step;
 use mainstay_resolver::universe::CatalogData;
-use serde_json::Value;
 use std::error::Error;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -230,10 +229,9 @@ impl Remote for Live {
     }
 
     fn kube_version(&mut self) -> Option<String> {
-        let asked = self.cluster.get_raw("/version");
-        let limited = async { tokio::time::timeout(self.patience, asked).await };
-        let version = self.runtime.block_on(limited).ok()?.ok()?;
-        version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
+        let version = self.cluster.server_version();
+        let limited = async { tokio::time::timeout(self.patience, version).await };
+        self.runtime.block_on(limited).ok()?
     }
 
     fn namespaces(&mut self) -> Option<Vec<String>> {

@@ -207,6 +207,13 @@ impl Cluster {
         self.get_raw_as(path, media::JSON).await
     }
 
+    /// The version of the server, the field `gitVersion` of `/version`; none if the request fails or the
+    /// response has no such field.
+    pub async fn server_version(&self) -> Option<String> {
+        let version = self.get_raw("/version").await.ok()?;
+        version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
+    }
+
     pub(crate) async fn get_raw_as(&self, path: &str, accept: &str) -> Result<Value> {
         let target = Target::new(path.to_owned());
         request::fetch(&self.client, self.request(Method::GET, &target, accept, None)?).await

@@ -4,7 +4,6 @@
 use super::pods::{self, SeenPod};
 use super::{source, template};
 use crate::context::Context;
-use crate::csv::observe::server_version;
 use crate::error::Error;
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
@@ -54,7 +53,7 @@ impl Controller {
         }
         let now = Time::new(context.clock.now());
         let version = match template::template(&source) {
-            Some(_) => server_version(context).await,
+            Some(_) => context.cluster.server_version().await,
             None => None,
         };
         let (image, conditions) = template::apply(&source, version.as_deref(), now);

@@ -9,12 +9,9 @@ use crate::operator_condition;
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
 use mainstay_controller::{Operation as _, hash};
 use mainstay_object::{Gvk, NamespacedName, known};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Where the server says which version it is.
-const VERSION: &str = "/version";
 
 /// What a version names, as it is now.
 pub(crate) async fn requirements(
@@ -62,17 +59,11 @@ pub(crate) async fn requirements(
         ..Observed::default()
     };
     if !csv.spec.min_kube_version.is_empty() {
-        seen.server_version = server_version(context).await;
+        seen.server_version = context.cluster.server_version().await;
     }
     seen.serving = serving::seen::observe(caches, csv, &seen.peers);
     served(context, csv, &mut seen).await?;
     Ok(seen)
-}
-
-/// `gitVersion` of the server; none if it does not say.
-pub(crate) async fn server_version(context: &Context) -> Option<String> {
-    let version = context.cluster.get_raw(VERSION).await.ok()?;
-    version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The other versions of the namespace, without copies.

@@ -16,7 +16,6 @@ use super::unpack;
 use crate::catalog::State;
 use crate::catalog::source::{content, is_healthy};
 use crate::context::Context;
-use crate::csv::observe::server_version;
 use crate::error::Error;
 use crate::facts;
 use crate::report;
@@ -146,7 +145,7 @@ impl Controller {
             resting: rests.keys().cloned().collect(),
             in_flight,
             course: course::of(&csvs, &subscriptions, fail_forward),
-            server_version: server_version(context).await,
+            server_version: context.cluster.server_version().await,
         };
         let patience = unpack::patience(group, context.timeouts.unpack);
         let (resolved, unpacking) = loop {
