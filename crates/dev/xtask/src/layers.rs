@@ -68,6 +68,19 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/", &["base/", "kube/"]),
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (
+        "lifecycle/catalogsources",
+        &[
+            "base/",
+            "kube/object",
+            "kube/client",
+            "catalog/",
+            "lifecycle/api",
+            "lifecycle/controller",
+            "lifecycle/images",
+            "lifecycle/packages",
+        ],
+    ),
+    (
         "lifecycle/",
         &[
             "base/",

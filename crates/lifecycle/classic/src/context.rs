@@ -1,7 +1,5 @@
 //! What every controller here shares: the cluster, the clock, and one cache for each kind.
 
-use crate::catalog::CatalogStore;
-use crate::catalog::pods::SeenPod;
 use crate::copies::model::Copied;
 use crate::csv::serving::certificate::Certified;
 use crate::csv::serving::seen::{ApiService, Configuration, Service};
@@ -10,9 +8,8 @@ use crate::image::bundles::Bundles;
 use crate::metrics::Tallies;
 use crate::proxy::Proxies;
 use crate::start::Timeouts;
-use mainstay_api::{
-    CatalogSource, OlmConfig, OperatorCondition, OperatorGroup, Subscription, names, resources,
-};
+use mainstay_api::{OlmConfig, OperatorCondition, OperatorGroup, Subscription, names, resources};
+use mainstay_catalogsources::{CatalogCaches, CatalogMode, CatalogStore};
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_controller::Signal;
@@ -63,7 +60,8 @@ impl Context {
 
 /// One cache for each kind that decisions read.
 pub(crate) struct Caches {
-    pub(crate) sources: Cache<CatalogSource>,
+    /// CatalogSources, and the objects of catalogs that run as pods.
+    pub(crate) catalogs: CatalogCaches,
     pub(crate) subscriptions: Cache<Subscription>,
     pub(crate) plans: Cache<facts::Plan>,
     /// Versions without their copies.
@@ -88,24 +86,18 @@ pub(crate) struct Caches {
     /// Webhook configurations of versions.
     pub(crate) validating: Cache<Configuration>,
     pub(crate) mutating: Cache<Configuration>,
-    /// Pods and Services of catalogs; none if no catalog runs as a pod.
-    pub(crate) catalog_pods: Option<Cache<SeenPod>>,
-    pub(crate) catalog_services: Option<Cache<facts::Needed>>,
-    pub(crate) catalog_policies: Option<Cache<facts::Needed>>,
     pub(crate) conditions: Cache<OperatorCondition>,
     /// Operators are only known to be there.
     pub(crate) operators: Cache<()>,
 }
 
 impl Caches {
-    /// Starts to list and watch. `runs` is whether catalogs may run as pods.
-    pub(crate) fn start(set: &mut CacheSet, runs: bool) -> Self {
+    /// Starts to list and watch. `mode` says whether catalogs may run as pods.
+    pub(crate) fn start(set: &mut CacheSet, mode: CatalogMode) -> Self {
         let all = Selection::all;
         let managed = |it| all(it).labels(format!("{}={}", names::MANAGED, names::MANAGED_VALUE));
         Self {
-            sources: set.start(Cache::builder(all(resources::CATALOG_SOURCE), |it| {
-                CatalogSource::from_object(it).ok()
-            })),
+            catalogs: CatalogCaches::start(set, mode),
             subscriptions: set.start(Cache::builder(all(resources::SUBSCRIPTION), |it| {
                 Subscription::from_object(it).ok()
             })),
@@ -172,18 +164,6 @@ impl Caches {
                 all(known::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 Configuration::of,
             )),
-            catalog_pods: runs.then(|| {
-                let selection = all(known::POD).labels(names::CATALOG_SOURCE);
-                set.start(Cache::builder(selection, |it| Some(SeenPod::of(it))))
-            }),
-            catalog_services: runs.then(|| {
-                let selection = all(known::SERVICE).labels(names::SERVICE_SPEC_HASH);
-                set.start(Cache::builder(selection, |it| Some(facts::Needed::of(it))))
-            }),
-            catalog_policies: runs.then(|| {
-                let selection = all(known::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
-                set.start(Cache::builder(selection, |it| Some(facts::Needed::of(it))))
-            }),
         }
     }
 

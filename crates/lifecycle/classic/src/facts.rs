@@ -12,7 +12,7 @@ use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// A kind that an operator provides: `Kind.version.group` in annotations.
@@ -429,21 +429,6 @@ pub(crate) struct Rule {
     pub(crate) resource_names: Vec<String>,
     #[serde(rename = "nonResourceURLs")]
     pub(crate) urls: Vec<String>,
-}
-
-/// What is kept of something that a catalog needs to run: whose it is, and what stands for its spec.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Needed {
-    pub(crate) owners: Vec<OwnerReference>,
-    spec: u64,
-}
-
-impl Needed {
-    pub(crate) fn of(object: &Object) -> Self {
-        let mut hash = DefaultHasher::new();
-        object.get(&["spec"]).hash(&mut hash);
-        Self { owners: object.owner_references(), spec: hash.finish() }
-    }
 }
 
 /// What decisions read of a role or cluster role.

@@ -3,7 +3,7 @@
 //! Its controllers over one set of caches, each *observe → decide → apply*:
 //!
 //! ```text
-//! content ─► catalog ─┐
+//! CatalogSource ──────┐
 //! Subscription ───────┴─► subscription ─► InstallPlan ─► install_plan ─► ClusterServiceVersion,
 //!                              ▲                                          definitions, roles …
 //!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
@@ -14,7 +14,8 @@
 //!
 //! * What decides is plain functions of plain data (`csv::phase`, `csv::requirements`,
 //!   `subscription::standing`, `subscription::resolution`, `install_plan::decide`,
-//!   `operator_group::decide`, `copies::decide`, `catalog::source`), tested as tables.
+//!   `operator_group::decide`, `copies::decide`), tested as tables. CatalogSources have a crate of their
+//!   own (`mainstay-catalogsources`).
 //! * What applies may be killed after any request: the next look starts from what is on the
 //!   objects. Nothing but caches lives in memory.
 //! * Everything is driven by changes. Nothing is polled, and a settled cluster is not written to.
@@ -41,7 +42,7 @@
 //! * Nothing waits for a resync: a group that is deleted, an account or right that appears, a plan
 //!   that is lost are acted on when it happens.
 
-mod catalog;
+mod catalog_sources;
 mod component;
 mod context;
 mod copies;
@@ -64,14 +65,14 @@ mod steps;
 mod subscription;
 mod trust;
 
-pub use catalog::{
-    CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Offered, Serve, ServedAt,
-};
 pub use csv::serving::certificate::{
     Made as ServingCertificate, MakeError, make as serving_certificate,
 };
 pub use hub::DefaultSources;
 
+pub use mainstay_catalogsources::{
+    CatalogContents, CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt,
+};
 pub use mainstay_controller::decision::TARGET as DECISIONS;
 pub use proxy::ProxySettings;
 pub use start::{Classic, Options, SUBSYSTEM, Surroundings, Timeouts};

@@ -98,7 +98,7 @@ impl Summary {
 pub(crate) fn write(page: &mut Page, context: &Context) {
     versions(page, context);
     let caches = &context.caches;
-    let sources = caches.sources.list(None);
+    let sources = caches.catalogs.sources.list(None);
     let subscriptions = caches.subscriptions.list(None);
     for (name, count, help) in [
         ("install_plan_count", caches.plans.len(), "InstallPlans that there are."),

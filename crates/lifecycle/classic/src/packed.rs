@@ -282,7 +282,7 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
         properties: text(&["metadata", "annotations", names::PROPERTIES]),
         sha256: digest(&objects),
     };
-    let owner = context.caches.sources.get(&catalog).map(|it| {
+    let owner = context.caches.catalogs.sources.get(&catalog).map(|it| {
         let kind = resources::CATALOG_SOURCE;
         json!({
             "apiVersion": kind.api_version(), "kind": kind.kind, "name": it.metadata.name,

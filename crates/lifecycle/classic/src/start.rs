@@ -1,6 +1,5 @@
 //! Puts the controllers together.
 
-use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve};
 use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
 use crate::hub::{self, DefaultSources};
 use crate::image::bundles::Bundles;
@@ -8,9 +7,13 @@ use crate::metrics;
 use crate::proxy::{Proxies, ProxySettings};
 use crate::trust::{self, Trusted};
 use crate::{
-    component, copies, csv, install_plan, operator_condition, operator_group, subscription,
+    catalog_sources, component, copies, csv, install_plan, operator_condition, operator_group,
+    subscription,
 };
 use futures::future::BoxFuture;
+use mainstay_catalogsources::{
+    CatalogContents, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve, StoreOptions,
+};
 use mainstay_client::{CacheSet, Cluster, Recorder};
 use mainstay_clock::Clock;
 use mainstay_controller::{
@@ -147,8 +150,8 @@ impl Classic {
         } = options;
         let asks = cluster.clone().named(CATALOG_OPERATOR);
         let puller = images.map(|images| Puller::new(images, asks));
-        let runs = pods.mode != CatalogMode::InProcess;
-        let by_image = ByImage {
+        let mode = pods.mode;
+        let store_options = StoreOptions {
             puller: puller.clone(),
             serve,
             cluster: Some(cluster.clone().named(CATALOG_OPERATOR)),
@@ -157,10 +160,10 @@ impl Classic {
             stop: stop.clone(),
         };
         let bundles = Bundles::new(puller, clock, stop.clone());
-        if by_image.pods.mode == CatalogMode::Pods {
-            bundles.by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &by_image.pods);
+        if mode == CatalogMode::Pods {
+            bundles.by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &store_options.pods);
         }
-        let store = CatalogStore::new(&catalogs, cache, clock, by_image);
+        let store = CatalogStore::new(&catalogs, cache, clock, store_options);
         let mut caches = CacheSet::new(cluster.clone(), stop.clone());
         let context = Arc::new(Context {
             cluster: cluster.clone().named(OPERATOR),
@@ -169,7 +172,7 @@ impl Classic {
             store: store.clone(),
             bundles,
             global: global_namespace.into(),
-            caches: Arc::new(Caches::start(&mut caches, runs)),
+            caches: Arc::new(Caches::start(&mut caches, mode)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,
             protected: Arc::new(protected),
@@ -182,7 +185,7 @@ impl Classic {
         let taken: Vec<&str> = here.map(|catalog| &*catalog.name).collect();
         let defaults = defaults.map(|defaults| defaults.without(&taken));
         let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
-        catalog::controller::register(&mut controllers);
+        catalog_sources::register(&mut controllers);
         subscription::register(&mut controllers);
         install_plan::controller::register(&mut controllers);
         csv::register(&mut controllers);
@@ -195,7 +198,7 @@ impl Classic {
         trust::register(&mut controllers, surroundings.trusted);
         hub::controller::register(&mut controllers, defaults);
         for catalog in &catalogs {
-            store.follow(catalog, stop.clone());
+            store.follow_folder(catalog, stop.clone());
         }
         Self { context, controllers: controllers.start(), stop }
     }
@@ -213,8 +216,9 @@ impl Classic {
     }
 
     /// The catalogs and what they offer, to be shown to others ([`mainstay_packages`]).
-    pub fn catalogs(&self) -> catalog::Offered {
-        catalog::Offered::new(Arc::clone(&self.context))
+    pub fn catalogs(&self) -> CatalogContents {
+        let Context { store, caches, .. } = &*self.context;
+        CatalogContents::new(store.clone(), caches.catalogs.sources.clone())
     }
 }
 

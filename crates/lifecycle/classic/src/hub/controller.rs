@@ -38,7 +38,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, defaults: Option<
         // Where there is no OperatorHub, all defaults are wanted.
         .watch_source(|enqueuer| enqueuer.with(|_, queue| queue.add(key())))
         .watch(&hubs, move |_, queue, _| queue.add(key()))
-        .watch(&context.caches.sources, move |_, queue, change| {
+        .watch(&context.caches.catalogs.sources, move |_, queue, change| {
             if watched.contains(change.key) {
                 queue.add(key());
             }
@@ -65,7 +65,7 @@ impl Controller {
         let mut last = None;
         for default in &self.defaults {
             let name = &default.metadata.name;
-            let present = self.context.caches.sources.get(&default.key());
+            let present = self.context.caches.catalogs.sources.get(&default.key());
             let disabled = disabled.get(name).copied().unwrap_or_default();
             let deed = decide::deed(default, disabled, present.as_deref());
             match self.apply(deed, default, present.as_deref()).await {

@@ -6,8 +6,8 @@
 //! less and less often, when somebody still asks.
 
 use super::job::{Jobs, Unmade};
-use crate::catalog::CatalogPods;
 use crate::packed;
+use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
 use mainstay_images::{Puller, Requester};

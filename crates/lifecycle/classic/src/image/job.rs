@@ -10,10 +10,10 @@
 //! this process does what they would have done.
 
 use super::bundles::{Failure, Patience};
-use crate::catalog::CatalogPods;
 use crate::packed;
 use jiff::Timestamp;
 use mainstay_api::names;
+use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Cache, Cluster, DeleteOptions, Selection};
 use mainstay_clock::Clock;
 use mainstay_images::Requester;

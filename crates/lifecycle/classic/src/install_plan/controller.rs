@@ -3,7 +3,6 @@
 use super::by_hand::{self, Fresh};
 use super::decide::{self, Next};
 use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
-use crate::catalog::images::asking;
 use crate::context::Context;
 use crate::enqueue;
 use crate::error::Error;
@@ -16,6 +15,7 @@ use mainstay_api::{
     CatalogSource, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference, Time,
     resources,
 };
+use mainstay_catalogsources::requester;
 use mainstay_client::{Action, EventType, Reconciler};
 use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object};
@@ -153,7 +153,9 @@ impl Controller {
         let mut asked: Vec<Arc<CatalogSource>> = Vec::new();
         let spec = &plan.spec;
         for place in [namespace, &context.global] {
-            asked.extend(context.caches.sources.list(Some(place)).into_iter().map(|(_, it)| it));
+            asked.extend(
+                context.caches.catalogs.sources.list(Some(place)).into_iter().map(|(_, it)| it),
+            );
         }
         if !spec.source.is_empty() {
             let mut place = spec.source_namespace.as_str();
@@ -170,7 +172,7 @@ impl Controller {
         asked.dedup_by_key(|it| it.key());
         let mut sources = Vec::new();
         for source in &asked {
-            context.store.attend(source);
+            context.store.follow_source(source);
             let content = context.store.state(&source.key()).and_then(|it| it.content);
             sources.extend(content.map(|content| by_hand::Source {
                 key: source.key(),
@@ -243,7 +245,7 @@ impl Controller {
             let Some(source) = sources.iter().find(|it| it.key() == image.catalog) else {
                 continue;
             };
-            let standing = context.bundles.ask(key, image, &asking(source), patience);
+            let standing = context.bundles.ask(key, image, &requester(source), patience);
             if let Standing::Failed(failure, wait) = standing {
                 let why =
                     format!("bundle unpacking failed: {}: {}", failure.reason, failure.message);
@@ -281,7 +283,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     controllers
         .add("install_plan")
         .watch(&caches.plans, |_, queue, change| queue.add(change.key.clone()))
-        .watch(&caches.sources, |context, queue, change| {
+        .watch(&caches.catalogs.sources, |context, queue, change| {
             enqueue_unresolved(context, queue, change.key);
         })
         .watch_source(|enqueuer| {

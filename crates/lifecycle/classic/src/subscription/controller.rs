@@ -13,8 +13,6 @@ use super::standing::{self, VisibleCatalog, World};
 use super::succession;
 use super::tell::News;
 use super::unpack;
-use crate::catalog::State;
-use crate::catalog::source::{content, is_healthy};
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts;
@@ -23,6 +21,7 @@ use mainstay_api::{
     CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
     SubscriptionReason, SubscriptionState, SubscriptionStatus, Time, UpgradeStrategy, resources,
 };
+use mainstay_catalogsources::{CatalogState, content, is_healthy};
 use mainstay_client::{Action, DeleteOptions, Reconciler};
 use mainstay_controller::{Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object, known};
@@ -479,14 +478,14 @@ fn csvs(context: &Context, namespace: &str) -> BTreeMap<String, Arc<facts::Csv>>
 /// The `CatalogSources` that a namespace sees: its own and the global ones, by namespace and name.
 fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
     let caches = &context.caches;
-    let mut all = caches.sources.list(Some(namespace));
+    let mut all = caches.catalogs.sources.list(Some(namespace));
     if *context.global != *namespace {
-        all.extend(caches.sources.list(Some(&context.global)));
+        all.extend(caches.catalogs.sources.list(Some(&context.global)));
     }
     all.sort_by_key(|(key, _)| format!("{}{}", key.namespace, key.name));
     for (_, source) in &all {
         // Known to be read from now on, whoever sees it first.
-        context.store.attend(source);
+        context.store.follow_source(source);
     }
     all.into_iter().map(|(key, it)| (it, key)).collect()
 }
@@ -509,9 +508,9 @@ fn visible(
                 ..ObjectReference::default()
             },
             // A folder that is still being read is expected to be good.
-            healthy: state.as_ref().is_some_and(State::is_loading)
+            healthy: state.as_ref().is_some_and(CatalogState::is_loading)
                 || is_healthy(source, state.as_ref()),
-            stale: state.as_ref().is_some_and(State::is_stale),
+            stale: state.as_ref().is_some_and(CatalogState::is_stale),
             content: state.and_then(|it| it.content),
         })
         .collect()

@@ -1,11 +1,11 @@
 //! What a catalog says of things at their end, as conditions of the Subscriptions that have them.
 
 use super::conditions::{remove, set};
-use crate::catalog::Content;
 use mainstay_api::{
     Subscription, SubscriptionConditionType as Type, SubscriptionReason as Why, SubscriptionStatus,
     Time,
 };
+use mainstay_catalogsources::CatalogContent;
 
 /// The deprecations that concern a Subscription, each with its text.
 type Told = [(Type, Option<String>); 3];
@@ -14,14 +14,14 @@ type Told = [(Type, Option<String>); 3];
 /// the version that it has installed.
 pub(super) fn write(
     subscription: &Subscription,
-    content: &Content,
+    content: &CatalogContent,
     status: &mut SubscriptionStatus,
     now: Time,
 ) {
     state(told(subscription, content, &status.installed_csv), status, now);
 }
 
-fn told(subscription: &Subscription, content: &Content, installed: &str) -> Told {
+fn told(subscription: &Subscription, content: &CatalogContent, installed: &str) -> Told {
     let name = &subscription.spec.package;
     let package = content.catalog().package(name);
     let channel = package.and_then(|it| match &*subscription.spec.channel {

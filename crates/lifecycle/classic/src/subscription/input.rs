@@ -1,9 +1,9 @@
 //! What a namespace is resolved from, and the world that the resolver makes of it.
 
-use crate::catalog::Content;
 use crate::facts;
 use crate::image::bundles::Key;
 use mainstay_api::{OperatorGroup, Subscription, UpgradeStrategy, names};
+use mainstay_catalogsources::CatalogContent;
 use mainstay_controller::hash;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver as resolver;
@@ -15,7 +15,7 @@ pub(crate) struct Visible {
     pub(crate) key: NamespacedName,
     pub(crate) priority: i64,
     /// Its content, or why it has none.
-    pub(crate) content: Result<Arc<Content>, String>,
+    pub(crate) content: Result<Arc<CatalogContent>, String>,
 }
 
 /// What is resolved.
@@ -83,7 +83,7 @@ impl Input {
     }
 
     /// The content of a catalog, if it has any.
-    pub(super) fn content(&self, key: &NamespacedName) -> Option<&Arc<Content>> {
+    pub(super) fn content(&self, key: &NamespacedName) -> Option<&Arc<CatalogContent>> {
         self.catalogs.iter().find(|it| it.key == *key)?.content.as_ref().ok()
     }
 

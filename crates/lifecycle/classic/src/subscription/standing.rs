@@ -2,7 +2,6 @@
 
 use super::conditions::{remove, set};
 use super::{deprecation, plan::refer};
-use crate::catalog::Content;
 use crate::facts;
 use mainstay_api::{
     CatalogHealth, CsvPhase, CsvReason, InstallPlanPhase, ObjectReference, Subscription,
@@ -10,6 +9,7 @@ use mainstay_api::{
     SubscriptionStatus, Time, names,
 };
 use mainstay_catalog::Entry;
+use mainstay_catalogsources::CatalogContent;
 use mainstay_version::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct VisibleCatalog {
     /// Whether the content is not what its folder holds, because that cannot be read.
     pub(crate) stale: bool,
     /// What it has.
-    pub(crate) content: Option<Arc<Content>>,
+    pub(crate) content: Option<Arc<CatalogContent>>,
 }
 
 /// What was seen around a Subscription.
@@ -175,7 +175,7 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
 fn version(
     subscription: &Subscription,
     world: &World<'_>,
-    content: Option<&Content>,
+    content: Option<&CatalogContent>,
     status: &mut SubscriptionStatus,
 ) {
     if status.current_csv.is_empty() {
@@ -220,7 +220,7 @@ fn is_stuck(name: &str, world: &World<'_>) -> bool {
 }
 
 /// Whether an entry of the Subscription's channel replaces or skips the bundle.
-fn has_successor(subscription: &Subscription, content: &Content, bundle: &str) -> bool {
+fn has_successor(subscription: &Subscription, content: &CatalogContent, bundle: &str) -> bool {
     let spec = &subscription.spec;
     let Some(package) = content.catalog().package(&spec.package) else { return false };
     let channel = if spec.channel.is_empty() { &package.default_channel } else { &*spec.channel };

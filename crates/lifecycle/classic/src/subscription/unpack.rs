@@ -6,13 +6,13 @@
 
 use super::conditions::{remove, resolved, set};
 use super::resolution::{Needed, Resolved};
-use crate::catalog::images::asking;
 use crate::context::Context;
 use crate::image::bundles::{Key, Patience, Standing, TOGETHER};
 use mainstay_api::{
     OperatorGroup, SubscriptionConditionType as Condition, SubscriptionReason, SubscriptionStatus,
     Time, names,
 };
+use mainstay_catalogsources::requester;
 use mainstay_formats::duration;
 use mainstay_images::Requester;
 use mainstay_object::NamespacedName;
@@ -76,14 +76,14 @@ pub(super) fn ask(
         outcome.waiting.insert(name.clone(), Waiting::Unplanned(message.clone()));
     }
     for needed in &resolved.needed {
-        let asking = context.caches.sources.get(&needed.key.catalog).map_or_else(
+        let asking = context.caches.catalogs.sources.get(&needed.key.catalog).map_or_else(
             || Requester {
                 namespace: needed.key.catalog.namespace.to_string(),
                 name: needed.key.catalog.name.to_string(),
                 uid: String::new(),
                 secrets: Vec::new(),
             },
-            |source| asking(&source),
+            |source| requester(&source),
         );
         let standing = context.bundles.ask(namespace, &needed.key, &asking, patience);
         outcome.add(needed, standing);

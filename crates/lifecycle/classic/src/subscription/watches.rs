@@ -33,7 +33,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 queue.add(enqueue::namespace(change.key));
             }
         })
-        .watch(&caches.sources, |context, queue, change| {
+        .watch(&caches.catalogs.sources, |context, queue, change| {
             enqueue_namespaces_that_see(context, queue, change.key);
         })
         .watch_source(|enqueuer| {

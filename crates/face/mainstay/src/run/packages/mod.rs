@@ -26,7 +26,7 @@ use mainstay_apiserver::serve::{self, Limits, Peer};
 use mainstay_auth::Identity;
 use mainstay_auth::authz::RequestInfo;
 use mainstay_cause::Cause;
-use mainstay_classic::Offered;
+use mainstay_classic::CatalogContents;
 use mainstay_cli::config::{PackagesAt, text_variable};
 use mainstay_cli::exit::Failure;
 use mainstay_client::{Cache, Cluster, Selection};
@@ -132,7 +132,7 @@ impl Server {
     pub(super) async fn work(
         &self,
         cluster: &Cluster,
-        offered: Offered,
+        offered: CatalogContents,
         global: &str,
         term: &CancellationToken,
         say: impl Fn(&str),

@@ -1,28 +1,34 @@
-//! What the catalogs offer, for who shows it.
+//! The contents of all catalogs, for PackageManifests.
 
-use crate::context::Context;
+use crate::store::CatalogStore;
+use mainstay_api::CatalogSource;
 use mainstay_catalog::Catalog;
+use mainstay_client::Cache;
 use mainstay_packages::Source;
 use std::sync::Arc;
 
 /// The catalogs of the cluster with their content, as they are now. Content is shared, and one that
 /// cannot be read any more stays what it was last. Cheap to clone.
 #[derive(Clone)]
-pub struct Offered(Arc<Context>);
+pub struct CatalogContents {
+    store: CatalogStore,
+    sources: Cache<CatalogSource>,
+}
 
-impl Offered {
-    pub(crate) const fn new(context: Arc<Context>) -> Self {
-        Self(context)
+impl CatalogContents {
+    /// The content that `store` has of these CatalogSources.
+    pub const fn new(store: CatalogStore, sources: Cache<CatalogSource>) -> Self {
+        Self { store, sources }
     }
 }
 
-impl mainstay_packages::Catalogs for Offered {
+impl mainstay_packages::Catalogs for CatalogContents {
     fn now(&self) -> Vec<Source> {
         let content = |key: &_| -> Option<Arc<Catalog>> {
-            let content = self.0.store.state(key)?.content?;
+            let content = self.store.state(key)?.content?;
             Some(Arc::clone(content.index.catalog()))
         };
-        let all = self.0.caches.sources.list(None).into_iter();
+        let all = self.sources.list(None).into_iter();
         all.map(|(key, source)| Source {
             content: content(&key),
             key,
@@ -38,7 +44,7 @@ impl mainstay_packages::Catalogs for Offered {
     fn subscribe(&self, hear: Box<dyn Fn() + Send + Sync>) {
         let hear = Arc::new(hear);
         let heard = Arc::clone(&hear);
-        self.0.store.subscribe(move |_| heard());
-        self.0.caches.sources.subscribe(move |_| hear());
+        self.store.subscribe(move |_| heard());
+        self.sources.subscribe(move |_| hear());
     }
 }

@@ -8,9 +8,9 @@
 //! What the program of the Pod would serve is read from where the Pod has it when it becomes ready, as a
 //! server reads it when it starts, and stays until another Pod takes its place.
 
-use super::address::LISTING;
-use super::program::{self, Program};
-use super::store::CatalogStore;
+use crate::address::LISTING;
+use crate::program::{self, Program};
+use crate::store::CatalogStore;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_images::{Requester, blocking};
@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const SIMULATED: &str = "mainstay.dev/simulated";
 
 /// What came of looking for a registry in a simulated Pod.
-pub(super) enum Looked {
+pub(crate) enum Looked {
     /// It was read, and is there no more.
     Ended,
     /// None is there, and why.
@@ -39,13 +39,13 @@ pub(super) enum Looked {
 
 /// What an address may mean inside of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Service(NamespacedName),
     Pod(IpAddr),
 }
 
 /// A place inside of a cluster, and the pods that are there.
-pub(super) struct Behind {
+pub(crate) struct Behind {
     cluster: Cluster,
     place: Place,
     port: u16,
@@ -105,7 +105,7 @@ impl Pod {
 }
 
 /// The Service that a host name stands for inside of a cluster.
-pub(super) fn service(host: &str) -> Option<NamespacedName> {
+pub(crate) fn service(host: &str) -> Option<NamespacedName> {
     let mut parts = host.trim_end_matches('.').splitn(4, '.');
     let (name, namespace, kind) = (parts.next()?, parts.next()?, parts.next()?);
     let whole = !name.is_empty() && !namespace.is_empty() && kind == "svc";
@@ -114,7 +114,7 @@ pub(super) fn service(host: &str) -> Option<NamespacedName> {
 
 impl Place {
     /// What the host of an address may mean.
-    pub(super) fn of(host: &str) -> Option<Self> {
+    pub(crate) fn of(host: &str) -> Option<Self> {
         match service(host) {
             Some(key) => Some(Self::Service(key)),
             None => host.trim_matches(['[', ']']).parse().ok().map(Self::Pod),
@@ -124,7 +124,7 @@ impl Place {
 
 impl Behind {
     /// Begins to look at a place.
-    pub(super) fn begin(cluster: &Cluster, place: Place, port: u16) -> Self {
+    pub(crate) fn begin(cluster: &Cluster, place: Place, port: u16) -> Self {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let services = match &place {
             Place::Pod(_) => None,
@@ -145,7 +145,7 @@ impl Behind {
     }
 
     /// Returns when the place or its pods have changed since they were last looked at.
-    pub(super) async fn changed(&self) {
+    pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
@@ -195,7 +195,7 @@ impl Behind {
 impl CatalogStore {
     /// Reads what the Pod at a place would serve, if that Pod is simulated, and stays as long as it is
     /// there.
-    pub(super) async fn look_behind(
+    pub(crate) async fn look_behind(
         &self,
         key: &NamespacedName,
         address: &str,
@@ -224,7 +224,7 @@ impl CatalogStore {
         }
         let mut reading = std::pin::pin!(self.read_pod(cluster, &live, &target));
         let read = if let Ok(read) =
-            tokio::time::timeout(super::address::WAITED_FOR, &mut reading).await
+            tokio::time::timeout(crate::address::WAITED_FOR, &mut reading).await
         {
             read
         } else {
@@ -272,7 +272,7 @@ impl CatalogStore {
                 let data: BTreeMap<String, String> = map.part(&["data"]).unwrap_or_default();
                 let place = of.name.clone();
                 let read = move || {
-                    super::config_map::catalog(&data).map(|read| {
+                    crate::config_map::catalog(&data).map(|read| {
                         for why in &read.left_out {
                             tracing::warn!(config_map = %place, %why, "a catalog has a problem");
                         }
@@ -300,7 +300,7 @@ impl CatalogStore {
             Program::Image(image, place) => {
                 let puller = self.puller().ok_or("images are not read here")?;
                 let secrets = pod.array(&["spec", "imagePullSecrets"]);
-                let asking = Requester {
+                let requester = Requester {
                     namespace: namespace.to_owned(),
                     name: account.to_owned(),
                     uid: String::new(),
@@ -311,7 +311,7 @@ impl CatalogStore {
                         .collect(),
                 };
                 let found =
-                    puller.pull(&image, &asking).await.map_err(|error| error.to_string())?;
+                    puller.pull(&image, &requester).await.map_err(|error| error.to_string())?;
                 let read = move || {
                     let read = match &place {
                         Some(place) => puller.catalog_at(&found, place),

@@ -15,8 +15,9 @@
 //! event, and to whoever resolves with it. It counts as healthy for Subscriptions whatever its state
 //! is, as in the original: what cannot be resolved without it says so itself.
 
-use super::follow::{is_by_address, is_by_config_map, is_by_image};
-use super::{Content, State, images, pods};
+use crate::follow::{is_by_address, is_by_config_map, is_by_image};
+use crate::store::{CatalogContent, CatalogState};
+use crate::{images, pods};
 use mainstay_api::{
     CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConfigMapReference,
     ConnectionState, LastObservedState, RegistryService, SourceType, Time,
@@ -63,13 +64,13 @@ pub(crate) fn is_bad(reason: &CatalogSourceReason) -> bool {
 /// not told of this catalog.
 pub(crate) fn status(
     source: &CatalogSource,
-    state: Option<&State>,
+    state: Option<&CatalogState>,
     now: Time,
 ) -> CatalogSourceStatus {
     let old = &source.status;
     let mut new = old.clone();
     // After a restart, what was wrong is taken to be wrong until the folder has been read.
-    let unread = state.is_some_and(State::is_loading);
+    let unread = state.is_some_and(CatalogState::is_loading);
     if !unread || !is_bad(&old.reason) {
         (new.reason, new.message) = Default::default();
     }
@@ -93,7 +94,7 @@ pub(crate) fn status(
     }
     let by_map = is_by_config_map(source);
     let runs = by_map || is_by_image(source);
-    if let Some(State { missing: Some(missing), .. }) = state {
+    if let Some(CatalogState { missing: Some(missing), .. }) = state {
         new.reason = CatalogSourceReason::ConfigMap;
         new.message.clone_from(missing);
         // Nothing else is known, or it stays as it was.
@@ -114,8 +115,8 @@ pub(crate) fn status(
     let (observed, failure) = match state {
         None => (LastObservedState::TransientFailure, Some(unserved(&source.spec))),
         Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
-        Some(State { observed: Some(observed), .. }) => (observed.clone(), None),
-        Some(State { failure: Some(failure), content, .. }) => {
+        Some(CatalogState { observed: Some(observed), .. }) => (observed.clone(), None),
+        Some(CatalogState { failure: Some(failure), content, .. }) => {
             let serves = runs && content.is_some();
             let observed =
                 if serves { LastObservedState::Ready } else { LastObservedState::TransientFailure };
@@ -226,17 +227,20 @@ pub(crate) fn event(
 
 /// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one; or a
 /// server has it, of which only the connection is ours.
-pub(crate) fn is_healthy(source: &CatalogSource, state: Option<&State>) -> bool {
+pub fn is_healthy(source: &CatalogSource, state: Option<&CatalogState>) -> bool {
     let has = state.is_some_and(|it| it.content.is_some());
     let served = state.is_some_and(|it| it.observed.is_some() && it.missing.is_none());
     invalid(&source.spec).is_none() && (has || served || is_by_address(source))
 }
 
-/// What a catalog offers, or why it offers nothing.
-pub(crate) fn content(
+/// What a catalog offers.
+///
+/// # Errors
+/// Why it offers nothing: the spec of its CatalogSource is invalid, or its content could not be read yet.
+pub fn content(
     source: &CatalogSource,
-    state: Option<State>,
-) -> Result<Arc<Content>, String> {
+    state: Option<CatalogState>,
+) -> Result<Arc<CatalogContent>, String> {
     if let Some(message) = invalid(&source.spec) {
         return Err(message);
     }
@@ -279,12 +283,12 @@ mod tests {
     fn the_state_of_the_folder_is_told_and_settles() {
         let mut it = source("grpc");
         it.spec.address = FOLDER_ADDRESS.to_owned();
-        let loading = status(&it, Some(&State::default()), time(1));
+        let loading = status(&it, Some(&CatalogState::default()), time(1));
         assert_eq!(
             loading.connection_state.unwrap().last_observed_state,
             LastObservedState::Connecting
         );
-        let bad = State { failure: Some("a.yaml:3: no".into()), ..State::default() };
+        let bad = CatalogState { failure: Some("a.yaml:3: no".into()), ..CatalogState::default() };
         it.status = status(&it, Some(&bad), time(2));
         assert_eq!(it.status.message, "a.yaml:3: no");
         assert_eq!(
@@ -293,7 +297,7 @@ mod tests {
         );
         assert_eq!(status(&it, Some(&bad), time(9)), it.status);
         assert!(!is_healthy(&it, Some(&bad)));
-        let restarted = status(&it, Some(&State::default()), time(3));
+        let restarted = status(&it, Some(&CatalogState::default()), time(3));
         assert_eq!(restarted.message, "a.yaml:3: no", "nothing better is known yet");
     }
 
@@ -301,11 +305,13 @@ mod tests {
     fn the_address_is_where_the_catalog_is_served() {
         let mut it = source("grpc");
         it.spec.address = FOLDER_ADDRESS.to_owned();
-        let address =
-            |state: Option<&State>| status(&it, state, time(1)).connection_state.unwrap().address;
-        let served = State { address: Some("127.0.0.1:7".into()), ..State::default() };
+        let address = |state: Option<&CatalogState>| {
+            status(&it, state, time(1)).connection_state.unwrap().address
+        };
+        let served =
+            CatalogState { address: Some("127.0.0.1:7".into()), ..CatalogState::default() };
         assert_eq!(address(Some(&served)), "127.0.0.1:7");
-        assert_eq!(address(Some(&State::default())), FOLDER_ADDRESS);
+        assert_eq!(address(Some(&CatalogState::default())), FOLDER_ADDRESS);
         assert_eq!(address(None), FOLDER_ADDRESS);
     }
 
@@ -367,13 +373,13 @@ mod tests {
     fn a_config_map_is_newer_than_the_one_before_and_its_connection_newer_still() {
         let mut it = source("configmap");
         it.spec.config_map = "content".to_owned();
-        let state = |version: &str| State {
+        let state = |version: &str| CatalogState {
             content: Some(content_of_nothing()),
-            config_map: Some(super::super::config_map::Read {
+            config_map: Some(crate::config_map::ReadConfigMap {
                 version: version.to_owned(),
                 ..Default::default()
             }),
-            ..State::default()
+            ..CatalogState::default()
         };
         let mut seconds = Vec::new();
         for version in ["1", "2", "2", "3"] {
@@ -386,19 +392,19 @@ mod tests {
         assert_eq!(seconds, [[10, 11], [11, 12], [11, 12], [12, 13]]);
     }
 
-    fn content_of_nothing() -> Arc<Content> {
+    fn content_of_nothing() -> Arc<CatalogContent> {
         let catalog = mainstay_catalog::Declared::default().check().unwrap();
-        crate::catalog::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
+        crate::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
     }
 
     #[test]
     fn a_server_is_as_its_connection_is_and_counts_as_healthy() {
         let mut it = source("grpc");
         it.spec.address = "127.0.0.1:9".to_owned();
-        let lost = State {
+        let lost = CatalogState {
             failure: Some("failed to list bundles: refused".into()),
             observed: Some(LastObservedState::TransientFailure),
-            ..State::default()
+            ..CatalogState::default()
         };
         it.status = status(&it, Some(&lost), time(1));
         let connection = it.status.connection_state.as_ref().unwrap();
@@ -411,7 +417,10 @@ mod tests {
         let why = content(&it, Some(lost)).err();
         assert_eq!(why.as_deref(), Some("failed to list bundles: refused"));
         // After a restart nothing is written before something is known.
-        let begun = State { observed: Some(LastObservedState::Connecting), ..State::default() };
+        let begun = CatalogState {
+            observed: Some(LastObservedState::Connecting),
+            ..CatalogState::default()
+        };
         assert_eq!(status(&it, Some(&begun), time(9)), it.status);
     }
 

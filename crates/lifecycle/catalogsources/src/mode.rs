@@ -1,33 +1,4 @@
-//! Catalogs: where bundles come from, and what their CatalogSource says about that.
-//!
-//! A catalog is a folder that the process was told of, whose CatalogSource names it, or what a
-//! CatalogSource names: an image, a ConfigMap, or the address of a registry server. The store loads
-//! it, follows its changes and keeps the last good content; the controller writes what the store knows
-//! onto the CatalogSource.
-//!
-//! Images and `ConfigMaps` are read in the process ([`CatalogMode::InProcess`]), or run as pods as in
-//! the original and are read from there ([`CatalogMode::Pods`]), or the one or the other, by what is in
-//! the image ([`CatalogMode::Auto`]). On simulated nodes nothing listens in a pod: what its program would
-//! serve is read from the `ConfigMaps` or the image that it has.
-
-mod address;
-mod config_map;
-pub(crate) mod controller;
-mod follow;
-pub(crate) mod images;
-mod offered;
-pub(crate) mod pods;
-mod program;
-mod sibling;
-mod simulated;
-pub(crate) mod source;
-mod store;
-mod template;
-
-pub use offered::Offered;
-pub use source::FOLDER_ADDRESS;
-pub(crate) use store::{ByImage, CatalogStore, Content, State};
-pub use store::{FolderCatalog, Serve, ServedAt};
+//! Where catalogs are served: in this process, or in pods.
 
 /// Where catalogs by image and in `ConfigMaps` are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -66,7 +66,7 @@ fn fill(template: &str, version: Option<&str>) -> Filled {
 
 /// What becomes of a CatalogSource by its template: the image that it should have, if that is
 /// another one, and its conditions.
-pub(super) fn apply(
+pub(crate) fn apply(
     source: &CatalogSource,
     version: Option<&str>,
     now: Time,
@@ -101,7 +101,7 @@ pub(super) fn apply(
 }
 
 /// The template of a CatalogSource, if it has one.
-pub(super) fn template(source: &CatalogSource) -> Option<&str> {
+pub(crate) fn template(source: &CatalogSource) -> Option<&str> {
     let template = source.metadata.annotations.get(names::CATALOG_IMAGE_TEMPLATE);
     template.map(String::as_str).filter(|it| !it.is_empty())
 }

@@ -10,8 +10,8 @@
 //! The image of a pod is due when its interval is over since the last look, whoever took that: a
 //! process that is started anew more often than it polls would never look otherwise.
 
-use super::pods;
-use super::store::{self, CatalogStore, State};
+use crate::pods;
+use crate::store::{self, CatalogState, CatalogStore};
 use jiff::Timestamp;
 use mainstay_api::{CatalogSource, Time, names};
 use mainstay_client::{Backoff, Cluster, DeleteOptions, ListParams, Patch};
@@ -32,20 +32,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a CatalogSource with an image asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(crate) struct Request {
     image: String,
-    asking: Requester,
+    requester: Requester,
     /// The folder of the catalog, if the image's own word does not count.
     folder: Option<String>,
     poll: Option<Duration>,
 }
 
 impl Request {
-    pub(super) fn of(source: &CatalogSource) -> Self {
+    pub(crate) fn of(source: &CatalogSource) -> Self {
         let config = source.spec.grpc_pod_config.as_ref();
         Self {
             image: source.spec.image.clone(),
-            asking: asking(source),
+            requester: requester(source),
             folder: config
                 .and_then(|it| it.extract_content.as_ref())
                 .map(|it| it.catalog_dir.clone()),
@@ -56,7 +56,7 @@ impl Request {
 
 /// When the image of a CatalogSource was last looked at, as far as anybody wrote that down; one that
 /// never was counts from when its CatalogSource was made.
-pub(super) fn last_look(source: &CatalogSource) -> Option<Timestamp> {
+pub(crate) fn last_look(source: &CatalogSource) -> Option<Timestamp> {
     let metadata = &source.metadata;
     let last = source.status.latest_image_registry_poll.or(metadata.creation_timestamp);
     last.map(Time::timestamp)
@@ -71,7 +71,7 @@ fn due(poll: Duration, last: Option<Timestamp>, now: Timestamp) -> Duration {
 }
 
 /// How often a CatalogSource wants to be looked at, and what is wrong with how it says so.
-pub(super) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<String>) {
+pub(crate) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<String>) {
     let poll = source.spec.update_strategy.as_ref().and_then(|it| it.registry_poll.as_ref());
     let Some(poll) = poll else { return (None, None) };
     let nanos = duration::parse_go(&poll.interval).and_then(|nanos| u64::try_from(nanos).ok());
@@ -91,8 +91,8 @@ pub(super) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<Stri
     (Some(USUAL), Some(wrong))
 }
 
-/// On whose behalf the images of a catalog are got.
-pub(crate) fn asking(source: &CatalogSource) -> Requester {
+/// The requester of a catalog's images: its CatalogSource, with the pull secrets of that.
+pub fn requester(source: &CatalogSource) -> Requester {
     Requester {
         namespace: source.metadata.namespace.clone(),
         name: source.metadata.name.clone(),
@@ -103,7 +103,7 @@ pub(crate) fn asking(source: &CatalogSource) -> Requester {
 
 impl CatalogStore {
     /// Follows an image; returns when it need not be looked at again.
-    pub(super) async fn run_image(
+    pub(crate) async fn run_image(
         &self,
         key: &NamespacedName,
         request: &Request,
@@ -140,7 +140,7 @@ impl CatalogStore {
     /// another image: the next pod gets that one. There is no pod for the look itself. That a tag became
     /// another image while no process was there to see it, the pod itself tells.
     /// The first look is due an interval after the last one, which may have been before a restart.
-    pub(super) async fn run_poll(
+    pub(crate) async fn run_poll(
         &self,
         key: &NamespacedName,
         request: &Request,
@@ -156,7 +156,7 @@ impl CatalogStore {
         loop {
             tokio::time::sleep(wait).await;
             wait = poll;
-            let found = match puller.pull(&request.image, &request.asking).await {
+            let found = match puller.pull(&request.image, &request.requester).await {
                 Ok(found) => found,
                 Err(error) => {
                     tracing::warn!(catalog = %key, %error, "a catalog image cannot be looked at again");
@@ -183,11 +183,11 @@ impl CatalogStore {
         request: &Request,
         before: Option<String>,
     ) -> Option<String> {
-        let found = puller.pull(&request.image, &request.asking).await;
+        let found = puller.pull(&request.image, &request.requester).await;
         let polled = request.poll.map(|_| self.now());
         let digest = found.as_ref().ok().map(|it| it.digest.clone());
         if digest.is_some() && digest == before {
-            let same = State { polled, ..State::default() };
+            let same = CatalogState { polled, ..CatalogState::default() };
             self.take(key, same, None);
             return digest;
         }
@@ -211,26 +211,26 @@ impl CatalogStore {
                     }
                     let content = store::content(catalog, modified);
                     content.index.warm();
-                    State { content: Some(content), ..State::default() }
+                    CatalogState { content: Some(content), ..CatalogState::default() }
                 }
                 Err(failure) => {
                     let copy = copy.filter(|_| first);
                     let content =
                         copy.and_then(|copy| store::kept_named(&name, &image, &copy, modified));
-                    State { content, failure: Some(failure), ..State::default() }
+                    CatalogState { content, failure: Some(failure), ..CatalogState::default() }
                 }
             };
             (state, unreadable)
         });
         let (state, unreadable) = loaded.await.unwrap_or_else(|error| {
             let failure = Some(format!("loading the catalog ended unexpectedly: {error}"));
-            (State { failure, ..State::default() }, false)
+            (CatalogState { failure, ..CatalogState::default() }, false)
         });
         if unreadable && self.give_to_pods(key, &request.image) {
             tracing::info!(catalog = %key, image = request.image, "an image that cannot be read here runs as a pod");
         }
         let good = state.failure.is_none();
-        self.take(key, State { polled, ..state }, None);
+        self.take(key, CatalogState { polled, ..state }, None);
         digest.filter(|_| good)
     }
 
@@ -238,7 +238,7 @@ impl CatalogStore {
     fn delayed(&self, key: &NamespacedName, image: &str) {
         if self.state(key).is_some_and(|it| it.is_loading()) {
             let failure = Some(format!("the image {image} is still being pulled"));
-            self.take(key, State { failure, ..State::default() }, None);
+            self.take(key, CatalogState { failure, ..CatalogState::default() }, None);
         }
     }
 }

@@ -9,19 +9,21 @@
 //! field: clusters that it managed go on with the pods that are there, and what people select by
 //! label is still found. The hashes are over what is wanted, so they tell when it is something else.
 
-use super::{CatalogPods, follow};
+use crate::follow;
+use crate::mode::CatalogPods;
 use mainstay_api::{CatalogSource, names};
 use mainstay_controller::{
     gojson::{self, Shape},
     hash,
 };
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, OwnerReference, Resource, known};
 use mainstay_quantity::Quantity;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Where registries listen in pods.
-pub(super) const PORT: u16 = 50051;
+pub(crate) const PORT: u16 = 50051;
 /// Who runs restricted pods.
 const USER: i64 = 1001;
 /// Label of what serves a ConfigMap: which version of it.
@@ -29,38 +31,38 @@ const CONFIG_MAP_VERSION: &str = "olm.configMapResourceVersion";
 /// Annotation: the node may be drained although nobody makes the Pod anew there.
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 /// Annotation: the digest of the image that the Pod runs, where its node does not say that.
-pub(super) const IMAGE: &str = "mainstay.dev/catalog-image";
+pub(crate) const IMAGE: &str = "mainstay.dev/catalog-image";
 /// Label of namespaces: the level of pods that they take.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 /// What a catalog needs to run.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// What is there before the Pod.
-    pub(super) before: Vec<(Resource, Object)>,
+    pub(crate) before: Vec<(Resource, Object)>,
     /// The Pod, which has no name yet.
-    pub(super) pod: Object,
+    pub(crate) pod: Object,
     /// What leads to the Pod.
-    pub(super) service: Object,
+    pub(crate) service: Object,
 }
 
 /// What is known of a Pod of a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SeenPod {
-    pub(super) uid: String,
+pub(crate) struct CatalogPod {
+    pub(crate) uid: String,
     /// Name of the CatalogSource.
-    pub(super) catalog: String,
+    pub(crate) catalog: String,
     /// Uid of the CatalogSource.
-    pub(super) owner: String,
-    pub(super) hash: String,
+    pub(crate) owner: String,
+    pub(crate) hash: String,
     /// The version of the ConfigMap that it serves.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// It will not serve any more: it has ended, or its node was taken from it.
-    pub(super) dead: bool,
-    pub(super) deleting: bool,
+    pub(crate) dead: bool,
+    pub(crate) deleting: bool,
 }
 
-impl SeenPod {
+impl CatalogPod {
     /// The name of its CatalogSource.
     pub(crate) fn catalog(&self) -> &str {
         &self.catalog
@@ -86,8 +88,23 @@ impl SeenPod {
     }
 }
 
+/// What is kept of a Service or NetworkPolicy of a catalog: its owners, and a hash of its spec.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OwnedSpec {
+    pub(crate) owners: Vec<OwnerReference>,
+    spec: u64,
+}
+
+impl OwnedSpec {
+    pub(crate) fn of(object: &Object) -> Self {
+        let mut hash = DefaultHasher::new();
+        object.get(&["spec"]).hash(&mut hash);
+        Self { owners: object.owner_references(), spec: hash.finish() }
+    }
+}
+
 /// Whether a Pod of a catalog runs the image with these digests; `None` if nobody says what it runs.
-pub(super) fn runs(pod: &Object, image: &BTreeSet<String>) -> Option<bool> {
+pub(crate) fn runs(pod: &Object, image: &BTreeSet<String>) -> Option<bool> {
     let statuses = |field: &str| pod.array(&["status", field]);
     // What is extracted comes second, after the tools that extract it.
     let of_image = match (statuses("initContainerStatuses"), statuses("containerStatuses")) {
@@ -105,13 +122,13 @@ pub(super) fn runs(pod: &Object, image: &BTreeSet<String>) -> Option<bool> {
 }
 
 /// Which pods of a catalog go, and whether a new one is made.
-pub(super) fn exchange<'p, P>(
+pub(crate) fn exchange<'p, P>(
     wanted: &Object,
     owner: &str,
-    pods: &'p [(P, SeenPod)],
-) -> (Vec<&'p (P, SeenPod)>, bool) {
+    pods: &'p [(P, CatalogPod)],
+) -> (Vec<&'p (P, CatalogPod)>, bool) {
     let label = |key: &str| wanted.label(key).unwrap_or_default();
-    let serves = |it: &SeenPod| {
+    let serves = |it: &CatalogPod| {
         !it.dead
             && !it.deleting
             && it.owner == owner
@@ -127,18 +144,18 @@ pub(super) fn exchange<'p, P>(
 }
 
 /// The name of the Service of a catalog.
-pub(super) fn service_name(source: &CatalogSource) -> String {
+pub(crate) fn service_name(source: &CatalogSource) -> String {
     let name = &source.metadata.name;
     if follow::is_by_image(source) { name.replace('.', "-") } else { name.clone() }
 }
 
 /// Where the Service of a catalog is.
-pub(super) fn address(source: &CatalogSource) -> String {
+pub(crate) fn address(source: &CatalogSource) -> String {
     format!("{}.{}.svc:{PORT}", service_name(source), source.metadata.namespace)
 }
 
 /// The objects of a catalog. `version` is that of its ConfigMap, `labels` are those of its namespace.
-pub(super) fn wanted(
+pub(crate) fn wanted(
     source: &CatalogSource,
     version: Option<&str>,
     labels: &BTreeMap<String, String>,
@@ -486,7 +503,7 @@ fn binary(target: &Value) -> String {
 }
 
 /// Adds the pull secrets that an account has already to those that it should have.
-pub(super) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
+pub(crate) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
     let mut all = wanted.array(&["imagePullSecrets"]).to_vec();
     let had = live.map(|it| it.array(&["imagePullSecrets"])).unwrap_or_default();
     let more: Vec<Value> = had.iter().filter(|it| !all.contains(it)).cloned().collect();
@@ -497,12 +514,12 @@ pub(super) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
 }
 
 /// The owner of an object, if it is a CatalogSource.
-pub(crate) fn catalog_of(owners: &[mainstay_object::OwnerReference]) -> Option<&str> {
+pub(crate) fn catalog_of(owners: &[OwnerReference]) -> Option<&str> {
     owners.iter().find(|it| it.kind == "CatalogSource").map(|it| &*it.name)
 }
 
 /// The patch of a ConfigMap that a catalog is made of: whose it is, and that it is not ours.
-pub(super) fn claim(source: &CatalogSource, config_map: &Object) -> Option<Value> {
+pub(crate) fn claim(source: &CatalogSource, config_map: &Object) -> Option<Value> {
     let mut owners: Vec<Value> = config_map.array(&["metadata", "ownerReferences"]).to_vec();
     let owned = owners.iter().any(|it| it["uid"] == source.metadata.uid.as_str());
     let labelled = config_map.label(names::MANAGED).is_some();

@@ -1,10 +1,10 @@
-//! Writes onto `CatalogSources` what the store knows, tells news as events, and makes the pods of
-//! catalogs that run as such.
+//! CatalogSource controller: writes what the store knows onto the status, publishes Events, and creates
+//! the pods of catalogs that run as pods.
 
-use super::pods::{self, SeenPod};
-use super::{source, template};
-use crate::context::Context;
+use crate::context::{CatalogContext, OwnedObject, SharedCaches};
 use crate::error::Error;
+use crate::pods::{self, CatalogPod};
+use crate::{source, template};
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{
@@ -22,7 +22,7 @@ const VERSION: Duration = Duration::from_mins(5);
 
 /// Reconciles `CatalogSources`.
 pub(crate) struct Controller {
-    context: Arc<Context>,
+    context: CatalogContext,
     /// Why the servers that cannot be reached could not, the last time.
     failures: Mutex<HashMap<NamespacedName, String>>,
 }
@@ -37,12 +37,12 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
+    pub(crate) fn new(context: CatalogContext) -> Self {
         Self { context, failures: Mutex::default() }
     }
 
     async fn reconcile_catalog_source(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let context = &*self.context;
+        let context = &self.context;
         let Some(source) = context.caches.sources.get(key) else {
             context.store.leave(key);
             self.failures.lock().remove(key);
@@ -70,7 +70,7 @@ impl Controller {
             // What comes of it is looked at with the image that it has then.
             return Ok(Action::Done);
         }
-        context.store.attend(&source);
+        context.store.follow_source(&source);
         let refused = self.run(key, &source).await;
         let state = context.store.state(key);
         let mut status = source::status(&source, state.as_ref(), now);
@@ -99,7 +99,7 @@ impl Controller {
         status: &CatalogSourceStatus,
         failure: Option<&str>,
     ) -> Result<(), Error> {
-        let context = &*self.context;
+        let context = &self.context;
         let Some(patch) = patch::of_view(source, status)? else { return Ok(()) };
         context
             .cluster
@@ -149,7 +149,7 @@ impl Controller {
 
     /// Makes what a catalog needs to run, if it runs, and says whose its ConfigMap is.
     async fn run(&self, key: &NamespacedName, source: &CatalogSource) -> Result<(), Error> {
-        let context = &*self.context;
+        let context = &self.context;
         let cluster = &context.cluster;
         let map = context.store.state(key).and_then(|it| it.config_map);
         if let Some(map) = &map
@@ -173,10 +173,8 @@ impl Controller {
         if !context.store.runs(source) || (map.is_none() && !source.spec.config_map.is_empty()) {
             return Ok(());
         }
-        let Some(cache) = &context.caches.catalog_pods else { return Ok(()) };
-        let namespace = NamespacedName::cluster(&*key.namespace);
-        let labels = context.caches.namespaces.get(&namespace);
-        let labels = labels.map(|it| it.labels.clone()).unwrap_or_default();
+        let Some(cache) = &context.caches.pods else { return Ok(()) };
+        let labels = (context.namespace_labels)(&key.namespace);
         let version = map.as_ref().map(|it| it.version.as_str());
         let Some(wanted) = pods::wanted(source, version, &labels, context.store.pods()) else {
             return Ok(());
@@ -191,11 +189,11 @@ impl Controller {
             }
             cluster.ensure(resource, &object).await.during(what)?;
         }
-        let seen: Vec<(NamespacedName, SeenPod)> = cache
+        let seen: Vec<(NamespacedName, CatalogPod)> = cache
             .list(key.namespace())
             .into_iter()
             .filter(|(_, it)| *it.catalog == *key.name)
-            .map(|(key, it)| (key, SeenPod::clone(&it)))
+            .map(|(key, it)| (key, CatalogPod::clone(&it)))
             .collect();
         let (gone, make) = pods::exchange(&wanted.pod, &source.metadata.uid, &seen);
         for (pod, it) in gone {
@@ -217,12 +215,21 @@ impl Controller {
     }
 }
 
-/// Registers the controller.
-pub(crate) fn register(controllers: &mut Controllers<Context>) {
-    let context = controllers.context();
+/// Registers the controller with its watches: of CatalogSources, of the store, and of the objects that the
+/// pods of catalogs need.
+pub fn register<C, Account, Role, Binding>(
+    controllers: &mut Controllers<C>,
+    context: CatalogContext,
+    shared: &SharedCaches<'_, Account, Role, Binding>,
+) where
+    C: Send + Sync + 'static,
+    Account: OwnedObject,
+    Role: OwnedObject,
+    Binding: OwnedObject,
+{
     let caches = &context.caches;
     // Catalogs that run as pods need these besides.
-    let runs = caches.catalog_pods.is_some();
+    let runs = caches.pods.is_some();
     controllers
         .add("catalog_source")
         .watch(&caches.sources, |_, queue, change| queue.add(change.key.clone()))
@@ -230,31 +237,31 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             let add = move |key: &NamespacedName| enqueuer.with(|_, queue| queue.add(key.clone()));
             context.store.subscribe(add);
         })
-        .watch_if_there(caches.catalog_pods.as_ref(), |_, queue, change| {
+        .watch_if_there(caches.pods.as_ref(), |_, queue, change| {
             for pod in either_side(change) {
                 let namespace = Arc::clone(&change.key.namespace);
                 queue.add(NamespacedName::new(namespace, pod.catalog()));
             }
         })
-        .watch_if_there(caches.catalog_services.as_ref(), |_, queue, change| {
+        .watch_if_there(caches.services.as_ref(), |_, queue, change| {
             either_side(change)
                 .for_each(|service| enqueue_owner(queue, change.key, &service.owners));
         })
-        .watch_if_there(caches.catalog_policies.as_ref(), |_, queue, change| {
+        .watch_if_there(caches.policies.as_ref(), |_, queue, change| {
             either_side(change).for_each(|policy| enqueue_owner(queue, change.key, &policy.owners));
         })
-        .watch_if_there(runs.then_some(&caches.accounts), |_, queue, change| {
+        .watch_if_there(runs.then_some(shared.accounts), |_, queue, change| {
             either_side(change)
-                .for_each(|account| enqueue_owner(queue, change.key, &account.owners));
+                .for_each(|account| enqueue_owner(queue, change.key, account.owners()));
         })
-        .watch_if_there(runs.then_some(&caches.roles), |_, queue, change| {
-            either_side(change).for_each(|role| enqueue_owner(queue, change.key, &role.owners));
+        .watch_if_there(runs.then_some(shared.roles), |_, queue, change| {
+            either_side(change).for_each(|role| enqueue_owner(queue, change.key, role.owners()));
         })
-        .watch_if_there(runs.then_some(&caches.bindings), |_, queue, change| {
+        .watch_if_there(runs.then_some(shared.bindings), |_, queue, change| {
             either_side(change)
-                .for_each(|binding| enqueue_owner(queue, change.key, &binding.owners));
+                .for_each(|binding| enqueue_owner(queue, change.key, binding.owners()));
         })
-        .reconcile(Controller::new(context.as_catalog_operator()));
+        .reconcile(Controller::new(context));
 }
 
 /// The CatalogSource that owns an object.

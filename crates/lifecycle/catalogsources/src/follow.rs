@@ -1,8 +1,10 @@
 //! Who follows which catalog: one task for each that is not a folder, for as long as its
 //! CatalogSource asks for the same.
 
-use super::store::CatalogStore;
-use super::{CatalogMode, FOLDER_ADDRESS, images, pods};
+use crate::mode::CatalogMode;
+use crate::source::FOLDER_ADDRESS;
+use crate::store::CatalogStore;
+use crate::{images, pods};
 use mainstay_api::{CatalogSource, LastObservedState, SourceType};
 use mainstay_object::NamespacedName;
 use parking_lot::Mutex;
@@ -40,14 +42,14 @@ struct Follower {
 
 /// The catalogs that are followed.
 #[derive(Default)]
-pub(super) struct Followers {
+pub(crate) struct Followers {
     all: Mutex<BTreeMap<NamespacedName, Follower>>,
     /// Images that were found to be none that can be read here.
     unreadable: Mutex<BTreeMap<NamespacedName, String>>,
 }
 
 /// Whether a CatalogSource is served from its image.
-pub(super) fn is_by_image(source: &CatalogSource) -> bool {
+pub(crate) fn is_by_image(source: &CatalogSource) -> bool {
     let spec = &source.spec;
     matches!(spec.source_type, SourceType::Grpc)
         && spec.address.is_empty()
@@ -55,7 +57,7 @@ pub(super) fn is_by_image(source: &CatalogSource) -> bool {
 }
 
 /// Whether a CatalogSource names a registry server that somebody else runs.
-pub(super) fn is_by_address(source: &CatalogSource) -> bool {
+pub(crate) fn is_by_address(source: &CatalogSource) -> bool {
     let spec = &source.spec;
     matches!(spec.source_type, SourceType::Grpc)
         && !spec.address.is_empty()
@@ -63,7 +65,7 @@ pub(super) fn is_by_address(source: &CatalogSource) -> bool {
 }
 
 /// Whether a CatalogSource names a ConfigMap.
-pub(super) fn is_by_config_map(source: &CatalogSource) -> bool {
+pub(crate) fn is_by_config_map(source: &CatalogSource) -> bool {
     let spec = &source.spec;
     matches!(spec.source_type, SourceType::ConfigMap | SourceType::Internal)
         && !spec.config_map.is_empty()
@@ -71,7 +73,7 @@ pub(super) fn is_by_config_map(source: &CatalogSource) -> bool {
 
 impl CatalogStore {
     /// Whether a catalog runs as a pod.
-    pub(super) fn runs(&self, source: &CatalogSource) -> bool {
+    pub(crate) fn runs(&self, source: &CatalogSource) -> bool {
         let able = is_by_image(source) || is_by_config_map(source);
         able && match self.pods().mode {
             CatalogMode::InProcess => false,
@@ -83,7 +85,7 @@ impl CatalogStore {
     }
 
     /// Remembers that an image cannot be read here, and says whether it runs as a pod then.
-    pub(super) fn give_to_pods(&self, key: &NamespacedName, image: &str) -> bool {
+    pub(crate) fn give_to_pods(&self, key: &NamespacedName, image: &str) -> bool {
         let auto = self.pods().mode == CatalogMode::Auto;
         if auto {
             self.followers().unreadable.lock().insert(key.clone(), image.to_owned());
@@ -91,8 +93,9 @@ impl CatalogStore {
         auto
     }
 
-    /// Follows what a CatalogSource names, if it names something, and nothing else any more.
-    pub(crate) fn attend(&self, source: &CatalogSource) {
+    /// Follows what a CatalogSource names, if it names something, and nothing else any more. Must be
+    /// called inside a tokio runtime.
+    pub fn follow_source(&self, source: &CatalogSource) {
         let key = source.key();
         if self.is_folder(&key) {
             return;

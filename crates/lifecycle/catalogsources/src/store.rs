@@ -9,9 +9,9 @@
 //! content, after a restart too: that is what the copy on disk is for. What comes as an image takes
 //! the same way (`images`).
 
-use super::CatalogPods;
-use super::config_map::Read as ReadMap;
-use super::follow::Followers;
+use crate::config_map::ReadConfigMap;
+use crate::follow::Followers;
+use crate::mode::CatalogPods;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use mainstay_api::LastObservedState;
@@ -72,18 +72,18 @@ pub trait Serve: Send + Sync {
 }
 
 /// What a catalog offers, in the forms that are asked for.
-pub(crate) struct Content {
+pub struct CatalogContent {
     /// Packages, channels, bundles, in the form that is served.
-    pub(crate) index: Arc<Index>,
+    pub index: Arc<Index>,
     /// What resolution asks of them.
-    pub(crate) snapshot: Snapshot,
+    pub snapshot: Snapshot,
 }
 
-/// How a catalog stands.
+/// What the store knows of a catalog.
 #[derive(Clone, Default)]
-pub(crate) struct State {
+pub struct CatalogState {
     /// The last good content; none if there has not been any.
-    pub(crate) content: Option<Arc<Content>>,
+    pub content: Option<Arc<CatalogContent>>,
     /// Why the folder could not be loaded the last time.
     pub(crate) failure: Option<String>,
     /// Whether the failure is only that parts of the content are left out.
@@ -95,30 +95,30 @@ pub(crate) struct State {
     /// How the connection to a registry server is; none if the content comes without one.
     pub(crate) observed: Option<LastObservedState>,
     /// The ConfigMap that the content is made of.
-    pub(crate) config_map: Option<ReadMap>,
+    pub(crate) config_map: Option<ReadConfigMap>,
     /// That the ConfigMap is not there.
     pub(crate) missing: Option<String>,
     /// How often content was taken up.
     pub(crate) snapshots: u64,
 }
 
-impl Content {
+impl CatalogContent {
     /// Packages, channels, bundles.
-    pub(crate) fn catalog(&self) -> &Catalog {
+    pub fn catalog(&self) -> &Catalog {
         self.index.catalog()
     }
 }
 
-impl State {
+impl CatalogState {
     /// Whether the folder or image is bad and what it was before is served. Of registry servers this is
     /// not said: that one is away for a while changes nothing for who has read it.
-    pub(crate) const fn is_stale(&self) -> bool {
+    pub const fn is_stale(&self) -> bool {
         let failed = self.failure.is_some() && !self.incomplete;
         self.content.is_some() && failed && self.observed.is_none()
     }
 
-    /// Whether nothing is known yet.
-    pub(crate) const fn is_loading(&self) -> bool {
+    /// Whether the catalog is being read for the first time: neither content nor a failure is known.
+    pub const fn is_loading(&self) -> bool {
         self.content.is_none() && self.failure.is_none()
     }
 }
@@ -127,12 +127,12 @@ type Subscriber = Box<dyn Fn(&NamespacedName) + Send + Sync>;
 
 /// Every catalog that the process was told of. Cheap to clone; clones are the same store.
 #[derive(Clone)]
-pub(crate) struct CatalogStore {
+pub struct CatalogStore {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    states: RwLock<BTreeMap<NamespacedName, State>>,
+    states: RwLock<BTreeMap<NamespacedName, CatalogState>>,
     subscribers: RwLock<Vec<Subscriber>>,
     /// How often a catalog has changed how it stands.
     changes: watch::Sender<u64>,
@@ -151,33 +151,37 @@ struct Inner {
     stop: CancellationToken,
 }
 
-/// Where catalogs by image come from and go to.
-pub(crate) struct ByImage {
-    pub(crate) puller: Option<Puller>,
-    pub(crate) serve: Option<Arc<dyn Serve>>,
-    /// Where `ConfigMaps` are.
-    pub(crate) cluster: Option<Cluster>,
-    pub(crate) pods: CatalogPods,
-    /// What leads to servers at an address.
-    pub(crate) proxies: Proxies,
+/// Where catalogs that are no folders come from, and where they are served.
+pub struct StoreOptions {
+    /// Pulls images of catalogs; without it, no image is read in this process.
+    pub puller: Option<Puller>,
+    /// Makes the places where others get catalogs that this process reads, if it serves them.
+    pub serve: Option<Arc<dyn Serve>>,
+    /// The cluster with the `ConfigMaps` and pods of catalogs; without it, none of them is read.
+    pub cluster: Option<Cluster>,
+    /// How catalogs run as pods.
+    pub pods: CatalogPods,
+    /// The proxies that lead to registry servers at an address.
+    pub proxies: Proxies,
     /// Ends all followers.
-    pub(crate) stop: CancellationToken,
+    pub stop: CancellationToken,
 }
 
 impl CatalogStore {
-    /// A store of these catalogs that keeps copies in `cache`, if that is given.
-    pub(crate) fn new(
+    /// A store of these catalogs in folders that keeps copies in `cache`, if that is given. Nothing is
+    /// loaded before [`Self::follow_folder`] and [`Self::follow_source`].
+    pub fn new(
         catalogs: &[FolderCatalog],
         cache: Option<PathBuf>,
         clock: Clock,
-        images: ByImage,
+        options: StoreOptions,
     ) -> Self {
-        let states: BTreeMap<NamespacedName, State> = catalogs
+        let states: BTreeMap<NamespacedName, CatalogState> = catalogs
             .iter()
             .map(|it| {
                 let address = it.served.as_ref().map(|served| Arc::clone(&served.address));
                 let key = NamespacedName::new(&*it.namespace, &*it.name);
-                (key, State { address, ..State::default() })
+                (key, CatalogState { address, ..CatalogState::default() })
             })
             .collect();
         Self {
@@ -189,28 +193,28 @@ impl CatalogStore {
                 cache,
                 clock,
                 served: RwLock::default(),
-                puller: images.puller,
-                serve: images.serve,
-                cluster: images.cluster,
-                pods: images.pods,
-                proxies: images.proxies,
+                puller: options.puller,
+                serve: options.serve,
+                cluster: options.cluster,
+                pods: options.pods,
+                proxies: options.proxies,
                 followers: Followers::default(),
-                stop: images.stop,
+                stop: options.stop,
             }),
         }
     }
 
-    pub(super) fn followers(&self) -> &Followers {
+    pub(crate) fn followers(&self) -> &Followers {
         &self.inner.followers
     }
 
-    pub(super) fn puller(&self) -> Option<Puller> {
+    pub(crate) fn puller(&self) -> Option<Puller> {
         self.inner.puller.clone()
     }
 
     /// Opens the place where others get a catalog that this process reads, at the address that it had
     /// `before` if that can be.
-    pub(super) async fn open_place(&self, key: &NamespacedName, before: Option<&str>) {
+    pub(crate) async fn open_place(&self, key: &NamespacedName, before: Option<&str>) {
         let Some(serve) = &self.inner.serve else { return };
         let Some(ServedAt { content, address }) = serve.open(key, before).await else { return };
         self.inner.served.write().insert(key.clone(), content);
@@ -219,22 +223,22 @@ impl CatalogStore {
         }
     }
 
-    pub(super) fn cluster(&self) -> Option<Cluster> {
+    pub(crate) fn cluster(&self) -> Option<Cluster> {
         self.inner.cluster.clone()
     }
 
     /// How catalogs run as pods.
-    pub(super) fn pods(&self) -> &CatalogPods {
+    pub(crate) fn pods(&self) -> &CatalogPods {
         &self.inner.pods
     }
 
     /// What leads to servers at an address.
-    pub(super) fn proxies(&self) -> &Proxies {
+    pub(crate) fn proxies(&self) -> &Proxies {
         &self.inner.proxies
     }
 
     /// Notes what is on the ConfigMap of a catalog whose content is the same.
-    pub(super) fn note(&self, key: &NamespacedName, read: &ReadMap) {
+    pub(crate) fn note(&self, key: &NamespacedName, read: &ReadConfigMap) {
         let changed = {
             let mut states = self.inner.states.write();
             let Some(state) = states.get_mut(key) else { return };
@@ -247,21 +251,21 @@ impl CatalogStore {
         }
     }
 
-    pub(super) fn is_folder(&self, key: &NamespacedName) -> bool {
+    pub(crate) fn is_folder(&self, key: &NamespacedName) -> bool {
         self.inner.folders.contains(key)
     }
 
     /// A token for a follower.
-    pub(super) fn child(&self) -> CancellationToken {
+    pub(crate) fn child(&self) -> CancellationToken {
         self.inner.stop.child_token()
     }
 
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 
     /// Notes that an image was looked at again, and is what it was.
-    pub(super) fn polled(&self, key: &NamespacedName) {
+    pub(crate) fn polled(&self, key: &NamespacedName) {
         if let Some(state) = self.inner.states.write().get_mut(key) {
             state.polled = Some(self.now());
         }
@@ -269,7 +273,7 @@ impl CatalogStore {
     }
 
     /// Makes a catalog known, without content if it is new.
-    pub(super) fn begin(&self, key: &NamespacedName, observed: Option<LastObservedState>) {
+    pub(crate) fn begin(&self, key: &NamespacedName, observed: Option<LastObservedState>) {
         let mut states = self.inner.states.write();
         let state = states.entry(key.clone()).or_default();
         if observed.is_some() || state.observed.is_some() {
@@ -280,13 +284,17 @@ impl CatalogStore {
     }
 
     /// Says how the connection to a registry server is.
-    pub(super) fn observe(&self, key: &NamespacedName, observed: LastObservedState) {
+    pub(crate) fn observe(&self, key: &NamespacedName, observed: LastObservedState) {
         let Some(failure) = self.state(key).map(|it| it.failure) else { return };
-        self.take(key, State { failure, observed: Some(observed), ..State::default() }, None);
+        self.take(
+            key,
+            CatalogState { failure, observed: Some(observed), ..CatalogState::default() },
+            None,
+        );
     }
 
     /// Closes the place where others got a catalog.
-    pub(super) fn close(&self, key: &NamespacedName) {
+    pub(crate) fn close(&self, key: &NamespacedName) {
         if let Some(serve) = &self.inner.serve {
             serve.close(key);
         }
@@ -297,7 +305,7 @@ impl CatalogStore {
     }
 
     /// Removes the copy of a catalog.
-    pub(super) fn drop_copy(&self, key: &NamespacedName) {
+    pub(crate) fn drop_copy(&self, key: &NamespacedName) {
         if let Some(copy) = self.copy_of(key) {
             for file in [name_of(&copy), copy] {
                 // What is not there is gone as well.
@@ -307,14 +315,14 @@ impl CatalogStore {
     }
 
     /// Forgets a catalog.
-    pub(super) fn forget(&self, key: &NamespacedName) {
+    pub(crate) fn forget(&self, key: &NamespacedName) {
         self.inner.states.write().remove(key);
         self.inner.served.write().remove(key);
         self.tell(key);
     }
 
     /// Changes whenever a catalog changes how it stands.
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }
 
@@ -326,29 +334,30 @@ impl CatalogStore {
     }
 
     /// When new content of a catalog counts as made.
-    pub(super) fn modified(&self, key: &NamespacedName) -> SystemTime {
+    pub(crate) fn modified(&self, key: &NamespacedName) -> SystemTime {
         let before = self.state(key).and_then(|it| it.content);
         let now = self.inner.clock.now().into();
         reload::modified(now, before.as_deref().map(|content| &*content.index))
     }
 
     /// Calls `hear` whenever a catalog changes how it stands.
-    pub(crate) fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
+    pub fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
         self.inner.subscribers.write().push(Box::new(hear));
     }
 
     /// How a catalog stands; none if the process was not told of it.
-    pub(crate) fn state(&self, key: &NamespacedName) -> Option<State> {
+    pub fn state(&self, key: &NamespacedName) -> Option<CatalogState> {
         self.inner.states.read().get(key).cloned()
     }
 
     /// How often the content of a catalog was taken up since it is known.
-    pub(crate) fn snapshots(&self, key: &NamespacedName) -> u64 {
+    pub fn snapshots(&self, key: &NamespacedName) -> u64 {
         self.inner.states.read().get(key).map_or(0, |it| it.snapshots)
     }
 
-    /// Starts to load and follow a folder until the token is cancelled.
-    pub(crate) fn follow(&self, catalog: &FolderCatalog, stop: CancellationToken) {
+    /// Starts to load and follow a folder until the token is cancelled. Must be called inside a tokio
+    /// runtime.
+    pub fn follow_folder(&self, catalog: &FolderCatalog, stop: CancellationToken) {
         let store = self.clone();
         let key = NamespacedName::new(&*catalog.namespace, &*catalog.name);
         let folder = catalog.folder.clone();
@@ -378,15 +387,20 @@ impl CatalogStore {
             }
             state
         });
-        let new = loaded.await.unwrap_or_else(|error| State {
+        let new = loaded.await.unwrap_or_else(|error| CatalogState {
             failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
-            ..State::default()
+            ..CatalogState::default()
         });
         self.take(key, new, served);
     }
 
     /// Takes what loading brought, without what it did not bring, and tells of what is new.
-    pub(super) fn take(&self, key: &NamespacedName, mut new: State, served: Option<&Served>) {
+    pub(crate) fn take(
+        &self,
+        key: &NamespacedName,
+        mut new: CatalogState,
+        served: Option<&Served>,
+    ) {
         let place = self.inner.served.read().get(key).cloned();
         let served = served.or(place.as_deref());
         let changed = {
@@ -438,7 +452,7 @@ impl CatalogStore {
         }
     }
 
-    pub(super) fn copy_of(&self, key: &NamespacedName) -> Option<PathBuf> {
+    pub(crate) fn copy_of(&self, key: &NamespacedName) -> Option<PathBuf> {
         let cache = self.inner.cache.as_ref()?;
         Some(cache.join(format!("{}.{}.catalog", key.namespace, key.name)))
     }
@@ -452,7 +466,7 @@ fn read(
     copy: Option<&Path>,
     first: bool,
     modified: SystemTime,
-) -> State {
+) -> CatalogState {
     // Problems name files as people find them on the disk, not only below the folder.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let loaded = if folder.is_file() {
@@ -474,18 +488,18 @@ fn read(
             if let Some(copy) = copy {
                 keep(key, &catalog, copy);
             }
-            State { content: Some(content(catalog, modified)), ..State::default() }
+            CatalogState { content: Some(content(catalog, modified)), ..CatalogState::default() }
         }
         Err(failure) => {
             let failure = Some(failure);
             let content = copy.filter(|_| first).and_then(|copy| kept(key, copy, modified));
-            State { content, failure, ..State::default() }
+            CatalogState { content, failure, ..CatalogState::default() }
         }
     }
 }
 
 /// The copy of what a catalog last was, if there is one.
-fn kept(key: &NamespacedName, copy: &Path, modified: SystemTime) -> Option<Arc<Content>> {
+fn kept(key: &NamespacedName, copy: &Path, modified: SystemTime) -> Option<Arc<CatalogContent>> {
     if !copy.exists() {
         return None;
     }
@@ -514,7 +528,7 @@ fn name_of(copy: &Path) -> PathBuf {
 
 /// Keeps a copy of what an image or a server had: first its name goes, so that no copy is taken for
 /// another's.
-pub(super) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalog: &Catalog) {
+pub(crate) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalog: &Catalog) {
     let name = name_of(copy);
     let _ = std::fs::remove_file(&name);
     keep(key, catalog, copy);
@@ -525,25 +539,25 @@ pub(super) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalo
 }
 
 /// The copy of what that image or server had, if there is one.
-pub(super) fn kept_named(
+pub(crate) fn kept_named(
     key: &NamespacedName,
     source: &str,
     copy: &Path,
     modified: SystemTime,
-) -> Option<Arc<Content>> {
+) -> Option<Arc<CatalogContent>> {
     let is_of =
         mainstay_files::read_text(&name_of(copy), LONGEST_NAME).is_ok_and(|name| name == source);
     is_of.then(|| kept(key, copy, modified)).flatten()
 }
 
 /// A catalog in the forms that are asked for.
-pub(super) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<Content> {
+pub(crate) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<CatalogContent> {
     let snapshot = Snapshot::of(&catalog);
-    Arc::new(Content { index: Arc::new(Index::new(catalog, modified)), snapshot })
+    Arc::new(CatalogContent { index: Arc::new(Index::new(catalog, modified)), snapshot })
 }
 
 /// Serves what there is, and says what is wrong with what should be there.
-fn serve(served: &Served, state: &State) {
+fn serve(served: &Served, state: &CatalogState) {
     if let Some(content) = &state.content {
         served.put(Arc::clone(&content.index));
     }

@@ -4,27 +4,27 @@
 //! catalogs are no pods there is none behind the name, and nobody listens at it. Who asks for a catalog at
 //! that address gets what the named one has, as long as it has it.
 
-use super::pods::PORT;
-use super::store::CatalogStore;
+use crate::pods::PORT;
+use crate::store::CatalogStore;
 use mainstay_object::NamespacedName;
 use mainstay_registry::client::Address;
 use std::sync::Arc;
 
 impl CatalogStore {
     /// The CatalogSource that an address belongs to.
-    pub(super) fn sibling(
+    pub(crate) fn sibling(
         &self,
         key: &NamespacedName,
         address: &Address,
     ) -> Option<NamespacedName> {
-        let service = super::simulated::service(address.host())?;
+        let service = crate::simulated::service(address.host())?;
         let state = self.state(&service).filter(|_| address.port() == PORT && service != *key)?;
         // Content that came over a connection is that of a server, which is where its address says.
         (state.content.is_some() && state.observed.is_none()).then_some(service)
     }
 
     /// Gives a catalog what another one has, whenever that changes; returns when that one has nothing any more.
-    pub(super) async fn follow_sibling(
+    pub(crate) async fn follow_sibling(
         &self,
         key: &NamespacedName,
         address: &str,

@@ -16,8 +16,8 @@
 //! less than a second, each a connection attempt and nothing more, so that a server that comes back is
 //! noticed within a second. Until then its last good content goes on counting.
 
-use super::simulated::{self, Behind, Looked};
-use super::store::{self, CatalogStore, State};
+use crate::simulated::{self, Behind, Looked};
+use crate::store::{self, CatalogState, CatalogStore};
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use mainstay_api::LastObservedState;
@@ -45,11 +45,11 @@ const BLINK: Duration = Duration::from_millis(200);
 /// nothing must not hold up Subscriptions to other catalogs.
 const FIRST: Duration = Duration::from_secs(2);
 /// How long others wait for what a simulated catalog says for the first time.
-pub(super) const WAITED_FOR: Duration = Duration::from_secs(10);
+pub(crate) const WAITED_FOR: Duration = Duration::from_secs(10);
 
 impl CatalogStore {
     /// Follows the registry at an address; never returns.
-    pub(super) async fn run_address(&self, key: &NamespacedName, address: &str) {
+    pub(crate) async fn run_address(&self, key: &NamespacedName, address: &str) {
         let mut following = std::pin::pin!(self.follow_address(key, address));
         if tokio::time::timeout(FIRST, &mut following).await.is_err() {
             self.late(key, address);
@@ -170,11 +170,11 @@ impl CatalogStore {
                 Err(why) => {
                     let failure = format!("{LISTING}{why}");
                     unread = unread.map(|_| failure.clone());
-                    let state = State {
+                    let state = CatalogState {
                         content: self.copy(key, address).await,
                         failure: Some(failure),
                         observed: Some(LastObservedState::Ready),
-                        ..State::default()
+                        ..CatalogState::default()
                     };
                     self.take(key, state, None);
                     Some(backoff.fail())
@@ -193,7 +193,7 @@ impl CatalogStore {
         }
     }
 
-    pub(super) async fn read(
+    pub(crate) async fn read(
         &self,
         key: &NamespacedName,
         address: &str,
@@ -203,7 +203,11 @@ impl CatalogStore {
         let known = self.state(key).and_then(|it| it.content);
         let observed = Some(LastObservedState::Ready);
         if known.is_some_and(|it| it.catalog().digest() == catalog.digest()) {
-            return self.take(key, State { failure, observed, ..State::default() }, None);
+            return self.take(
+                key,
+                CatalogState { failure, observed, ..CatalogState::default() },
+                None,
+            );
         }
         let (copy, modified) = (self.copy_of(key), self.modified(key));
         let (name, address) = (key.clone(), address.to_owned());
@@ -216,7 +220,12 @@ impl CatalogStore {
         if let Ok(content) = made.await {
             self.take(
                 key,
-                State { content: Some(content), failure, observed, ..State::default() },
+                CatalogState {
+                    content: Some(content),
+                    failure,
+                    observed,
+                    ..CatalogState::default()
+                },
                 None,
             );
         }
@@ -224,17 +233,21 @@ impl CatalogStore {
 
     /// The registry cannot be reached: what it last had goes on counting, after a restart too.
     async fn lost(&self, key: &NamespacedName, address: &str, failure: String) {
-        let state = State {
+        let state = CatalogState {
             content: self.copy(key, address).await,
             failure: Some(failure),
             observed: Some(LastObservedState::TransientFailure),
-            ..State::default()
+            ..CatalogState::default()
         };
         self.take(key, state, None);
     }
 
     /// What the registry at that address had before a restart, unless something is known already.
-    async fn copy(&self, key: &NamespacedName, address: &str) -> Option<Arc<store::Content>> {
+    async fn copy(
+        &self,
+        key: &NamespacedName,
+        address: &str,
+    ) -> Option<Arc<store::CatalogContent>> {
         let copy = self.copy_of(key)?;
         if self.state(key).is_none_or(|it| it.content.is_some()) {
             return None;
@@ -245,11 +258,11 @@ impl CatalogStore {
     }
 
     /// Says that reading takes long, so that nobody waits for it any more.
-    pub(super) fn late(&self, key: &NamespacedName, address: &str) {
+    pub(crate) fn late(&self, key: &NamespacedName, address: &str) {
         if self.state(key).is_some_and(|it| it.is_loading()) {
             let failure = Some(format!("{LISTING}the registry at {address} is still being read"));
             let observed = Some(LastObservedState::Connecting);
-            self.take(key, State { failure, observed, ..State::default() }, None);
+            self.take(key, CatalogState { failure, observed, ..CatalogState::default() }, None);
         }
     }
 }
@@ -269,4 +282,4 @@ impl Dial for Lasting {
 }
 
 /// How upstream begins to say that a catalog cannot be read.
-pub(super) const LISTING: &str = "failed to list bundles: ";
+pub(crate) const LISTING: &str = "failed to list bundles: ";

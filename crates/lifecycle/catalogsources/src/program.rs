@@ -9,7 +9,7 @@
 //! no command ───────────────────────────────────────────────────────────► what its image says
 //! ```
 
-use super::config_map::{items, text};
+use crate::config_map::{items, text};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mainstay_catalog::Files;
 use mainstay_images::{CatalogPlace, within};
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// Where a catalog server has its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(crate) enum Program {
     /// Files of `ConfigMaps` below a folder.
     Files(String, Vec<Mount>),
     /// A ConfigMap with lists of packages, versions and definitions.
@@ -30,8 +30,8 @@ pub(super) enum Program {
 
 /// A ConfigMap that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mount {
-    pub(super) config_map: String,
+pub(crate) struct Mount {
+    pub(crate) config_map: String,
     /// Where; without a slash in front.
     path: String,
     /// The keys that are mounted and their files, if these are not all.
@@ -46,7 +46,7 @@ impl Program {
     ///
     /// # Errors
     /// Why that is no catalog that can be read from here.
-    pub(super) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, String> {
+    pub(crate) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, String> {
         let containers = pod.array(&["spec", "containers"]);
         let listens = |it: &&Value| {
             items(it, "ports")
@@ -115,7 +115,7 @@ impl Program {
 }
 
 /// The files below a folder that `ConfigMaps` bring, by their paths in it.
-pub(super) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> Files {
+pub(crate) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> Files {
     let mut all = BTreeMap::new();
     for (mount, map) in mounts {
         for (key, bytes) in contents(map) {

@@ -199,15 +199,15 @@ fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empt
 fn one_pod_serves_and_what_does_not_goes() {
     let it = source("cat", "registry.invalid/catalog:1");
     let wanted = of(&it).pod;
-    let good = SeenPod {
+    let good = CatalogPod {
         hash: wanted.label(names::POD_SPEC_HASH).unwrap().to_owned(),
         owner: "u".to_owned(),
-        ..SeenPod::default()
+        ..CatalogPod::default()
     };
-    let other = SeenPod { hash: "x".to_owned(), ..good.clone() };
-    let dead = SeenPod { dead: true, ..good.clone() };
-    let leaving = SeenPod { deleting: true, ..good.clone() };
-    let lost = SeenPod { deleting: true, dead: true, ..good.clone() };
+    let other = CatalogPod { hash: "x".to_owned(), ..good.clone() };
+    let dead = CatalogPod { dead: true, ..good.clone() };
+    let leaving = CatalogPod { deleting: true, ..good.clone() };
+    let lost = CatalogPod { deleting: true, dead: true, ..good.clone() };
     for (pods, gone, make) in [
         (vec![], vec![], true),
         (vec![good.clone()], vec![], false),
@@ -218,7 +218,7 @@ fn one_pod_serves_and_what_does_not_goes() {
         (vec![leaving], vec![], true),
         (vec![lost], vec![0], true),
     ] {
-        let pods: Vec<(usize, SeenPod)> = pods.into_iter().enumerate().collect();
+        let pods: Vec<(usize, CatalogPod)> = pods.into_iter().enumerate().collect();
         let (deleted, made) = exchange(&wanted, "u", &pods);
         let deleted: Vec<usize> = deleted.iter().map(|it| it.0).collect();
         // shows K15

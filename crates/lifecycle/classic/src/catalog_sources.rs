@@ -1,0 +1,50 @@
+//! CatalogSources: what their controller ([`mainstay_catalogsources`]) uses of the context of classic.
+
+use crate::context::{CATALOG_OPERATOR, Context};
+use crate::facts::{Account, Binding, Role};
+use mainstay_catalogsources::{CatalogContext, OwnedObject, SharedCaches};
+use mainstay_controller::Controllers;
+use mainstay_object::{NamespacedName, OwnerReference};
+use std::sync::Arc;
+
+/// Registers the controller.
+pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    let context = controllers.context();
+    let caches = &context.caches;
+    let namespaces = caches.namespaces.clone();
+    let catalog_context = CatalogContext {
+        cluster: context.cluster.clone().named(CATALOG_OPERATOR),
+        clock: context.clock,
+        recorder: context.recorder.clone(),
+        store: context.store.clone(),
+        caches: caches.catalogs.clone(),
+        namespace_labels: Arc::new(move |namespace| {
+            let namespace = namespaces.get(&NamespacedName::cluster(namespace));
+            namespace.map(|namespace| namespace.labels.clone()).unwrap_or_default()
+        }),
+    };
+    let shared = SharedCaches {
+        accounts: &caches.accounts,
+        roles: &caches.roles,
+        bindings: &caches.bindings,
+    };
+    mainstay_catalogsources::register(controllers, catalog_context, &shared);
+}
+
+impl OwnedObject for Account {
+    fn owners(&self) -> &[OwnerReference] {
+        &self.owners
+    }
+}
+
+impl OwnedObject for Role {
+    fn owners(&self) -> &[OwnerReference] {
+        &self.owners
+    }
+}
+
+impl OwnedObject for Binding {
+    fn owners(&self) -> &[OwnerReference] {
+        &self.owners
+    }
+}
