@@ -9,7 +9,7 @@ use bytes::Bytes;
 use mainstay_conversion::forms;
 use mainstay_http::messages::MessageKind;
 use mainstay_kinds::KindRow;
-use mainstay_store::Stored;
+use mainstay_store::{Event, Stored};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -26,6 +26,14 @@ const OVERHEAD: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     generations: Mutex<Generations>,
+    /// The event that was last told to a watch: the next watches are told the same.
+    last_event: Mutex<Option<LastEvent>>,
+}
+
+#[derive(Debug)]
+struct LastEvent {
+    revision: u64,
+    frame: Bytes,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +68,28 @@ impl Messages {
         Some(message)
     }
 
+    /// An event of a watch as it happened; none if the object does not have the form of its kind.
+    pub(crate) fn event(
+        self: &Arc<Self>,
+        row: &KindRow,
+        kind: &MessageKind<Arc<str>>,
+        event: &Event,
+    ) -> Option<Bytes> {
+        let encode = || Some(kind.event(event.kind.as_str(), &self.of(row, kind, &event.object)?));
+        if !forms::is_identity(row) || row.custom().is_some() {
+            return encode();
+        }
+        if let Some(last) = &*self.last_event.lock()
+            && last.revision == event.revision
+        {
+            return Some(last.frame.clone());
+        }
+        let frame = encode()?;
+        let last = LastEvent { revision: event.revision, frame: frame.clone() };
+        *self.last_event.lock() = Some(last);
+        Some(frame)
+    }
+
     fn keep(self: &Arc<Self>, revision: u64, message: Bytes) {
         let mut generations = self.generations.lock();
         generations.put(revision, message);
@@ -80,6 +110,7 @@ async fn age(messages: Weak<Messages>) {
         generations.turn();
         if generations.young.is_empty() && generations.old.is_empty() {
             generations.is_aging = false;
+            *messages.last_event.lock() = None;
             return;
         }
     }

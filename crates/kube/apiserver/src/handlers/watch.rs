@@ -320,8 +320,11 @@ impl Streaming {
             _ => event.revision,
         };
         let object = &event.object;
-        if self.shape.form == Form::Plain && self.shape.message_kind.is_some() {
-            return self.shape.stored(event.kind.as_str(), object);
+        if self.shape.form == Form::Plain
+            && let Some(shown) = &self.shape.message_kind
+            && let Some(frame) = self.shape.messages.event(&self.shape.row, shown, event)
+        {
+            return frame;
         }
         if self.shape.is_shared() && !forms::is_outdated(&self.shape.row, object.start(), written) {
             return event.frame();
