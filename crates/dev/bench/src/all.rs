@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// A program that starts a real control plane, for the subjects that have such an option.
     #[arg(long, value_name = "PROGRAM")]
     real: Option<PathBuf>,
+    /// A program that puts the load of a client written in Go, for the subject `go-client`.
+    #[arg(long, value_name = "PROGRAM")]
+    load: Option<PathBuf>,
     /// A `mainstay` built with another allocator, for the subject `memory`.
     #[arg(long, value_name = "PROGRAM")]
     beside: Option<PathBuf>,
@@ -48,10 +51,11 @@ const fn part(name: &'static str, data: bool, quick: &'static str) -> Part {
 }
 
 /// In the order in which they are measured.
-pub(crate) const SUBJECTS: [Part; 14] = [
+pub(crate) const SUBJECTS: [Part; 15] = [
     part("store", false, "--single=200 --together=1000 --objects=500"),
     part("cluster", false, "--runs=1 --content=200"),
     part("api", false, "--rounds=1 --single=50 --objects=200 --watches=50 --applies=50"),
+    part("go-client", false, "--rounds=1 --objects=600 --watchers=50"),
     part(
         "memory",
         false,
@@ -96,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments, record: Option<&Path>) -> Result<()> {
         let mut words = vec![OsString::from(part.name)];
         let given = [
             ("real", arguments.real.as_deref()),
+            ("load", arguments.load.as_deref()),
             ("beside", arguments.beside.as_deref()),
             ("binary", arguments.binary.as_deref()),
             ("dir", arguments.dir.as_deref()),

@@ -198,6 +198,8 @@ async fn green(api: &Api) -> bool {
 pub(crate) struct Peer {
     process: Process,
     pub(crate) api: Api,
+    /// How to reach it, as whom.
+    pub(crate) kubeconfig: PathBuf,
     /// From the start of the program until `/readyz` was green.
     pub(crate) ready_in: Duration,
     /// Processes of all that it has started, its store and its API server first.
@@ -249,7 +251,7 @@ impl Peer {
             tokio::time::sleep(PAUSE).await;
         }
         let ready_in = clock.elapsed().saturating_sub(start);
-        Ok(Self { process, api, ready_in, processes })
+        Ok(Self { process, api, kubeconfig, ready_in, processes })
     }
 
     /// Ends it and waits until it is gone.

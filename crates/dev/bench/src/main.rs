@@ -16,6 +16,7 @@ mod catalogs;
 mod cluster;
 mod fan_out;
 mod figure;
+mod go_client;
 mod goals;
 mod images;
 mod launch;
@@ -60,6 +61,8 @@ enum Subject {
     Cluster(cluster::Arguments),
     /// API servers over TLS: our own, beside a real one where there is one.
     Api(servers::Arguments),
+    /// API servers as a client written in Go meets them, ours beside a real one.
+    GoClient(go_client::Arguments),
     /// What the allocator gives back, beside a build with another one.
     Memory(memory::Arguments),
     /// Creates that a webhook is asked about, beside a real server where there is one.
@@ -96,6 +99,7 @@ impl Subject {
             Self::Store(arguments) => store::run(arguments).await,
             Self::Cluster(arguments) => cluster::run(arguments).await,
             Self::Api(arguments) => servers::run(arguments).await,
+            Self::GoClient(arguments) => go_client::run(arguments).await,
             Self::Memory(arguments) => memory::run(arguments).await,
             Self::Webhook(arguments) => webhook::run(arguments).await,
             Self::Workloads(arguments) => workloads::run(arguments).await,

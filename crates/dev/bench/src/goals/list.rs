@@ -57,6 +57,27 @@ pub(super) const GOALS: &[Goal] = &[
         ],
     ),
     goal(
+        "go-client",
+        "one change to a thousand watches of Go's client, the last: times as fast as the peer",
+        AtLeast(2.0, Ratio),
+        &[Decider("", At("work/watch-last/times"))],
+    ),
+    goal(
+        "go-client",
+        "lists of 10,000 to Go's client: times as fast as the peer",
+        AtLeast(3.0, Ratio),
+        &[
+            Decider("JSON", At("work/list-json/times")),
+            Decider("protobuf", At("work/list-protobuf/times")),
+        ],
+    ),
+    goal(
+        "go-client",
+        "server-side apply/s of Go's client: times the peer's",
+        AtLeast(3.0, Ratio),
+        &[Decider("", At("work/applies/times"))],
+    ),
+    goal(
         "cluster",
         "memory when idle with the sample catalog",
         AtMost(60e6, Size),
