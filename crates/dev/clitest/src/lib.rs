@@ -25,6 +25,16 @@ use tempfile::TempDir;
 /// A policy that accepts every image.
 pub const ACCEPT_ANYTHING: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
 
+/// Runs a command to its end, as the program does.
+pub fn block_on<T>(command: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.unwrap();
+    let output = runtime.block_on(command);
+    runtime.shutdown_background();
+    output
+}
+
 /// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct CommandOutput {

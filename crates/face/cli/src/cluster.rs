@@ -1,11 +1,17 @@
-//! Which cluster is meant, as all commands ask for it, and what is read of it.
+//! Remote clusters: which one a command means, the handle through which commands reach it, and what is
+//! read of it.
+//!
+//! [`ClusterHandle`] is asynchronous and has no runtime: the program that runs a command has the only one.
+//! Its futures need not move between threads, because a command is one task.
 
+use crate::exit::Failure;
 use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_explain::Hidden;
 use mainstay_object::{Object, Resource};
+use mainstay_removal::Step;
 use mainstay_resolver::universe::CatalogData;
-use mainstay_whatif::catalogs_of;
+use mainstay_whatif::{CatalogSnapshots, catalogs_of};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,65 +53,95 @@ impl AskedArguments {
     }
 }
 
-/// Why objects of a kind were not listed.
+/// Why objects of a kind cannot be read.
 #[derive(Clone, Debug)]
-pub enum Unread {
-    /// The account may not list them there.
+pub enum ClusterReadError {
+    /// The account may not read them there.
     Forbidden(Cause),
     /// The cluster does not serve the kind.
-    Unserved(Cause),
+    UnknownKind(Cause),
     /// The cluster did not answer, or refused for another reason.
     Failed(Cause),
 }
 
-impl From<Unread> for Cause {
-    fn from(unread: Unread) -> Self {
-        let (Unread::Forbidden(cause) | Unread::Unserved(cause) | Unread::Failed(cause)) = unread;
+impl From<ClusterReadError> for Cause {
+    fn from(error: ClusterReadError) -> Self {
+        let (ClusterReadError::Forbidden(cause)
+        | ClusterReadError::UnknownKind(cause)
+        | ClusterReadError::Failed(cause)) = error;
         cause
     }
 }
 
-/// A cluster whose objects can be listed, and the registries that it names.
-pub trait Remote {
-    /// The objects of a kind, of one namespace or of all, with such labels if a selector is given.
+impl From<ClusterReadError> for Failure {
+    fn from(error: ClusterReadError) -> Self {
+        Cause::from(error).into()
+    }
+}
+
+/// A remote cluster and the registries that its CatalogSources name, as commands reach them.
+pub trait ClusterHandle {
+    /// Lists the objects of a kind, of one namespace or of all, that a label selector selects.
     ///
     /// # Errors
-    /// If they are not to be had, and why.
-    fn of_kind(
-        &mut self,
+    /// If the account may not list them, the cluster does not serve the kind, or does not answer.
+    fn list(
+        &self,
         kind: &Resource,
         namespace: Option<&str>,
         labels: Option<&str>,
-    ) -> Result<Vec<Object>, Unread>;
+    ) -> impl Future<Output = Result<Vec<Object>, ClusterReadError>>;
 
-    /// The object of a name; none if it is not there. Without a better way the namespace is listed.
+    /// Gets an object by name; none if the cluster has no such object, or does not serve the kind.
     ///
     /// # Errors
-    /// If that is not to be had, and why.
-    fn named(
-        &mut self,
+    /// If the account may not get it, or the cluster does not answer.
+    fn get(
+        &self,
         kind: &Resource,
-        namespace: &str,
+        namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Object>, Unread> {
-        let all = self.of_kind(kind, Some(namespace), None)?;
-        Ok(all.into_iter().find(|object| object.name() == name))
-    }
+    ) -> impl Future<Output = Result<Option<Object>, ClusterReadError>>;
 
-    /// The namespace that counts where none is named.
-    fn namespace(&self) -> String;
-
-    /// The version of its Kubernetes, such as `v1.35.0`; none if it does not tell.
-    fn kube_version(&mut self) -> Option<String>;
-
-    /// The names of its namespaces; none if it does not tell.
-    fn namespaces(&mut self) -> Option<Vec<String>>;
-
-    /// All that a registry holds.
+    /// Deletes the object of a removal step. An object that is gone already is no error.
     ///
     /// # Errors
-    /// If it cannot be reached or stops in the middle.
-    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause>;
+    /// If the cluster refuses or does not answer.
+    fn delete(&self, step: &Step) -> impl Future<Output = Result<(), Cause>>;
+
+    /// Waits until the object of a removal step is gone. Returns the object if it still exists after
+    /// `timeout`.
+    ///
+    /// # Errors
+    /// If the cluster does not answer.
+    fn wait_until_gone(
+        &self,
+        step: &Step,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Option<Object>, Cause>>;
+
+    /// The namespace of the kubeconfig's context, for arguments that name none.
+    fn default_namespace(&self) -> &str;
+
+    /// The version of its Kubernetes, such as `v1.35.0`; none if it cannot be read.
+    fn kube_version(&self) -> impl Future<Output = Option<String>>;
+
+    /// The names of its namespaces; none if they cannot be listed.
+    fn namespaces(&self) -> impl Future<Output = Option<Vec<String>>>;
+
+    /// Reads the catalog that the registry at an address serves.
+    ///
+    /// # Errors
+    /// If the registry cannot be reached, or stops before the end of the catalog.
+    fn read_catalog(&self, address: &str) -> impl Future<Output = Result<CatalogData, Cause>>;
+}
+
+/// Reads the content of CatalogSources that no folder gives from their registries, one after another.
+pub(crate) async fn read_registries(cluster: &impl ClusterHandle, catalogs: &mut CatalogSnapshots) {
+    for address in catalogs.registries_to_read() {
+        let read = cluster.read_catalog(&address).await;
+        catalogs.set_registry_content(&address, read);
+    }
 }
 
 /// What was listed of a cluster.
@@ -122,20 +158,22 @@ impl Listing {
     ///
     /// # Errors
     /// If the cluster does not answer, or does not serve the kind.
-    pub(crate) fn add_everywhere(
+    pub(crate) async fn add_everywhere(
         &mut self,
-        remote: &mut dyn Remote,
+        cluster: &impl ClusterHandle,
         kind: &Resource,
         labels: Option<&str>,
         namespaces: &BTreeSet<String>,
     ) -> Result<(), Cause> {
-        match remote.of_kind(kind, None, labels) {
+        match cluster.list(kind, None, labels).await {
             Ok(objects) => {
                 self.objects.extend(objects);
                 Ok(())
             }
-            Err(Unread::Forbidden(_)) => self.add(remote, kind, labels, namespaces),
-            Err(unread) => Err(unread.into()),
+            Err(ClusterReadError::Forbidden(_)) => {
+                self.add(cluster, kind, labels, namespaces).await
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -143,39 +181,39 @@ impl Listing {
     ///
     /// # Errors
     /// If the cluster does not answer, or does not serve the kind.
-    pub(crate) fn add_within(
+    pub(crate) async fn add_within(
         &mut self,
-        remote: &mut dyn Remote,
+        cluster: &impl ClusterHandle,
         kind: &Resource,
         labels: Option<&str>,
         namespace: &str,
     ) -> Result<(), Cause> {
-        match remote.of_kind(kind, Some(namespace), labels) {
+        match cluster.list(kind, Some(namespace), labels).await {
             Ok(objects) => self.objects.extend(objects),
-            Err(Unread::Forbidden(_)) => {
+            Err(ClusterReadError::Forbidden(_)) => {
                 self.hidden.push(Hidden { kind: kind.kind.to_string(), seen_in: Vec::new() });
             }
-            Err(unread) => return Err(unread.into()),
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    fn add(
+    async fn add(
         &mut self,
-        remote: &mut dyn Remote,
+        cluster: &impl ClusterHandle,
         kind: &Resource,
         labels: Option<&str>,
         namespaces: &BTreeSet<String>,
     ) -> Result<(), Cause> {
         let mut seen_in = Vec::new();
         for namespace in namespaces {
-            match remote.of_kind(kind, Some(namespace), labels) {
+            match cluster.list(kind, Some(namespace), labels).await {
                 Ok(objects) => {
                     self.objects.extend(objects);
                     seen_in.push(namespace.clone());
                 }
-                Err(Unread::Forbidden(_)) => {}
-                Err(unread) => return Err(unread.into()),
+                Err(ClusterReadError::Forbidden(_)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         self.hidden.push(Hidden { kind: kind.kind.to_string(), seen_in });

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::catalog::{Format, plain};
-use crate::cluster::ClusterArguments;
+use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
 use crate::resolve::{Io, written};
@@ -113,55 +113,17 @@ impl UninstallArguments {
     }
 }
 
-/// A cluster from which things can be removed.
-pub trait Remote {
-    /// The objects of a kind, of one namespace or of all, with such labels if a selector is given. A
-    /// kind that the cluster does not know has none.
-    ///
-    /// # Errors
-    /// If the cluster cannot be asked.
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-    ) -> Result<Vec<Object>, Cause>;
-
-    /// An object, if it is there.
-    ///
-    /// # Errors
-    /// If the cluster cannot be asked.
-    fn find(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Object>, Cause>;
-
-    /// Deletes an object, unless it is gone already.
-    ///
-    /// # Errors
-    /// If the cluster refuses.
-    fn delete(&mut self, step: &Step) -> Result<(), Cause>;
-
-    /// Waits until an object is gone; what is left of it if that takes too long.
-    ///
-    /// # Errors
-    /// If the cluster cannot be asked.
-    fn gone(&mut self, step: &Step, patience: Duration) -> Result<Option<Object>, Cause>;
-
-    /// The namespace that counts where none is named.
-    fn namespace(&self) -> String;
-}
-
 /// Runs the command.
-pub fn run(
+pub async fn run<C: ClusterHandle>(
     arguments: &UninstallArguments,
     io: &mut Io<'_>,
-    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
+    connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Exit {
     let mut stdout = OutputSink::new(&mut *io.stdout);
-    let done = connect().and_then(|mut remote| uninstall(arguments, &mut *remote, &mut stdout));
+    let done = match connect().await {
+        Ok(cluster) => uninstall(arguments, &cluster, &mut stdout).await,
+        Err(failure) => Err(failure),
+    };
     // Whoever does not listen any more has nothing to be told.
     let _ = stdout.flush();
     match done {
@@ -173,19 +135,20 @@ pub fn run(
     }
 }
 
-fn uninstall(
+async fn uninstall(
     arguments: &UninstallArguments,
-    remote: &mut dyn Remote,
+    cluster: &impl ClusterHandle,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| remote.namespace());
+    let namespace = arguments.namespace.as_deref();
+    let namespace = namespace.unwrap_or_else(|| cluster.default_namespace()).to_owned();
     let wish = Wish {
         namespace,
         name: arguments.name.clone(),
         operands: arguments.operands,
         definitions: arguments.definitions,
     };
-    let (target, removal) = plan(remote, &wish)?;
+    let (target, removal) = plan(cluster, &wish).await?;
     let preview = written(arguments.output, &value(&target, &removal), || {
         text(&target, &removal, arguments.dry_run)
     });
@@ -198,25 +161,26 @@ fn uninstall(
     }
     let says = arguments.output == Format::Text;
     for steps in removal.steps.chunk_by(|one, next| one.resource == next.resource) {
-        carry_out(remote, steps, arguments.timeout(), says.then_some(&mut *out))?;
+        carry_out(cluster, steps, arguments.timeout(), says.then_some(&mut *out)).await?;
     }
     Ok(())
 }
 
-fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Failure> {
+async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Removal), Failure> {
     let own = Some(&*wish.namespace);
     let originals = format!("!{}", names::COPIED_FROM);
-    let versions = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&originals))?;
+    let versions = list_known(cluster, &CLUSTER_SERVICE_VERSION, None, Some(&originals)).await?;
     let everywhere = versions.iter().map(|it| it.key().to_string()).collect();
     let mut world = World {
         definitions: Vec::new(),
-        subscriptions: remote.of_kind(&SUBSCRIPTION, own, None)?,
+        subscriptions: list_known(cluster, &SUBSCRIPTION, own, None).await?,
         versions: versions.into_iter().filter(|it| it.namespace() == wish.namespace).collect(),
-        plans: remote.of_kind(&INSTALL_PLAN, own, None)?,
+        plans: list_known(cluster, &INSTALL_PLAN, own, None).await?,
     };
     if target(&world, wish).is_err() {
         // They are many, so they are only read where nothing else is left of it.
-        world.definitions = remote.of_kind(&known::CUSTOM_RESOURCE_DEFINITION, None, None)?;
+        world.definitions =
+            list_known(cluster, &known::CUSTOM_RESOURCE_DEFINITION, None, None).await?;
     }
     let target = target(&world, wish).map_err(Failure::usage)?;
     let mut parts = Parts { versions: everywhere, ..Parts::default() };
@@ -226,49 +190,61 @@ fn plan(remote: &mut dyn Remote, wish: &Wish) -> Result<(Target, Removal), Failu
         // A name that is no value of a label was never written as one.
         if version.len() <= 63 {
             for kind in &LABELLED {
-                let found = remote.of_kind(kind, None, Some(&labels))?;
+                let found = list_known(cluster, kind, None, Some(&labels)).await?;
                 parts.owned.extend(found.into_iter().map(|it| (kind.clone(), it)));
             }
-            let bound = remote.of_kind(&known::ROLE_BINDING, Some(SYSTEM), Some(&labels))?;
+            let bound =
+                list_known(cluster, &known::ROLE_BINDING, Some(SYSTEM), Some(&labels)).await?;
             parts.owned.extend(bound.into_iter().map(|it| (known::ROLE_BINDING, it)));
         }
     }
-    refer(remote, &world, &target, &mut parts)?;
+    refer(cluster, &world, &target, &mut parts).await?;
     let copied = format!("{}={}", names::COPIED_FROM, wish.namespace);
-    let copies = remote.of_kind(&CLUSTER_SERVICE_VERSION, None, Some(&copied))?;
+    let copies = list_known(cluster, &CLUSTER_SERVICE_VERSION, None, Some(&copied)).await?;
     let of_target = |it: &&Object| target.versions.iter().any(|version| version == it.name());
     parts.copies = copies.iter().filter(of_target).count();
     if let Some(package) = &target.package {
         let name = names::operator_name(package, &wish.namespace);
-        parts.operator = remote.find(&OPERATOR, None, &name)?;
+        parts.operator = cluster.get(&OPERATOR, None, &name).await?;
     }
     for name in definitions(&target, parts.operator.as_ref()) {
-        let found = remote.find(&known::CUSTOM_RESOURCE_DEFINITION, None, &name)?;
+        let found = cluster.get(&known::CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
         let Some(definition) = found else { continue };
         let mut it = Definition { definition, objects: Vec::new() };
         if let Some(kind) = it.resource() {
-            it.objects = remote.of_kind(&kind, None, None)?;
+            it.objects = list_known(cluster, &kind, None, None).await?;
         }
         parts.definitions.push(it);
     }
     for map in maps(&world, &target) {
-        parts.unpacked.extend(remote.find(
-            &known::CONFIG_MAP,
-            Some(map.namespace.as_ref()),
-            &map.name,
-        )?);
+        parts.unpacked.extend(
+            cluster.get(&known::CONFIG_MAP, Some(map.namespace.as_ref()), &map.name).await?,
+        );
     }
     if !parts.unpacked.is_empty() {
         // Of other namespaces, too: they may install the same at this moment.
-        parts.plans = remote.of_kind(&INSTALL_PLAN, None, None)?;
+        parts.plans = list_known(cluster, &INSTALL_PLAN, None, None).await?;
     }
     let removal = removal(&world, &parts, &target, wish).map_err(Failure::usage)?;
     Ok((target, removal))
 }
 
+/// Lists the objects of a kind; a kind that the cluster does not serve has none.
+async fn list_known(
+    cluster: &impl ClusterHandle,
+    kind: &Resource,
+    namespace: Option<&str>,
+    labels: Option<&str>,
+) -> Result<Vec<Object>, Cause> {
+    match cluster.list(kind, namespace, labels).await {
+        Err(ClusterReadError::UnknownKind(_)) => Ok(Vec::new()),
+        listed => Ok(listed?),
+    }
+}
+
 /// Finds what has no other owners than the versions and what they own.
-fn refer(
-    remote: &mut dyn Remote,
+async fn refer(
+    cluster: &impl ClusterHandle,
     world: &World,
     target: &Target,
     parts: &mut Parts,
@@ -282,7 +258,7 @@ fn refer(
     let managed = format!("{}={}", names::MANAGED, names::MANAGED_VALUE);
     for (kind, labelled) in &REFERRING {
         let labels = labelled.then_some(&*managed);
-        for object in remote.of_kind(kind, Some(&target.namespace), labels)? {
+        for object in list_known(cluster, kind, Some(&target.namespace), labels).await? {
             let of = object.owner_references();
             let owned = !of.is_empty() && of.iter().all(|it| owners.contains(&it.uid));
             let known = parts.owned.iter().any(|(_, it)| it.uid() == object.uid());
@@ -298,18 +274,18 @@ fn refer(
 }
 
 /// Deletes objects of one kind, and waits until they are gone.
-fn carry_out(
-    remote: &mut dyn Remote,
+async fn carry_out(
+    cluster: &impl ClusterHandle,
     steps: &[Step],
     patience: Duration,
     mut out: Option<&mut dyn Write>,
 ) -> Result<(), Cause> {
     for step in steps.iter().filter(|it| !it.follows) {
-        remote.delete(step)?;
+        cluster.delete(step).await?;
     }
     let mut left = Vec::new();
     for step in steps {
-        if let Some(object) = remote.gone(step, patience)? {
+        if let Some(object) = cluster.wait_until_gone(step, patience).await? {
             let finalizers: Vec<&str> = object.finalizers().collect();
             let shown = shown(step);
             left.push(match finalizers.as_slice() {

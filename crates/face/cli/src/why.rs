@@ -6,7 +6,7 @@
 //! ```
 
 use crate::catalog::{Format, plain};
-use crate::cluster::{AskedArguments, Listing, Remote, namespaces_of_catalogs};
+use crate::cluster::{AskedArguments, ClusterHandle, Listing, namespaces_of_catalogs};
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
 use crate::resolve::{self, Io};
@@ -70,12 +70,12 @@ fn target(text: &str) -> Result<(Kind, Option<String>), String> {
 }
 
 /// Runs the command.
-pub fn run(
+pub async fn run<C: ClusterHandle>(
     arguments: &WhyArguments,
     io: &mut Io<'_>,
-    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
+    connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Exit {
-    let answer = match answer(arguments, io, connect) {
+    let answer = match answer(arguments, io, connect).await {
         Ok(answer) => answer,
         Err(Failure { exit, cause }) => {
             let _ = write!(io.stderr, "error: {}", cause.render());
@@ -92,10 +92,10 @@ pub fn run(
     if answer.is_healthy() { Exit::Done } else { Exit::Unresolved }
 }
 
-fn answer(
+async fn answer<C: ClusterHandle>(
     arguments: &WhyArguments,
     io: &mut Io<'_>,
-    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
+    connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Result<Answer, Failure> {
     let (kind, written) = arguments.target.clone();
     let name = match (written, arguments.name.clone()) {
@@ -108,18 +108,19 @@ fn answer(
     let mut world = World::default();
     let namespace;
     if arguments.states.is_empty() {
-        let mut remote = connect()?;
-        namespace = arguments.namespace.clone().unwrap_or_else(|| remote.namespace());
-        let listing = listed(&mut *remote, &namespace)?;
+        let cluster = connect().await?;
+        let given = arguments.namespace.as_deref();
+        namespace = given.unwrap_or_else(|| cluster.default_namespace()).to_owned();
+        let listing = listed(&cluster, &namespace).await?;
         let target = Target { kind, namespace: namespace.clone(), name: name.clone() };
-        let copies = copies(&mut *remote, &target, &listing.objects);
+        let copies = copies(&cluster, &target, &listing.objects).await;
         let sees_catalogs = !listing.hidden.iter().any(|it| it.kind == CATALOG_SOURCE.kind);
         world.objects = listing.objects;
         world.hidden = listing.hidden;
         // Without all catalogs nobody can say what could be chosen.
         if kind == Kind::Subscription && sees_catalogs {
             let objects = world.objects.clone();
-            let found = resolve::unresolved(objects, &namespace, &mut *remote);
+            let found = resolve::unresolved(objects, &namespace, &cluster).await;
             world.resolved = found.is_some();
             world.unresolved = found.unwrap_or_default();
         }
@@ -136,7 +137,7 @@ fn answer(
 
 /// Copies of ClusterServiceVersions of other namespaces that have a name which counts for the target:
 /// they are in the way of an original of that name. What cannot be read is left out.
-fn copies(remote: &mut dyn Remote, target: &Target, objects: &[Object]) -> Vec<Object> {
+async fn copies(cluster: &impl ClusterHandle, target: &Target, objects: &[Object]) -> Vec<Object> {
     let find = |kind: &Resource, name: &str| {
         let is_it = |object: &&Object| {
             object.kind() == &*kind.kind
@@ -155,18 +156,22 @@ fn copies(remote: &mut dyn Remote, target: &Target, objects: &[Object]) -> Vec<O
         _ => BTreeSet::new(),
     };
     names.retain(|name| !name.is_empty() && find(&CLUSTER_SERVICE_VERSION, name).is_none());
-    let read = |name| remote.named(&CLUSTER_SERVICE_VERSION, &target.namespace, name).ok()?;
-    names.into_iter().filter_map(read).collect()
+    let mut copies = Vec::new();
+    for name in names {
+        let read = cluster.get(&CLUSTER_SERVICE_VERSION, Some(&target.namespace), name).await;
+        copies.extend(read.ok().flatten());
+    }
+    copies
 }
 
 /// What is looked at in a cluster, as far as the account may see it.
-fn listed(remote: &mut dyn Remote, namespace: &str) -> Result<Listing, Cause> {
+async fn listed(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing, Cause> {
     let mut listing = Listing::default();
     for kind in &NEARBY {
         // Copies of versions are many, large, and of no meaning here.
         let originals = format!("!{}", names::COPIED_FROM);
         let labels = (*kind == CLUSTER_SERVICE_VERSION).then_some(&*originals);
-        listing.add_within(remote, kind, labels, namespace)?;
+        listing.add_within(cluster, kind, labels, namespace).await?;
     }
     for kind in &EVERYWHERE {
         let namespaces = if *kind == CATALOG_SOURCE {
@@ -174,7 +179,7 @@ fn listed(remote: &mut dyn Remote, namespace: &str) -> Result<Listing, Cause> {
         } else {
             BTreeSet::from([namespace.to_owned()])
         };
-        listing.add_everywhere(remote, kind, None, &namespaces)?;
+        listing.add_everywhere(cluster, kind, None, &namespaces).await?;
     }
     Ok(listing)
 }

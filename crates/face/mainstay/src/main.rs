@@ -39,6 +39,7 @@ use mainstay_cli::report::{self, Report};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::process::ExitCode;
 use supervise::Started;
+use tokio::runtime::Runtime;
 
 /// Lets the process open as many files as it may: the usual limit of a shell or a service, 1,024, is less
 /// than what the ports take, and whoever fills them would keep the journal from its next file.
@@ -85,9 +86,9 @@ fn main() -> ExitCode {
         Command::Catalog(arguments) => Ok(catalog::run(arguments)),
         Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
         Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
-        Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
-        Command::Why(arguments) => Ok(resolve::why(&arguments)),
-        Command::Uninstall(arguments) => Ok(resolve::uninstall(&arguments)),
+        Command::Resolve(arguments) => Ok(block_on(resolve::run(&arguments))),
+        Command::Why(arguments) => Ok(block_on(resolve::why(&arguments))),
+        Command::Uninstall(arguments) => Ok(block_on(resolve::uninstall(&arguments))),
         Command::Manifests(arguments) => {
             subsystems::manifests(&arguments).map(|text| catalog::print(text.as_bytes()))
         }
@@ -112,27 +113,41 @@ where
     let started = Started::default();
     let starting = started.clone();
     let outcome = supervise::run(&started, supervise::GRACE, move |asked| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let result = match &runtime {
-            Ok(runtime) => {
-                runtime.spawn(supervise::watch(asked));
-                runtime.block_on(work(starting))
-            }
-            Err(error) => Err(Cause::new("the asynchronous runtime cannot start")
-                .because(Cause::new(error.to_string()))
-                .into()),
-        };
-        if let Ok(runtime) = runtime {
-            // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
-            runtime.shutdown_background();
-        }
+        let runtime = runtime()?;
+        runtime.spawn(supervise::watch(asked));
+        let result = runtime.block_on(work(starting));
+        // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
+        runtime.shutdown_background();
         result
     });
-    match outcome {
-        Ok(()) => Exit::Done,
-        Err(failure) => {
-            report::error(&failure.cause);
-            failure.exit
-        }
-    }
+    exit(outcome.map(|()| Exit::Done))
+}
+
+/// Runs a command that may wait for a cluster or a registry. It is one task, on the program's first thread,
+/// which is none of the runtime's workers: the command may read files and compute without holding up the
+/// connections that the workers drive.
+fn block_on(command: impl Future<Output = Exit>) -> Exit {
+    let outcome = runtime().map(|runtime| {
+        let exit = runtime.block_on(command);
+        // Whatever still blocks (the lookup of a name) is of no use to anybody any more.
+        runtime.shutdown_background();
+        exit
+    });
+    exit(outcome)
+}
+
+/// The asynchronous runtime of this process.
+fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        let cause = Cause::new("the asynchronous runtime cannot start");
+        cause.because(Cause::new(error.to_string())).into()
+    })
+}
+
+/// The exit code of an outcome; a failure is reported.
+fn exit(outcome: Result<Exit, Failure>) -> Exit {
+    outcome.unwrap_or_else(|failure| {
+        report::error(&failure.cause);
+        failure.exit
+    })
 }

@@ -1,6 +1,6 @@
 //! `resolve`, `why` and `uninstall`: hand this process's outside to the commands: files, a cluster, registries.
 
-use crate::live::{Live, Reach};
+use crate::live::{ClusterSelector, RemoteCluster};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
 use mainstay_cli::resolve::{self, Io, ResolveArguments};
@@ -13,52 +13,58 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs `resolve`.
-pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
-    with(|io| {
-        resolve::run(arguments, io, &mut || {
-            let live = Live::connect(&Reach {
+pub(crate) async fn run(arguments: &ResolveArguments) -> Exit {
+    with(async |io| {
+        resolve::run(arguments, io, async || {
+            RemoteCluster::connect(&ClusterSelector {
                 cluster: &arguments.asked.cluster,
-                patience: arguments.asked.timeout(),
+                timeout: arguments.asked.timeout(),
                 name: "mainstay-resolve",
-                otherwise: "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name \
+                remedy: "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name \
                             packages and a --catalog to do without a cluster",
-            })?;
-            Ok(Box::new(live))
+            })
+            .await
         })
+        .await
     })
+    .await
 }
 
 /// Runs `why`.
-pub(crate) fn why(arguments: &WhyArguments) -> Exit {
-    with(|io| {
-        why::run(arguments, io, &mut || {
-            let live = Live::connect(&Reach {
+pub(crate) async fn why(arguments: &WhyArguments) -> Exit {
+    with(async |io| {
+        why::run(arguments, io, async || {
+            RemoteCluster::connect(&ClusterSelector {
                 cluster: &arguments.asked.cluster,
-                patience: arguments.asked.timeout(),
+                timeout: arguments.asked.timeout(),
                 name: "mainstay-why",
-                otherwise: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
-            })?;
-            Ok(Box::new(live))
+                remedy: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
+            })
+            .await
         })
+        .await
     })
+    .await
 }
 
 /// Runs `uninstall`.
-pub(crate) fn uninstall(arguments: &UninstallArguments) -> Exit {
-    with(|io| {
-        uninstall::run(arguments, io, &mut || {
-            let live = Live::connect(&Reach {
+pub(crate) async fn uninstall(arguments: &UninstallArguments) -> Exit {
+    with(async |io| {
+        uninstall::run(arguments, io, async || {
+            RemoteCluster::connect(&ClusterSelector {
                 cluster: &arguments.cluster,
-                patience: PATIENCE,
+                timeout: PATIENCE,
                 name: "mainstay-uninstall",
-                otherwise: "name its kubeconfig with --kubeconfig FILE",
-            })?;
-            Ok(Box::new(live))
+                remedy: "name its kubeconfig with --kubeconfig FILE",
+            })
+            .await
         })
+        .await
     })
+    .await
 }
 
-fn with(run: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {
+async fn with(run: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
     let mut stdout = BufWriter::new(io::stdout().lock());
     let mut io = Io {
         stdin: &mut io::stdin().lock(),
@@ -67,5 +73,5 @@ fn with(run: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {
         folder: std::env::current_dir().unwrap_or_default(),
         colour: report::colours_on_stdout(),
     };
-    run(&mut io)
+    run(&mut io).await
 }

@@ -12,7 +12,7 @@ mod secured;
 use self::access::Access;
 use crate::embedded::{chain, io, pods};
 use crate::health::{Health, HealthState};
-use crate::live::{self, Reach};
+use crate::live::{self, ClusterSelector};
 use crate::stop::Stop;
 use crate::subsystems::Selected;
 use crate::supervise::Started;
@@ -66,14 +66,14 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     let _lock = lock(&run.data).map_err(Failure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(Failure::usage)?;
     let surroundings = network::surroundings(&run.network).map_err(Failure::usage)?;
-    let reach = Reach {
+    let selector = ClusterSelector {
         cluster: &run.cluster,
-        patience: PATIENCE,
+        timeout: PATIENCE,
         name: concat!("mainstay/", env!("CARGO_PKG_VERSION")),
-        otherwise: "name a kubeconfig with --kubeconfig FILE, or bring up a cluster with `mainstay up`",
+        remedy: "name a kubeconfig with --kubeconfig FILE, or bring up a cluster with `mainstay up`",
     };
     let (cluster, url) = tokio::select! {
-        reached = live::reached(&reach) => reached?,
+        connected = live::connect(&selector) => connected?,
         () = signals.asked() => return Ok(()),
     };
     started.done();

@@ -1,6 +1,6 @@
 //! Answers: the walks of namespaces, as they are and as they are supposed to be.
 
-use crate::catalogs::{CatalogOverrides, CatalogSnapshots, FolderCache, RegistryReader};
+use crate::catalogs::CatalogSnapshots;
 use crate::change::{self, ChangeError};
 use crate::request::{Change, PackageRequest};
 use crate::state::ClusterState;
@@ -8,10 +8,8 @@ use crate::targets::ChangeTargets;
 use crate::walk::NamespaceWalk;
 use crate::world::{is_ready, namespace_world};
 use mainstay_cause::Cause;
-use mainstay_object::Object;
 use mainstay_resolver::universe::Universe;
 use mainstay_resolver::{CatalogKey, World};
-use mainstay_version::parse_tolerant;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A question: which namespaces of a state are resolved, with which requests and supposed changes.
@@ -164,27 +162,11 @@ fn disagreements(
 /// Why Subscriptions of a namespace cannot be resolved now, by name. None if a catalog has no content:
 /// the resolution could find more in it.
 pub fn unresolved_subscriptions(
-    objects: Vec<Object>,
+    state: &ClusterState,
     namespace: &str,
-    kube_version: Option<&str>,
-    registry: &mut RegistryReader<'_>,
+    catalogs: &CatalogSnapshots,
 ) -> Option<BTreeMap<String, Cause>> {
-    let mut state = ClusterState::default();
-    for object in objects {
-        state.add(object);
-    }
-    state.kube_version = kube_version.and_then(|text| parse_tolerant(text).ok());
-    let global_namespace = state.global_namespace();
-    let catalogs = CatalogSnapshots::assemble(
-        &FolderCache::new(""),
-        &state,
-        global_namespace,
-        &[namespace.to_owned()],
-        &CatalogOverrides::default(),
-        Some(registry),
-    )
-    .ok()?;
-    let world = namespace_world(namespace, global_namespace, &state, &catalogs);
+    let world = namespace_world(namespace, state.global_namespace(), state, catalogs);
     if !world.catalogs.iter().all(|view| is_ready(&view.content)) {
         return None;
     }

@@ -10,7 +10,7 @@ use mainstay_cause::Cause;
 use mainstay_resolver::universe::CatalogData;
 use mainstay_resolver::{CatalogKey, CatalogView, Content, Snapshot};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,6 @@ use std::sync::Arc;
 
 /// The message of the resolver about a catalog without content.
 pub(crate) const NOT_AT_HAND: &str = "its content is not at hand here";
-
-/// Reads all that the registry at an address has.
-pub type RegistryReader<'r> = dyn FnMut(&str) -> Result<CatalogData, Cause> + 'r;
 
 /// A name that does not mean exactly one catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,8 +114,10 @@ impl FolderError {
 /// Why a catalog has no content here.
 #[derive(Clone, Debug)]
 pub enum MissingContent {
-    /// No folder is named and no registry can be read.
+    /// No folder is named, and no registry was read.
     NotGiven {
+        /// The address of its registry; empty if it has none.
+        address: String,
         /// The state of the connection to the registry, unless it is ready or unknown.
         connection: String,
         /// Whether the account may not see the CatalogSource.
@@ -166,6 +165,16 @@ pub enum SnapshotSource {
 }
 
 impl CatalogContent {
+    /// The address of the registry that has the content, if it was not read yet.
+    fn registry_to_read(&self) -> Option<&str> {
+        match self {
+            Self::Missing(MissingContent::NotGiven { address, .. }) => {
+                Some(&**address).filter(|address| !address.is_empty())
+            }
+            _ => None,
+        }
+    }
+
     /// The message of the resolver about an unusable folder.
     pub(crate) fn failure(folder: &str, reason: &UnusableFolder) -> String {
         match reason {
@@ -294,7 +303,8 @@ pub struct CatalogSnapshots {
 
 impl CatalogSnapshots {
     /// Assembles the catalogs of a state that `namespaces` see, and those that the user names, with
-    /// their content. Without a `registry` reader, only folders give content.
+    /// the content of folders. The content of registries is read by the caller
+    /// ([`CatalogSnapshots::registries_to_read`]), because that waits for a network.
     ///
     /// # Errors
     /// If a folder does not exist, or a name does not mean exactly one catalog.
@@ -304,7 +314,6 @@ impl CatalogSnapshots {
         global_namespace: &str,
         namespaces: &[String],
         overrides: &CatalogOverrides<'_>,
-        mut registry: Option<&mut RegistryReader<'_>>,
     ) -> Result<Self, AssembleError> {
         let mut snapshots = Self::default();
         for (key, source) in &state.sources {
@@ -312,14 +321,11 @@ impl CatalogSnapshots {
                 continue;
             }
             let given = overrides.folders.iter().find(|given| given.name.matches(key));
-            let (origin, content) = match (given, &mut registry) {
-                (Some(given), _) => {
+            let (origin, content) = match given {
+                Some(given) => {
                     (Some(Origin::Folder(given.folder.clone())), folders.load(&given.folder)?)
                 }
-                (None, Some(registry)) if !source.address.is_empty() => {
-                    read_registry(&mut **registry, &source.address)
-                }
-                (None, _) => (None, Arc::new(CatalogContent::Missing(not_given(source)))),
+                None => (None, Arc::new(CatalogContent::Missing(not_given(source)))),
             };
             let snapshot = CatalogSnapshot { priority: source.priority, origin, content };
             snapshots.catalogs.insert(key.clone(), snapshot);
@@ -345,6 +351,26 @@ impl CatalogSnapshots {
             }
         }
         Ok(snapshots)
+    }
+
+    /// The addresses of the registries of CatalogSources that have no content yet.
+    pub fn registries_to_read(&self) -> BTreeSet<String> {
+        let contents = self.catalogs.values().map(|snapshot| &*snapshot.content);
+        let addresses = contents.filter_map(CatalogContent::registry_to_read);
+        addresses.map(str::to_owned).collect()
+    }
+
+    /// Gives the CatalogSources without content that name the registry at `address` what was read of
+    /// it, or the reason why it cannot be read.
+    pub fn set_registry_content(&mut self, address: &str, read: Result<CatalogData, Cause>) {
+        let (origin, content) = registry_content(address.to_owned(), read);
+        let content = Arc::new(content);
+        for snapshot in self.catalogs.values_mut() {
+            if snapshot.content.registry_to_read() == Some(address) {
+                snapshot.origin.clone_from(&origin);
+                snapshot.content = Arc::clone(&content);
+            }
+        }
     }
 
     /// Gives a catalog the content of a folder, whether the catalog exists or is new. A new catalog
@@ -409,24 +435,20 @@ fn not_given(source: &CatalogSourceState) -> MissingContent {
         "READY" => String::new(),
         connection => connection.to_owned(),
     };
-    MissingContent::NotGiven { connection, is_hidden: source.is_hidden }
+    let address = source.address.clone();
+    MissingContent::NotGiven { address, connection, is_hidden: source.is_hidden }
 }
 
-fn read_registry(
-    registry: &mut RegistryReader<'_>,
-    address: &str,
-) -> (Option<Origin>, Arc<CatalogContent>) {
-    let address = address.to_owned();
-    match registry(&address) {
+fn registry_content(
+    address: String,
+    read: Result<CatalogData, Cause>,
+) -> (Option<Origin>, CatalogContent) {
+    match read {
         Ok(data) => {
             let snapshot = data.snapshot();
             let source = SnapshotSource::Registry(Box::new(data));
-            let content = CatalogContent::Ready(snapshot, source);
-            (Some(Origin::Registry(address)), Arc::new(content))
+            (Some(Origin::Registry(address)), CatalogContent::Ready(snapshot, source))
         }
-        Err(cause) => {
-            let missing = MissingContent::Registry { address, cause };
-            (None, Arc::new(CatalogContent::Missing(missing)))
-        }
+        Err(cause) => (None, CatalogContent::Missing(MissingContent::Registry { address, cause })),
     }
 }

@@ -9,8 +9,8 @@
 //!
 //! Everything is a function of plain data: no cluster is changed, and the steps of a walk are taken in
 //! the world alone. Content comes from folders, which are read here, and from registries, which the
-//! caller reads ([`RegistryReader`]). Errors are typed and free of the options of any program, so that
-//! a command line and a page can each say what to do in its own words.
+//! caller reads ([`CatalogSnapshots::registries_to_read`]). Errors are typed and free of the options of
+//! any program, so that a command line and a page can each say what to do in its own words.
 //!
 //! What this crate does not do: read a cluster, parse arguments, or render answers.
 
@@ -34,8 +34,8 @@ mod world;
 pub use answer::{NamespaceAnswer, Question, QuestionError, suppose, unresolved_subscriptions};
 pub use catalogs::{
     AssembleError, CatalogContent, CatalogOverrides, CatalogSnapshot, CatalogSnapshots,
-    FindCatalogError, FolderCache, FolderError, MissingContent, Origin, RegistryReader,
-    SnapshotSource, UnusableFolder,
+    FindCatalogError, FolderCache, FolderError, MissingContent, Origin, SnapshotSource,
+    UnusableFolder,
 };
 pub use change::{ChangeError, NotFound, apply, install_all};
 pub use comparison::{Comparison, Difference, Summary, compare};

@@ -4,15 +4,16 @@ use super::dump::{Dump, Id};
 use super::stays;
 use anyhow::Context;
 use clap::Parser;
-use futures::TryFutureExt;
 use mainstay_cause::Cause;
+use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::resolve::Io;
-use mainstay_cli::uninstall::{self, Remote, UninstallArguments};
+use mainstay_cli::uninstall::{self, UninstallArguments};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource};
 use mainstay_removal::Step;
+use mainstay_resolver::universe::CatalogData;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -79,8 +80,10 @@ impl Way {
         let (done, said, error) = match self {
             Self::Here(cluster) => {
                 let cluster = cluster.clone();
-                let handle = Handle::current();
-                tokio::task::spawn_blocking(move || here(*cluster, handle, &words)).await??
+                let runtime = Handle::current();
+                // The command is a task of one thread: its outputs cannot move to others.
+                let command = move || runtime.block_on(here(*cluster, &words));
+                tokio::task::spawn_blocking(command).await??
             }
             Self::Command { program, kubeconfig } => command(program, kubeconfig, &words).await?,
         };
@@ -103,7 +106,7 @@ async fn command(program: &Path, kubeconfig: &Path, words: &[String]) -> anyhow:
     Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }
 
-fn here(cluster: Cluster, handle: Handle, words: &[String]) -> anyhow::Result<Said> {
+async fn here(cluster: Cluster, words: &[String]) -> anyhow::Result<Said> {
     let line = Line::try_parse_from(words)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut io = Io {
@@ -113,77 +116,87 @@ fn here(cluster: Cluster, handle: Handle, words: &[String]) -> anyhow::Result<Sa
         folder: PathBuf::new(),
         colour: false,
     };
-    let mut near = Some(Near { cluster, handle });
-    let mut connect = || {
-        let near = near.take().map(|it| Box::new(it) as Box<dyn Remote>);
-        near.ok_or_else(|| Cause::new("it is connected already").into())
-    };
-    let exit = uninstall::run(&line.uninstall, &mut io, &mut connect);
+    let connect = async move || Ok(InProcessCluster(cluster));
+    let exit = uninstall::run(&line.uninstall, &mut io, connect).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((matches!(exit, Exit::Done), text(&stdout), text(&stderr)))
 }
 
 /// A cluster that is reached without a socket.
-struct Near {
-    cluster: Cluster,
-    handle: Handle,
-}
+struct InProcessCluster(Cluster);
 
-impl Near {
-    fn ask<T>(&self, asked: impl Future<Output = mainstay_client::Result<T>>) -> Result<T, Cause> {
-        self.handle.block_on(asked.map_err(|error| Cause::new(error.to_string())))
+fn refused(error: &mainstay_client::Error) -> ClusterReadError {
+    let cause = cause(error);
+    if error.is_not_found() {
+        ClusterReadError::UnknownKind(cause)
+    } else {
+        ClusterReadError::Failed(cause)
     }
 }
 
-impl Remote for Near {
-    fn of_kind(
-        &mut self,
+fn cause(error: &mainstay_client::Error) -> Cause {
+    Cause::new(error.to_string())
+}
+
+impl ClusterHandle for InProcessCluster {
+    async fn list(
+        &self,
         kind: &Resource,
         namespace: Option<&str>,
         labels: Option<&str>,
-    ) -> Result<Vec<Object>, Cause> {
+    ) -> Result<Vec<Object>, ClusterReadError> {
         let params = labels.map_or_else(ListParams::default, ListParams::labels);
-        self.ask(async {
-            match self.cluster.list_pages(kind, namespace, &params).await {
-                Err(error) if error.is_not_found() => Ok(Vec::new()),
-                list => list.map(|it| it.items),
-            }
-        })
+        let list = self.0.list_pages(kind, namespace, &params).await;
+        list.map(|list| list.items).map_err(|error| refused(&error))
     }
 
-    fn find(
-        &mut self,
+    async fn get(
+        &self,
         kind: &Resource,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Object>, Cause> {
-        self.ask(self.cluster.find(kind, namespace, name))
+    ) -> Result<Option<Object>, ClusterReadError> {
+        self.0.find(kind, namespace, name).await.map_err(|error| refused(&error))
     }
 
-    fn delete(&mut self, step: &Step) -> Result<(), Cause> {
+    async fn delete(&self, step: &Step) -> Result<(), Cause> {
         let options = DeleteOptions::uid(&step.uid);
         let namespace = step.namespace.as_deref();
-        self.ask(self.cluster.ensure_deleted(&step.resource, namespace, &step.name, &options))
+        let deleted = self.0.ensure_deleted(&step.resource, namespace, &step.name, &options).await;
+        deleted.map_err(|error| cause(&error))
     }
 
-    fn gone(&mut self, step: &Step, patience: Duration) -> Result<Option<Object>, Cause> {
+    async fn wait_until_gone(
+        &self,
+        step: &Step,
+        timeout: Duration,
+    ) -> Result<Option<Object>, Cause> {
         let clock = Clock::system();
         let began = clock.elapsed();
-        self.ask(async {
-            loop {
-                let namespace = step.namespace.as_deref();
-                let found = self.cluster.find(&step.resource, namespace, &step.name).await?;
-                let found = found.filter(|it| it.uid() == step.uid);
-                if found.is_none() || began + patience < clock.elapsed() {
-                    return Ok(found);
-                }
-                tokio::time::sleep(LOOK).await;
+        loop {
+            let found = self.get(&step.resource, step.namespace.as_deref(), &step.name).await?;
+            let found = found.filter(|object| object.uid() == step.uid);
+            if found.is_none() || began + timeout < clock.elapsed() {
+                return Ok(found);
             }
-        })
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
-    fn namespace(&self) -> String {
-        "default".to_owned()
+    fn default_namespace(&self) -> &str {
+        "default"
+    }
+
+    async fn kube_version(&self) -> Option<String> {
+        None
+    }
+
+    async fn namespaces(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
+        Err(Cause::new(format!("nobody reads the catalog at {address} to uninstall")))
     }
 }
 

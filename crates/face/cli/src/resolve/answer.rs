@@ -5,8 +5,9 @@ use super::observe::observe;
 use super::remedies::Remedies;
 use super::text::{Text, differences, tree};
 use super::typed::{TypedChange, unusable};
-use super::{Io, Remote, ResolveArguments, contradictions, failure, input, value, written};
+use super::{Io, ResolveArguments, contradictions, failure, input, value, written};
 use crate::catalog::plain;
+use crate::cluster::{ClusterHandle, read_registries};
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use crate::report::columns;
@@ -16,16 +17,16 @@ use mainstay_resolver::universe::{Universe, cause_json};
 use mainstay_version::parse_tolerant;
 use mainstay_whatif::{
     CatalogContent, CatalogOverrides, CatalogSnapshots, Change, ChangeTargets, ClusterState,
-    FolderCache, NamespaceAnswer, NamespaceWalk, Question, RegistryReader, SavedStateReader,
-    check_namespace, compare, namespaces_to_resolve, one_of,
+    FolderCache, NamespaceAnswer, NamespaceWalk, Question, SavedStateReader, check_namespace,
+    compare, namespaces_to_resolve, one_of,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-pub(super) fn run(
+pub(super) async fn run<C: ClusterHandle>(
     arguments: &ResolveArguments,
     io: &mut Io<'_>,
-    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
+    connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Result<Exit, Failure> {
     if !arguments.needs_cluster() && arguments.states.is_empty() && arguments.catalogs.is_empty() {
         let cause = Cause::new("there is no catalog to take packages from");
@@ -35,20 +36,23 @@ pub(super) fn run(
     }
     contradictions::check(arguments)?;
     let mut state = saved_states(io, &arguments.states)?;
-    let mut remote = if arguments.needs_cluster() { Some(connect()?) } else { None };
+    let cluster = if arguments.needs_cluster() { Some(connect().await?) } else { None };
     let mut existing = None;
-    if let Some(remote) = &mut remote {
-        let listing = observe(&mut **remote, arguments.namespace.as_deref())?;
+    if let Some(cluster) = &cluster {
+        let listing = observe(cluster, arguments.namespace.as_deref()).await?;
         for object in listing.objects {
             state.add(object);
         }
         if let Some(namespace) = &arguments.namespace {
             state.restrict_to(namespace, &listing.hidden);
         }
-        state.kube_version = remote.kube_version().and_then(|text| parse_tolerant(&text).ok());
-        existing = arguments.namespace.as_ref().and_then(|_| remote.namespaces());
+        let kube_version = cluster.kube_version().await;
+        state.kube_version = kube_version.and_then(|text| parse_tolerant(&text).ok());
+        if arguments.namespace.is_some() {
+            existing = cluster.namespaces().await;
+        }
     }
-    let complete = remote.is_some() || !arguments.installed.is_empty();
+    let complete = cluster.is_some() || !arguments.installed.is_empty();
     state.note_deleted_versions(complete).map_err(|error| failure::missing_versions(&error))?;
     if let Some(version) = &arguments.kube_version {
         state.kube_version = Some(version.clone());
@@ -65,11 +69,12 @@ pub(super) fn run(
     let global = state.global_namespace();
     let global = arguments.global_namespace.as_deref().unwrap_or(global);
     let folders = FolderCache::new(&io.folder);
-    let mut fetch = remote.as_deref_mut().map(|remote| |address: &str| remote.catalog(address));
-    let registry = fetch.as_mut().map(|fetch| fetch as &mut RegistryReader<'_>);
-    let catalogs =
-        CatalogSnapshots::assemble(&folders, &state, global, &namespaces, &overrides, registry)
+    let mut catalogs =
+        CatalogSnapshots::assemble(&folders, &state, global, &namespaces, &overrides)
             .map_err(|error| failure::catalogs(&error))?;
+    if let Some(cluster) = &cluster {
+        read_registries(cluster, &mut catalogs).await;
+    }
     let mut supposed = catalogs.clone();
     for change in &changes {
         if let Change::ReplaceContent(folder) = change

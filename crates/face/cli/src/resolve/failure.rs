@@ -209,7 +209,7 @@ pub(super) fn published(error: &PublishedError) -> Cause {
 pub(super) fn content(key: &CatalogKey, content: &CatalogContent) -> Option<Cause> {
     match content {
         CatalogContent::Ready(..) => None,
-        CatalogContent::Missing(MissingContent::NotGiven { connection, is_hidden }) => {
+        CatalogContent::Missing(MissingContent::NotGiven { connection, is_hidden, .. }) => {
             let connection = match &**connection {
                 _ if *is_hidden => format!(
                     ", and your account may not see CatalogSources in namespace {}",

@@ -24,15 +24,17 @@ mod universe;
 mod value;
 
 use crate::catalog::Format;
-use crate::cluster::AskedArguments;
-pub use crate::cluster::Remote;
+use crate::cluster::{AskedArguments, ClusterHandle, read_registries};
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
 use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-use mainstay_version::Version;
-use mainstay_whatif::{CatalogFolder, CatalogPriority, PackageRequest};
+use mainstay_version::{Version, parse_tolerant};
+use mainstay_whatif::{
+    CatalogFolder, CatalogOverrides, CatalogPriority, CatalogSnapshots, ClusterState, FolderCache,
+    PackageRequest,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -147,27 +149,36 @@ pub(crate) fn text_of(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
 
 /// Why Subscriptions of a namespace cannot be resolved now, by name. None if the content of a catalog
 /// cannot be read.
-pub(crate) fn unresolved(
+pub(crate) async fn unresolved(
     objects: Vec<Object>,
     namespace: &str,
-    remote: &mut dyn Remote,
+    cluster: &impl ClusterHandle,
 ) -> Option<BTreeMap<String, Cause>> {
-    let kube_version = remote.kube_version();
-    mainstay_whatif::unresolved_subscriptions(
-        objects,
-        namespace,
-        kube_version.as_deref(),
-        &mut |address| remote.catalog(address),
+    let mut state = ClusterState::default();
+    for object in objects {
+        state.add(object);
+    }
+    let kube_version = cluster.kube_version().await;
+    state.kube_version = kube_version.and_then(|text| parse_tolerant(&text).ok());
+    let mut catalogs = CatalogSnapshots::assemble(
+        &FolderCache::new(""),
+        &state,
+        state.global_namespace(),
+        &[namespace.to_owned()],
+        &CatalogOverrides::default(),
     )
+    .ok()?;
+    read_registries(cluster, &mut catalogs).await;
+    mainstay_whatif::unresolved_subscriptions(&state, namespace, &catalogs)
 }
 
-/// Runs the command. The cluster is asked for only if the arguments need one. An answer that cannot
+/// Runs the command. It connects to a cluster only if the arguments need one. An answer that cannot
 /// be written to its end is a failure, except where its reader has gone away, as in
 /// `mainstay resolve … | head`.
-pub fn run(
+pub async fn run<C: ClusterHandle>(
     arguments: &ResolveArguments,
     io: &mut Io<'_>,
-    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
+    connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Exit {
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
@@ -179,7 +190,7 @@ pub fn run(
     };
     let outcome = match &arguments.universe {
         Some(file) => universe::run(arguments, file, &mut inner),
-        None => answer::run(arguments, &mut inner, connect),
+        None => answer::run(arguments, &mut inner, connect).await,
     };
     // An error is remembered below.
     let _ = inner.stdout.flush();

@@ -1,7 +1,7 @@
 //! What is read of a cluster for a resolution: everything, or of one namespace what the account may
 //! see.
 
-use crate::cluster::{Listing, Remote, Unread, namespaces_of_catalogs};
+use crate::cluster::{ClusterHandle, ClusterReadError, Listing, namespaces_of_catalogs};
 use crate::exit::Failure;
 use mainstay_api::names;
 use mainstay_api::resources::{
@@ -21,8 +21,8 @@ const CLUSTER_CATALOG: Resource =
 ///
 /// # Errors
 /// If the cluster does not answer, or the account may not even list Subscriptions and versions.
-pub(super) fn observe(
-    remote: &mut dyn Remote,
+pub(super) async fn observe(
+    cluster: &impl ClusterHandle,
     namespace: Option<&str>,
 ) -> Result<Listing, Failure> {
     // Copies of versions are many, large, and of no meaning here.
@@ -32,9 +32,9 @@ pub(super) fn observe(
     // Subscriptions first: they say where catalogs are.
     for kind in [SUBSCRIPTION, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, CATALOG_SOURCE] {
         let Some(namespace) = namespace else {
-            let listed = remote.of_kind(&kind, None, labels(&kind)).map_err(|unread| {
-                let forbidden = matches!(unread, Unread::Forbidden(_));
-                let cause = Cause::from(unread);
+            let listed = cluster.list(&kind, None, labels(&kind)).await.map_err(|error| {
+                let forbidden = matches!(error, ClusterReadError::Forbidden(_));
+                let cause = Cause::from(error);
                 if forbidden {
                     cause.remedy("look at a namespace that you may see, with -n NAMESPACE")
                 } else {
@@ -46,10 +46,10 @@ pub(super) fn observe(
         };
         if kind == CATALOG_SOURCE {
             let namespaces = namespaces_of_catalogs(&listing.objects, namespace);
-            listing.add_everywhere(remote, &kind, None, &namespaces)?;
+            listing.add_everywhere(cluster, &kind, None, &namespaces).await?;
             continue;
         }
-        listing.add_within(remote, &kind, labels(&kind), namespace)?;
+        listing.add_within(cluster, &kind, labels(&kind), namespace).await?;
         let needed = kind == SUBSCRIPTION || kind == CLUSTER_SERVICE_VERSION;
         if needed && listing.hides(&kind, namespace) {
             return Err(Cause::new(format!(
@@ -65,10 +65,10 @@ pub(super) fn observe(
     // Few clusters have OLM v1, and who looks after a namespace need not see what belongs to the
     // cluster.
     for kind in [CLUSTER_EXTENSION, CLUSTER_CATALOG] {
-        match remote.of_kind(&kind, None, None) {
+        match cluster.list(&kind, None, None).await {
             Ok(objects) => listing.objects.extend(objects),
-            Err(Unread::Unserved(_) | Unread::Forbidden(_)) => {}
-            Err(Unread::Failed(cause)) => return Err(cause.into()),
+            Err(ClusterReadError::UnknownKind(_) | ClusterReadError::Forbidden(_)) => {}
+            Err(ClusterReadError::Failed(cause)) => return Err(cause.into()),
         }
     }
     Ok(listing)

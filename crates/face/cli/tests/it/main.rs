@@ -13,6 +13,7 @@ mod images;
 mod journeys;
 mod judged;
 mod queries;
+mod recorded;
 mod rendering;
 mod resolve;
 mod shown;

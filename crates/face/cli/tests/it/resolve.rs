@@ -1,13 +1,12 @@
 //! `mainstay resolve`: what would be installed, hop by hop, and why not.
 
+use super::recorded::RecordedCluster;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::cluster::{Remote, Unread};
 use mainstay_cli::resolve::{self, Io};
-use mainstay_clitest::{CommandOutput, TestFolder};
-use mainstay_object::{Object, Resource};
-use mainstay_resolver::universe::{CatalogData, parse};
+use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_resolver::universe::parse;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -107,53 +106,19 @@ items:
 
 const WITH_STATE: &str = "--state state.yaml --catalog shop=shop";
 
-/// A cluster of [`STATE`] with a registry.
-#[derive(Default)]
-struct Fake {
-    /// Whether whoever asks has the role `view` in the namespace `kitchen`, and no other.
-    viewer: bool,
-}
-
-impl Remote for Fake {
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        _: Option<&str>,
-    ) -> Result<Vec<Object>, Unread> {
-        if kind.group == "olm.operatorframework.io" {
-            return Err(Unread::Unserved(Cause::new("there is no such kind")));
-        }
-        if self.viewer && namespace != Some("kitchen") {
-            return Err(Unread::Forbidden(Cause::new(format!("{} are forbidden", kind.plural))));
-        }
-        let list =
-            mainstay_yaml::one(STATE.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
-        let items = list["items"].as_array().unwrap().clone();
-        let objects = items.into_iter().map(|item| Object::from_value(item).unwrap());
-        let here = |it: &Object| {
-            it.kind() == kind.kind && namespace.is_none_or(|namespace| it.namespace() == namespace)
-        };
-        Ok(objects.filter(here).collect())
-    }
-
-    fn namespace(&self) -> String {
-        "default".to_owned()
-    }
-
-    fn kube_version(&mut self) -> Option<String> {
-        Some("v1.35.0+k0s".to_owned())
-    }
-
-    fn namespaces(&mut self) -> Option<Vec<String>> {
-        (!self.viewer).then(|| vec!["kitchen".to_owned(), "cellar".to_owned()])
-    }
-
-    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
-        match address {
+/// A cluster of [`STATE`] with a registry, as somebody sees it who may see everything, or who has the role
+/// `view` in the namespace `kitchen` and no other.
+fn cluster(viewer: bool) -> RecordedCluster {
+    RecordedCluster {
+        forbids: if viewer { |_, namespace| namespace != Some("kitchen") } else { |_, _| false },
+        unknown_group: Some("olm.operatorframework.io"),
+        kube_version: Some("v1.35.0+k0s"),
+        namespaces: (!viewer).then_some(&["kitchen", "cellar"]),
+        catalog: |address| match address {
             "shop.olm.svc:50051" => Ok(parse(UNIVERSE).unwrap().catalogs.remove(0)),
             _ => Err(Cause::new("there is nothing")),
-        }
+        },
+        ..RecordedCluster::new("default", STATE)
     }
 }
 
@@ -207,7 +172,7 @@ impl ResolveFolder for TestFolder {
             folder: self.path().to_owned(),
             colour: false,
         };
-        let exit = resolve::run(&arguments, &mut io, &mut || Ok(Box::new(Fake { viewer })));
+        let exit = block_on(resolve::run(&arguments, &mut io, async || Ok(cluster(viewer))));
         CommandOutput::of(exit as u8, out, err)
     }
 }

@@ -1,18 +1,14 @@
 //! `mainstay uninstall` that ends in its middle, and is run again.
 
+use super::recorded::{RecordedCluster, SilentCluster};
 use clap::Parser;
-use mainstay_api::names;
-use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::cluster::ClusterHandle;
 use mainstay_cli::resolve::Io;
-use mainstay_cli::uninstall::{self, Remote};
-use mainstay_clitest::{CommandOutput, TestFolder};
-use mainstay_object::{Object, Resource};
-use mainstay_removal::Step;
+use mainstay_cli::uninstall;
+use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_object::Object;
 use serde_json::json;
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Duration;
 
 const STATE: &str = "
 apiVersion: operators.coreos.com/v1alpha1
@@ -76,85 +72,18 @@ kind: Cup
 metadata: {name: blue, namespace: kitchen, uid: t2}
 ";
 
-/// A cluster that is asked until it has taken so many writes. What a version owns goes with it, and
-/// objects with their definition.
-#[derive(Clone)]
-struct Fake {
-    objects: Rc<RefCell<Vec<Object>>>,
-    left: Rc<RefCell<usize>>,
-}
-
-impl Fake {
-    fn new() -> Self {
-        let documents =
-            mainstay_yaml::documents(STATE.as_bytes(), &mainstay_yaml::Options::default());
-        let objects = documents.map(|it| Object::from_value(it.unwrap().value).unwrap()).collect();
-        Self { objects: Rc::new(RefCell::new(objects)), left: Rc::default() }
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.objects.borrow().iter().map(|it| format!("{} {}", it.kind(), it.name())).collect()
-    }
-}
-
-impl Remote for Fake {
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-    ) -> Result<Vec<Object>, Cause> {
-        let copies = format!("{}=", names::COPIED_FROM);
-        let owned = labels.is_some_and(|it| it.starts_with(names::OWNER));
-        let here = |it: &&Object| {
-            it.kind() == kind.kind
-                && namespace.is_none_or(|namespace| it.namespace() == namespace)
-                && labels.is_none_or(|it| !it.starts_with(&copies))
-                && (!owned || it.label(names::OWNER).is_some())
-        };
-        Ok(self.objects.borrow().iter().filter(here).cloned().collect())
-    }
-
-    fn find(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Object>, Cause> {
-        let all = self.of_kind(kind, namespace, None)?;
-        Ok(all.into_iter().find(|it| it.name() == name))
-    }
-
-    fn delete(&mut self, step: &Step) -> Result<(), Cause> {
-        let mut left = self.left.borrow_mut();
-        *left = left.checked_sub(1).ok_or_else(|| Cause::new("killed"))?;
-        let mut objects = self.objects.borrow_mut();
-        let gone = objects.iter().find(|it| it.uid() == step.uid).cloned();
-        let gone = gone.ok_or_else(|| Cause::new("it is not there"))?;
-        objects.retain(|it| {
-            it.uid() != step.uid
-                && it.label(names::OWNER) != Some(gone.name())
-                && gone.str(&["spec", "names", "kind"]) != Some(it.kind())
-        });
-        Ok(())
-    }
-
-    fn gone(&mut self, step: &Step, _: Duration) -> Result<Option<Object>, Cause> {
-        self.find(&step.resource, step.namespace.as_deref(), &step.name)
-    }
-
-    fn namespace(&self) -> String {
-        "kitchen".to_owned()
-    }
+/// A cluster of [`STATE`].
+fn cluster() -> RecordedCluster {
+    RecordedCluster::new("kitchen", STATE)
 }
 
 /// Runs it until it has written so much.
-fn uninstall(cluster: &Fake, writes: usize, arguments: &str) -> CommandOutput {
-    *cluster.left.borrow_mut() = writes;
-    uninstall_from(&mut || Box::new(cluster.clone()), arguments)
+fn uninstall(cluster: &RecordedCluster, writes: usize, arguments: &str) -> CommandOutput {
+    cluster.writes_left.set(writes);
+    uninstall_from(cluster.clone(), arguments)
 }
 
-fn uninstall_from(connect: &mut dyn FnMut() -> Box<dyn Remote>, arguments: &str) -> CommandOutput {
+fn uninstall_from(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput {
     let words = ["mainstay", "uninstall"].into_iter().chain(arguments.split(' '));
     let Command::Uninstall(arguments) = Arguments::try_parse_from(words).unwrap().command else {
         unreachable!("it was typed")
@@ -168,7 +97,7 @@ fn uninstall_from(connect: &mut dyn FnMut() -> Box<dyn Remote>, arguments: &str)
         folder: place.path().to_owned(),
         colour: false,
     };
-    let exit = uninstall::run(&arguments, &mut io, &mut || Ok(connect()));
+    let exit = block_on(uninstall::run(&arguments, &mut io, async move || Ok(cluster)));
     CommandOutput::of(exit as u8, out, err)
 }
 
@@ -199,19 +128,23 @@ fn a_removal_that_is_killed_after_any_write_is_ended_by_running_it_again() {
     ] {
         for name in ["teapot", "teapot.v2"] {
             let arguments = format!("{name}{flags}");
-            let whole = Fake::new();
+            let whole = cluster();
             let answer = uninstall(&whole, NEVER, &arguments);
             assert_eq!((answer.code, &*answer.err), (0, ""), "{arguments}");
             assert_eq!(whole.names(), stays, "{arguments}");
-            assert_eq!(NEVER - *whole.left.borrow(), writes, "{arguments}");
+            assert_eq!(NEVER - whole.writes_left.get(), writes, "{arguments}");
             for after in 0..writes {
-                let cluster = Fake::new();
+                let cluster = cluster();
                 let killed = uninstall(&cluster, after, &arguments);
                 assert_eq!(killed.code, 1, "{arguments} {after}: {killed:?}");
                 let again = uninstall(&cluster, NEVER, &arguments);
                 assert_eq!((again.code, &*again.err), (0, ""), "{arguments} {after}");
                 assert_eq!(cluster.names(), stays, "{arguments} {after}");
-                assert_eq!(NEVER - *cluster.left.borrow(), writes - after, "{arguments} {after}");
+                assert_eq!(
+                    NEVER - cluster.writes_left.get(),
+                    writes - after,
+                    "{arguments} {after}"
+                );
             }
             // And once more: it says what is left, or that there is nothing of that name.
             let done = uninstall(&whole, 0, &arguments);
@@ -229,7 +162,7 @@ fn a_removal_that_is_killed_after_any_write_is_ended_by_running_it_again() {
 
 #[test]
 fn labels_that_users_of_namespaces_write_give_a_removal_nothing() {
-    let cluster = Fake::new();
+    let cluster = cluster();
     let forged = |namespace: &str, kind: &str, group: &str| {
         let labels = json!({
             "olm.owner": "teapot.v2", "olm.owner.namespace": "kitchen",
@@ -260,41 +193,9 @@ fn labels_that_users_of_namespaces_write_give_a_removal_nothing() {
 
 #[test]
 fn a_cluster_that_does_not_answer_ends_with_one_and_a_name_that_is_not_there_with_two() {
-    struct Away;
-    impl Remote for Away {
-        fn of_kind(
-            &mut self,
-            _: &Resource,
-            _: Option<&str>,
-            _: Option<&str>,
-        ) -> Result<Vec<Object>, Cause> {
-            Err(Cause::new("the cluster did not answer"))
-        }
-
-        fn find(
-            &mut self,
-            _: &Resource,
-            _: Option<&str>,
-            _: &str,
-        ) -> Result<Option<Object>, Cause> {
-            Err(Cause::new("the cluster did not answer"))
-        }
-
-        fn delete(&mut self, _: &Step) -> Result<(), Cause> {
-            Err(Cause::new("the cluster did not answer"))
-        }
-
-        fn gone(&mut self, _: &Step, _: Duration) -> Result<Option<Object>, Cause> {
-            Err(Cause::new("the cluster did not answer"))
-        }
-
-        fn namespace(&self) -> String {
-            "kitchen".to_owned()
-        }
-    }
-    let answer = uninstall_from(&mut || Box::new(Away), "teapot --dry-run");
+    let answer = uninstall_from(SilentCluster, "teapot --dry-run");
     assert_eq!(answer.code, 1, "{answer:?}");
-    let cluster = Fake::new();
+    let cluster = cluster();
     assert_eq!(uninstall(&cluster, 0, "nosuch --dry-run").code, 2);
     let yaml = uninstall(&cluster, 0, "teapot --dry-run -o yaml");
     assert_eq!(yaml.code, 0, "{yaml:?}");

@@ -1,14 +1,14 @@
 //! `mainstay why`: what is in the way, for people and programs, and the exit code.
 
+use super::recorded::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::cluster::{Remote, Unread};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::resolve::Io;
 use mainstay_cli::why;
-use mainstay_clitest::{CommandOutput, TestFolder};
-use mainstay_object::{Object, Resource};
+use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_object::Resource;
 use mainstay_resolver::universe::CatalogData;
 use std::fmt::Write as _;
 
@@ -30,63 +30,33 @@ items:
   status: {phase: RequiresApproval}
 ";
 
-/// A cluster with these objects, and what an account may not list: a kind, in one namespace or
-/// everywhere at once.
-struct Fake {
-    objects: Vec<Object>,
-    refused: &'static [(&'static str, Option<&'static str>)],
+/// The catalog of every registry.
+fn catalog(address: &str) -> Result<CatalogData, Cause> {
+    let text = r#"{"name": "shop", "namespace": "olm",
+        "packages": [{"name": "tea", "defaultChannel": "stable", "channels": [
+            {"name": "stable", "entries": [{"name": "tea.v1"}]}]}],
+        "bundles": [{"name": "tea.v1", "package": "tea", "version": "1.0.0"}]}"#;
+    serde_json::from_str(text).map_err(|error| Cause::new(format!("{address}: {error}")))
 }
 
-impl Remote for Fake {
-    fn of_kind(
-        &mut self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        _: Option<&str>,
-    ) -> Result<Vec<Object>, Unread> {
-        if self.refused.iter().any(|(refused, place)| {
-            (*refused == kind.kind || *refused == "*") && *place == namespace
-        }) {
-            return Err(Unread::Forbidden(Cause::new(format!("{} are forbidden", kind.plural))));
-        }
-        let here = |it: &&Object| {
-            it.kind() == kind.kind && namespace.is_none_or(|namespace| it.namespace() == namespace)
-        };
-        Ok(self.objects.iter().filter(here).cloned().collect())
-    }
-
-    fn namespace(&self) -> String {
-        "east".to_owned()
-    }
-
-    fn kube_version(&mut self) -> Option<String> {
-        None
-    }
-
-    fn namespaces(&mut self) -> Option<Vec<String>> {
-        None
-    }
-
-    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
-        let text = r#"{"name": "shop", "namespace": "olm",
-            "packages": [{"name": "tea", "defaultChannel": "stable", "channels": [
-                {"name": "stable", "entries": [{"name": "tea.v1"}]}]}],
-            "bundles": [{"name": "tea.v1", "package": "tea", "version": "1.0.0"}]}"#;
-        serde_json::from_str(text).map_err(|error| Cause::new(format!("{address}: {error}")))
-    }
-}
+/// Whether an account may not list a kind in a namespace, or everywhere at once.
+type Forbids = fn(&Resource, Option<&str>) -> bool;
 
 /// What somebody may not list who has the role `view` in the namespace `east`.
-const VIEWER: &[(&str, Option<&str>)] =
-    &[("*", None), ("CatalogSource", Some("olm")), ("OperatorCondition", Some("east"))];
+const VIEWER: Forbids = |kind, namespace| match namespace {
+    None => true,
+    Some("olm") => kind.kind == "CatalogSource",
+    Some("east") => kind.kind == "OperatorCondition",
+    Some(_) => false,
+};
 
 fn why(place: &TestFolder, arguments: &str, cluster: Option<&str>) -> CommandOutput {
-    why_as(&[], place, arguments, cluster)
+    why_as(|_, _| false, place, arguments, cluster)
 }
 
 /// What somebody is answered who may not list everything.
 fn why_as(
-    refused: &'static [(&'static str, Option<&'static str>)],
+    forbids: Forbids,
     place: &TestFolder,
     arguments: &str,
     cluster: Option<&str>,
@@ -105,16 +75,12 @@ fn why_as(
         folder: place.path().to_owned(),
         colour: false,
     };
-    let exit = why::run(&arguments, &mut io, &mut || {
-        let Some(text) = cluster else {
-            return Err(Failure::usage(Cause::new("the cluster cannot be looked at")));
-        };
-        let all = mainstay_yaml::documents(text.as_bytes(), &mainstay_yaml::Options::default())
-            .flat_map(|it| it.unwrap().value["items"].as_array().unwrap().clone())
-            .map(|it| Object::from_value(it).unwrap())
-            .collect();
-        Ok(Box::new(Fake { objects: all, refused }))
-    });
+    let exit = block_on(why::run(&arguments, &mut io, async || match cluster {
+        None => Err(Failure::usage(Cause::new("the cluster cannot be looked at"))),
+        Some(text) => {
+            Ok(RecordedCluster { forbids, catalog, ..RecordedCluster::new("east", text) })
+        }
+    }));
     CommandOutput::of(exit as u8, out, err)
 }
 
@@ -181,33 +147,6 @@ fn a_viewer_of_one_namespace_is_told_what_can_be_seen_and_what_cannot() {
 
 #[test]
 fn a_cluster_that_does_not_answer_ends_with_one() {
-    struct Away;
-    impl Remote for Away {
-        fn of_kind(
-            &mut self,
-            _: &Resource,
-            _: Option<&str>,
-            _: Option<&str>,
-        ) -> Result<Vec<Object>, Unread> {
-            Err(Unread::Failed(Cause::new("the cluster did not answer")))
-        }
-
-        fn namespace(&self) -> String {
-            "east".to_owned()
-        }
-
-        fn kube_version(&mut self) -> Option<String> {
-            None
-        }
-
-        fn namespaces(&mut self) -> Option<Vec<String>> {
-            None
-        }
-
-        fn catalog(&mut self, _: &str) -> Result<CatalogData, Cause> {
-            Err(Cause::new("it is away"))
-        }
-    }
     for words in [&["why", "sub/tea"][..], &["resolve"], &["resolve", "-n", "east"]] {
         let all = std::iter::once("mainstay").chain(words.iter().copied());
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -218,13 +157,16 @@ fn a_cluster_that_does_not_answer_ends_with_one() {
             folder: std::path::PathBuf::new(),
             colour: false,
         };
-        let connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure> =
-            &mut || Ok(Box::new(Away));
-        let exit = match Arguments::try_parse_from(all).unwrap().command {
-            Command::Why(arguments) => why::run(&arguments, &mut io, connect),
-            Command::Resolve(arguments) => mainstay_cli::resolve::run(&arguments, &mut io, connect),
-            _ => unreachable!("it was typed"),
-        };
+        let connect = async || Ok(SilentCluster);
+        let exit = block_on(async {
+            match Arguments::try_parse_from(all).unwrap().command {
+                Command::Why(arguments) => why::run(&arguments, &mut io, connect).await,
+                Command::Resolve(arguments) => {
+                    mainstay_cli::resolve::run(&arguments, &mut io, connect).await
+                }
+                _ => unreachable!("it was typed"),
+            }
+        });
         assert_eq!(exit as u8, 1, "{words:?}: {}", String::from_utf8(err).unwrap());
     }
 }

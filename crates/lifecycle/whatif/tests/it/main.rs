@@ -86,7 +86,7 @@ fn answers(changes: &[Change]) -> Result<Vec<NamespaceAnswer>, QuestionError> {
     let namespaces = namespaces_to_resolve(&state, changes, false);
     let cache = FolderCache::new(place.path());
     let catalogs =
-        CatalogSnapshots::assemble(&cache, &state, "olm", &namespaces, &overrides, None).unwrap();
+        CatalogSnapshots::assemble(&cache, &state, "olm", &namespaces, &overrides).unwrap();
     let targets = ChangeTargets::of(changes, &state, &namespaces, false).unwrap();
     let question = Question {
         state: &state,

@@ -1,0 +1,182 @@
+//! Clusters of tests: recorded objects, and one that does not answer.
+
+use mainstay_api::names;
+use mainstay_cause::Cause;
+use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
+use mainstay_object::{Object, Resource};
+use mainstay_removal::Step;
+use mainstay_resolver::universe::CatalogData;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A cluster of recorded objects; clones are the same cluster. With a ClusterServiceVersion goes what it
+/// owns, and with a CustomResourceDefinition the objects of its kind.
+#[derive(Clone)]
+pub(super) struct RecordedCluster {
+    pub(super) objects: Rc<RefCell<Vec<Object>>>,
+    /// The namespace of the kubeconfig's context.
+    pub(super) namespace: &'static str,
+    /// Whether the account may not list a kind in a namespace, or in all.
+    pub(super) forbids: fn(&Resource, Option<&str>) -> bool,
+    /// An API group that the cluster does not serve.
+    pub(super) unknown_group: Option<&'static str>,
+    pub(super) kube_version: Option<&'static str>,
+    pub(super) namespaces: Option<&'static [&'static str]>,
+    /// The catalog of the registry at an address.
+    pub(super) catalog: fn(&str) -> Result<CatalogData, Cause>,
+    /// After so many writes every other one fails.
+    pub(super) writes_left: Rc<Cell<usize>>,
+}
+
+impl RecordedCluster {
+    /// A cluster with the objects of YAML documents, or of lists in them.
+    pub(super) fn new(namespace: &'static str, text: &str) -> Self {
+        let options = mainstay_yaml::Options::default();
+        let mut objects = Vec::new();
+        for document in mainstay_yaml::documents(text.as_bytes(), &options) {
+            let value = document.unwrap().value;
+            let items = value["items"].as_array().cloned();
+            let items = items.unwrap_or_else(|| vec![value]);
+            objects.extend(items.into_iter().map(|item| Object::from_value(item).unwrap()));
+        }
+        Self {
+            objects: Rc::new(RefCell::new(objects)),
+            namespace,
+            forbids: |_, _| false,
+            unknown_group: None,
+            kube_version: None,
+            namespaces: None,
+            catalog: |_| Err(Cause::new("there is nothing")),
+            writes_left: Rc::default(),
+        }
+    }
+
+    /// Kinds and names of the objects.
+    pub(super) fn names(&self) -> Vec<String> {
+        let objects = self.objects.borrow();
+        objects.iter().map(|object| format!("{} {}", object.kind(), object.name())).collect()
+    }
+}
+
+impl ClusterHandle for RecordedCluster {
+    async fn list(
+        &self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, ClusterReadError> {
+        if self.unknown_group.is_some_and(|group| kind.group == group) {
+            return Err(ClusterReadError::UnknownKind(Cause::new("there is no such kind")));
+        }
+        if (self.forbids)(kind, namespace) {
+            let cause = Cause::new(format!("{} are forbidden", kind.plural));
+            return Err(ClusterReadError::Forbidden(cause));
+        }
+        let copies = format!("{}=", names::COPIED_FROM);
+        let owned = labels.is_some_and(|labels| labels.starts_with(names::OWNER));
+        let selects = |object: &&Object| {
+            object.kind() == kind.kind
+                && namespace.is_none_or(|namespace| object.namespace() == namespace)
+                && labels.is_none_or(|labels| !labels.starts_with(&copies))
+                && (!owned || object.label(names::OWNER).is_some())
+        };
+        Ok(self.objects.borrow().iter().filter(selects).cloned().collect())
+    }
+
+    async fn get(
+        &self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, ClusterReadError> {
+        let all = self.list(kind, namespace, None).await?;
+        Ok(all.into_iter().find(|object| object.name() == name))
+    }
+
+    async fn delete(&self, step: &Step) -> Result<(), Cause> {
+        let left = self.writes_left.get().checked_sub(1).ok_or_else(|| Cause::new("killed"))?;
+        self.writes_left.set(left);
+        let mut objects = self.objects.borrow_mut();
+        let gone = objects.iter().find(|object| object.uid() == step.uid).cloned();
+        let gone = gone.ok_or_else(|| Cause::new("it is not there"))?;
+        objects.retain(|object| {
+            object.uid() != step.uid
+                && object.label(names::OWNER) != Some(gone.name())
+                && gone.str(&["spec", "names", "kind"]) != Some(object.kind())
+        });
+        Ok(())
+    }
+
+    async fn wait_until_gone(&self, step: &Step, _: Duration) -> Result<Option<Object>, Cause> {
+        Ok(self.get(&step.resource, step.namespace.as_deref(), &step.name).await?)
+    }
+
+    fn default_namespace(&self) -> &str {
+        self.namespace
+    }
+
+    async fn kube_version(&self) -> Option<String> {
+        self.kube_version.map(str::to_owned)
+    }
+
+    async fn namespaces(&self) -> Option<Vec<String>> {
+        self.namespaces.map(|names| names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
+        (self.catalog)(address)
+    }
+}
+
+/// A cluster that does not answer.
+pub(super) struct SilentCluster;
+
+/// The error of every request to a [`SilentCluster`].
+fn silence() -> Cause {
+    Cause::new("the cluster did not answer")
+}
+
+impl ClusterHandle for SilentCluster {
+    async fn list(
+        &self,
+        _: &Resource,
+        _: Option<&str>,
+        _: Option<&str>,
+    ) -> Result<Vec<Object>, ClusterReadError> {
+        Err(ClusterReadError::Failed(silence()))
+    }
+
+    async fn get(
+        &self,
+        _: &Resource,
+        _: Option<&str>,
+        _: &str,
+    ) -> Result<Option<Object>, ClusterReadError> {
+        Err(ClusterReadError::Failed(silence()))
+    }
+
+    async fn delete(&self, _: &Step) -> Result<(), Cause> {
+        Err(silence())
+    }
+
+    async fn wait_until_gone(&self, _: &Step, _: Duration) -> Result<Option<Object>, Cause> {
+        Err(silence())
+    }
+
+    fn default_namespace(&self) -> &str {
+        "kitchen"
+    }
+
+    async fn kube_version(&self) -> Option<String> {
+        None
+    }
+
+    async fn namespaces(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    async fn read_catalog(&self, _: &str) -> Result<CatalogData, Cause> {
+        Err(silence())
+    }
+}
