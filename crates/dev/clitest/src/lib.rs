@@ -156,9 +156,9 @@ impl TestFolder {
             variable: &variable,
         };
         let exit = match parsed.command {
-            Command::Catalog(arguments) => catalog::run(arguments, &mut io),
-            Command::Bundle(arguments) => bundle::run(arguments, &mut io),
-            Command::Image(arguments) => image::run(*arguments, &mut io),
+            Command::Catalog(arguments) => block_on(catalog::run(arguments, &mut io)),
+            Command::Bundle(arguments) => block_on(bundle::run(arguments, &mut io)),
+            Command::Image(arguments) => block_on(image::run(*arguments, &mut io)),
             _ => unreachable!("no other command is typed above"),
         };
         CommandOutput::of(exit as u8, out, err)

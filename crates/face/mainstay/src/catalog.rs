@@ -8,18 +8,18 @@ use mainstay_cli::report;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 
 /// Runs one of the commands about catalogs.
-pub(crate) fn run(arguments: CatalogArguments) -> Exit {
-    outside(|io| catalog::run(arguments, io))
+pub(crate) async fn run(arguments: CatalogArguments) -> Exit {
+    outside(async |io| catalog::run(arguments, io).await).await
 }
 
 /// Runs one of the commands about bundles.
-pub(crate) fn run_bundle(arguments: BundleArguments) -> Exit {
-    outside(|io| bundle::run(arguments, io))
+pub(crate) async fn run_bundle(arguments: BundleArguments) -> Exit {
+    outside(async |io| bundle::run(arguments, io).await).await
 }
 
 /// Runs one of the commands about images.
-pub(crate) fn run_image(arguments: ImageArguments) -> Exit {
-    outside(|io| image::run(arguments, io))
+pub(crate) async fn run_image(arguments: ImageArguments) -> Exit {
+    outside(async |io| image::run(arguments, io).await).await
 }
 
 /// Prints something as it is.
@@ -32,7 +32,7 @@ pub(crate) fn print(bytes: &[u8]) -> Exit {
     }
 }
 
-fn outside(command: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {
+async fn outside(command: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
     let colour = report::colours_on_stdout();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let folder = std::env::current_dir().unwrap_or_default();
@@ -45,4 +45,5 @@ fn outside(command: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {
         terminal: io::stderr().is_terminal(),
         variable: &mainstay_cli::config::variable,
     })
+    .await
 }

@@ -83,9 +83,9 @@ fn main() -> ExitCode {
             .map(|checked| run(|started| run::run(checked, Report::stdout(), started))),
         Command::Demo(arguments) => Demo::check(arguments)
             .map(|demo| run(|started| demo::run(demo, Report::stdout(), started))),
-        Command::Catalog(arguments) => Ok(catalog::run(arguments)),
-        Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
-        Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
+        Command::Catalog(arguments) => Ok(block_on(catalog::run(arguments))),
+        Command::Bundle(arguments) => Ok(block_on(catalog::run_bundle(arguments))),
+        Command::Image(arguments) => Ok(block_on(catalog::run_image(*arguments))),
         Command::Resolve(arguments) => Ok(block_on(resolve::run(&arguments))),
         Command::Why(arguments) => Ok(block_on(resolve::why(&arguments))),
         Command::Uninstall(arguments) => Ok(block_on(resolve::uninstall(&arguments))),

@@ -183,7 +183,7 @@ impl ClusterHandle for InProcessCluster {
         }
     }
 
-    fn default_namespace(&self) -> &str {
+    fn default_namespace(&self) -> &'static str {
         "default"
     }
 

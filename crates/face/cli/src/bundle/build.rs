@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     common: Common,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let typed = &arguments.folder;
     let order = arguments.common.read()?;
     let path = folder(io, typed)?;
@@ -27,4 +27,5 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     building::run(&arguments.common, &order, io, |store| {
         crate::image::content::bundle(store, &path, typed, &order.wishes)
     })
+    .await
 }

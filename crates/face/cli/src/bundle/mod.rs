@@ -49,14 +49,14 @@ enum Command {
 }
 
 /// Runs one command.
-pub fn run(arguments: BundleArguments, io: &mut Io<'_>) -> Exit {
-    catalog::finish(io, |io| answer(arguments, io))
+pub async fn run(arguments: BundleArguments, io: &mut Io<'_>) -> Exit {
+    catalog::finish(io, async |io| answer(arguments, io).await).await
 }
 
-fn answer(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn answer(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::Render(arguments) => render::run(&arguments, io),
-        Command::Build(arguments) => build::run(&arguments, io).map(|()| Exit::Done),
+        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| Exit::Done),
     }
 }

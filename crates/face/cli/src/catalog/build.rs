@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     common: Common,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let typed = &arguments.folder;
     let order = arguments.common.read()?;
     let opened = open(io, typed)?;
@@ -34,4 +34,5 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     building::run(&arguments.common, &order, io, |store| {
         crate::image::content::catalog(store, &opened.path, typed, &order.wishes)
     })
+    .await
 }

@@ -101,14 +101,14 @@ impl Io<'_> {
 
 /// Runs one command. An answer that cannot be written to its end is a failure, except where its
 /// reader has gone away, as in `mainstay catalog … | head`.
-pub fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
-    finish(io, |io| answer(arguments, io))
+pub async fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
+    finish(io, async |io| answer(arguments, io).await).await
 }
 
 /// Runs a command, sees to it that its answer is written, and says why there is none.
-pub(crate) fn finish(
+pub(crate) async fn finish(
     io: &mut Io<'_>,
-    answer: impl FnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
+    answer: impl AsyncFnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
 ) -> Exit {
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
@@ -119,7 +119,7 @@ pub(crate) fn finish(
         terminal: io.terminal,
         variable: io.variable,
     };
-    let outcome = answer(&mut inner);
+    let outcome = answer(&mut inner).await;
     // An error is remembered below.
     let _ = inner.stdout.flush();
     let unwritten = stdout.error().map(|error| {
@@ -134,13 +134,13 @@ pub(crate) fn finish(
     })
 }
 
-fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
         Command::Graph(arguments) => graph::run(&arguments, io).map(|()| Exit::Done),
         Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
-        Command::Build(arguments) => build::run(&arguments, io).map(|()| Exit::Done),
+        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| Exit::Done),
         Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
     }
 }

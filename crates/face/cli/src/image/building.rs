@@ -98,7 +98,7 @@ pub(crate) fn judged(
 }
 
 /// Builds an image, brings it where it shall be and says what it is.
-pub(crate) fn run(
+pub(crate) async fn run(
     arguments: &Common,
     order: &Order,
     io: &mut Io<'_>,
@@ -109,7 +109,7 @@ pub(crate) fn run(
     let carrier = Carrier::new(&arguments.reach, io)?;
     let built = build(&store)?;
     let delivery = carrier.deliver(&store, &built.image, target);
-    work::run(io, carrier.shown(), delivery)?;
+    work::transfer(io, carrier.shown(), delivery).await?;
     let place = target.to_string();
     let mut value = landed(&place, &built.image);
     let platforms: Vec<String> = built.platforms.iter().map(ToString::to_string).collect();

@@ -49,17 +49,18 @@ pub(super) fn between(
     Ok((scratch.store().clone(), Some(scratch)))
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let source = Location::read(&arguments.source).map_err(Failure::usage)?;
     let target = Location::read(&arguments.target).map_err(Failure::usage)?;
     let (store, _scratch) = between(&arguments.store, &[&source, &target], io)?;
     let carrier = Carrier::trusting(&arguments.trust, io)?;
     let want = arguments.platforms.or_all();
-    let copied = work::run(io, carrier.shown(), async {
+    let copied = work::transfer(io, carrier.shown(), async {
         let image = carrier.obtain(&store, &source, &want).await?;
         carrier.deliver(&store, &image, &target).await?;
         Ok(image)
-    })?;
+    })
+    .await?;
     let place = target.to_string();
     let text = || format!("{place} {}\n", copied.digest);
     print(io, arguments.output, &landed(&place, &copied), text);

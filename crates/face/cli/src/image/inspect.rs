@@ -94,7 +94,7 @@ struct Found {
     config: Option<Vec<u8>>,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let place = Location::read(&arguments.image).map_err(Failure::usage)?;
     let carrier = Carrier::new(&arguments.reach, io)?.looking_in(&arguments.mirrors, io)?;
     let (store, _scratch) = match &place {
@@ -105,7 +105,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         }
     };
     let want = arguments.platforms.want();
-    let found = work::run(io, carrier.shown(), async {
+    let found = work::transfer(io, carrier.shown(), async {
         let (origin, top) = match &store {
             None => in_registry(&carrier, &place).await?,
             Some(store) => {
@@ -115,7 +115,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         };
         let what = format!("{place} cannot be inspected");
         look(&origin, top, &want).await.map_err(|error| failure::registry(&what, &error))
-    })?;
+    })
+    .await?;
     if arguments.raw {
         let _ = io.stdout.write_all(&found.bytes);
         return Ok(());

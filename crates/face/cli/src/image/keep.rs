@@ -33,7 +33,7 @@ pub(super) struct Pull {
     trust: Trust,
 }
 
-pub(super) fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
     let read = |text: &String| {
         let text = text.strip_prefix("docker://").unwrap_or(text);
         reference(text).map_err(Failure::usage)
@@ -43,7 +43,7 @@ pub(super) fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
     let carrier = Carrier::trusting(&arguments.trust, io)?;
     let want = arguments.platforms.or_host();
     let (mut text, mut values) = (String::new(), Vec::new());
-    let pulled = work::run(io, carrier.shown(), async {
+    let pulled = work::transfer(io, carrier.shown(), async {
         for image in &images {
             let (top, one) = carrier.pull(&store, image, &want).await?;
             let mut value = landed(&image.to_string(), &top);
@@ -56,7 +56,8 @@ pub(super) fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
             values.push(value);
         }
         Ok(())
-    });
+    })
+    .await;
     // What was pulled before something failed is there.
     if pulled.is_ok() || !values.is_empty() {
         print(io, arguments.output, &Value::Array(values), || text);
@@ -84,7 +85,7 @@ pub(super) struct Push {
     reach: Reach,
 }
 
-pub(super) fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failure> {
     let read = |text: &str| reference(text).map_err(Failure::usage);
     let image = read(arguments.image.strip_prefix("store:").unwrap_or(&arguments.image))?;
     let target = match &arguments.target {
@@ -96,11 +97,12 @@ pub(super) fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failure> {
     let carrier = Carrier::new(&arguments.reach, io)?;
     let want = arguments.platforms.or_all();
     let target = Location::Registry(target);
-    let pushed = work::run(io, carrier.shown(), async {
+    let pushed = work::transfer(io, carrier.shown(), async {
         let found = carrier.obtain(&store, &Location::Store(image), &want).await?;
         carrier.deliver(&store, &found, &target).await?;
         Ok(found)
-    })?;
+    })
+    .await?;
     let place = target.to_string();
     let text = || format!("{place} {}\n", pushed.digest);
     print(io, arguments.output, &landed(&place, &pushed), text);

@@ -90,18 +90,19 @@ enum Command {
 }
 
 /// Runs one command.
-pub fn run(arguments: ImageArguments, io: &mut Io<'_>) -> Exit {
-    catalog::finish(io, |io| answer(arguments, io).map(|()| Exit::Done))
+pub async fn run(arguments: ImageArguments, io: &mut Io<'_>) -> Exit {
+    catalog::finish(io, async |io| answer(arguments, io).await.map(|()| Exit::Done)).await
 }
 
-fn answer(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
+// Futures of transfers are large: each is boxed, so that the others do not carry it along.
+async fn answer(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
     match arguments.command {
-        Command::Pull(arguments) => keep::pull(&arguments, io),
-        Command::Push(arguments) => keep::push(&arguments, io),
-        Command::Copy(arguments) => copy::run(&arguments, io),
-        Command::Inspect(arguments) => inspect::run(&arguments, io),
-        Command::Unpack(arguments) => unpack::run(&arguments, io),
-        Command::Tags(arguments) => tags::run(&arguments, io),
+        Command::Pull(arguments) => Box::pin(keep::pull(&arguments, io)).await,
+        Command::Push(arguments) => Box::pin(keep::push(&arguments, io)).await,
+        Command::Copy(arguments) => Box::pin(copy::run(&arguments, io)).await,
+        Command::Inspect(arguments) => Box::pin(inspect::run(&arguments, io)).await,
+        Command::Unpack(arguments) => Box::pin(unpack::run(&arguments, io)).await,
+        Command::Tags(arguments) => Box::pin(tags::run(&arguments, io)).await,
         Command::List(arguments) => kept::list(&arguments, io),
         Command::Remove(arguments) => kept::remove(&arguments, io),
         Command::Gc(arguments) => kept::gc(&arguments, io),

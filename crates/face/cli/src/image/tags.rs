@@ -32,13 +32,13 @@ pub(super) struct Arguments {
     mirrors: Mirrors,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let text = &arguments.repository;
     let repository = reference(text.strip_prefix("docker://").unwrap_or(text));
     let repository = repository.map_err(Failure::usage)?;
     let carrier = Carrier::new(&arguments.reach, io)?.looking_in(&arguments.mirrors, io)?;
     let what = format!("the tags of {} cannot be listed", repository.repository());
-    let tags = work::run(io, None, async {
+    let tags = work::transfer(io, None, async {
         let security = arguments.reach.security(&repository);
         let failed = |error| failure::listing(&what, &FetchError::Mirror(error));
         let mut attempts = Vec::new();
@@ -49,7 +49,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
             }
         }
         Err(failed(MirrorError::All { reference: repository.to_string(), attempts }))
-    })?;
+    })
+    .await?;
     let value = json!({"repository": repository.repository(), "tags": tags});
     print(io, arguments.output, &value, || {
         tags.iter().map(|tag| plain(tag) + "\n").collect::<String>()

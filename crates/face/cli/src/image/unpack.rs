@@ -55,7 +55,7 @@ impl OnePlatform {
     }
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let source = Location::read(&arguments.image).map_err(Failure::usage)?;
     let target = io.folder.join(&arguments.folder);
     let what = format!("{source} cannot be unpacked");
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let carrier = Carrier::trusting(&arguments.trust, io)?;
     let only = arguments.only.iter().map(|one| one.trim_matches('/').to_owned()).collect();
     let want = arguments.platforms.want();
-    let (image, summary) = work::run(io, carrier.shown(), async {
+    let (image, summary) = work::transfer(io, carrier.shown(), async {
         let image = carrier.obtain(&store, &source, &want).await?;
         let unread = |error| failure::store(&what, &error);
         let Document::Manifest(manifest) = store.document_of(&image).map_err(unread)? else {
@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         let unpacked =
             blocking(move || unpack::image(&store, &manifest, &config, &target, options)).await?;
         Ok((image, unpacked.map_err(|error| failure::unpack(&what, &error))?))
-    })?;
+    })
+    .await?;
     let value = json!({
         "image": source.to_string(),
         "digest": image.digest.to_string(),

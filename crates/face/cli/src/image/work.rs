@@ -1,5 +1,5 @@
-//! Doing what takes long: a runtime, progress on a terminal, an end when somebody asks for it, and
-//! a place that is gone afterwards.
+//! Transfers of images: progress on a terminal, an end when somebody asks for it, and a place that is
+//! gone afterwards.
 
 use crate::{
     catalog::{Io, count},
@@ -16,46 +16,36 @@ use std::{future::Future, path::PathBuf, time::Duration};
 /// How often progress is shown anew.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Does something on a runtime of its own. Ctrl-C ends it, and what is half done goes away.
-pub(crate) fn run<T>(
+/// Waits for a transfer and shows its progress. Ctrl-C ends it, and what is half done goes away.
+pub(crate) async fn transfer<T>(
     io: &mut Io<'_>,
     progress: Option<&Progress>,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        let cause = Cause::new("the asynchronous runtime cannot start");
-        Failure::from(cause.because(Cause::new(error.to_string())))
-    })?;
     let shown = progress.filter(|_| io.terminal);
-    let result = runtime.block_on(async {
-        let mut ticks = tokio::time::interval(TICK);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut work = std::pin::pin!(work);
-        let mut written = false;
-        let result = loop {
-            tokio::select! {
-                result = &mut work => break result,
-                Ok(()) = tokio::signal::ctrl_c() => {
-                    break Err(Cause::new("it was interrupted").remedy("run it again").into());
-                }
-                _ = ticks.tick(), if shown.is_some() => {
-                    let counted = shown.map(Progress::counted).unwrap_or_default();
-                    if counted.blobs > 0 {
-                        written = true;
-                        let _ = write!(io.stderr, "\r\x1b[K{}", line(counted));
-                        let _ = io.stderr.flush();
-                    }
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut work = std::pin::pin!(work);
+    let mut written = false;
+    let result = loop {
+        tokio::select! {
+            result = &mut work => break result,
+            Ok(()) = tokio::signal::ctrl_c() => {
+                break Err(Cause::new("it was interrupted").remedy("run it again").into());
+            }
+            _ = ticks.tick(), if shown.is_some() => {
+                let counted = shown.map(Progress::counted).unwrap_or_default();
+                if counted.blobs > 0 {
+                    written = true;
+                    let _ = write!(io.stderr, "\r\x1b[K{}", line(counted));
+                    let _ = io.stderr.flush();
                 }
             }
-        };
-        if written {
-            let _ = write!(io.stderr, "\r\x1b[K");
         }
-        result
-    });
-    // What still blocks is of no use to anybody any more.
-    runtime.shutdown_background();
+    };
+    if written {
+        let _ = write!(io.stderr, "\r\x1b[K");
+    }
     result
 }
 

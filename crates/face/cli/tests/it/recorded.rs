@@ -164,7 +164,7 @@ impl ClusterHandle for SilentCluster {
         Err(silence())
     }
 
-    fn default_namespace(&self) -> &str {
+    fn default_namespace(&self) -> &'static str {
         "kitchen"
     }
 

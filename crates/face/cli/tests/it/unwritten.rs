@@ -3,7 +3,7 @@
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog;
-use mainstay_clitest::{SOUND_CATALOG, TestFolder};
+use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on};
 use std::io::{self, Write};
 
 /// A disk that is full after so many bytes, or a reader that has gone away.
@@ -35,7 +35,7 @@ fn catalog_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> 
         terminal: false,
         variable: &|_| None,
     };
-    let exit = catalog::run(arguments, &mut io);
+    let exit = block_on(catalog::run(arguments, &mut io));
     (exit as u8, String::from_utf8(stderr).unwrap())
 }
 
