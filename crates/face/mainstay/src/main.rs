@@ -57,8 +57,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     raise_file_limit();
-    if let Some(exit) = opm::started() {
-        return exit;
+    if let Some(command_line) = opm::started() {
+        return block_on(command_line.run());
     }
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {
@@ -94,7 +94,9 @@ fn main() -> ExitCode {
         }
         Command::Version(arguments) => Ok(catalog::print(arguments.text().as_bytes())),
         Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
-        Command::Opm(arguments) => return opm::run(&arguments.arguments),
+        Command::Opm(arguments) => {
+            return block_on(opm::CommandLine::opm(arguments.arguments).run());
+        }
     };
     exit.unwrap_or_else(|cause| {
         report::error(&cause);
@@ -103,7 +105,7 @@ fn main() -> ExitCode {
     .into()
 }
 
-/// Runs a sub-command to its end, on a thread and a runtime of its own. It says when it has started:
+/// Runs a sub-command to its end, on a thread of its own. It says when it has started:
 /// a start that is asked to stop and does not, because something that it reads or writes does not
 /// answer, is left behind.
 fn run<F>(work: impl FnOnce(Started) -> F + Send + 'static) -> Exit
@@ -126,10 +128,11 @@ where
 /// Runs a command that may wait for a cluster or a registry. It is one task, on the program's first thread,
 /// which is none of the runtime's workers: the command may read files and compute without holding up the
 /// connections that the workers drive.
-fn block_on(command: impl Future<Output = Exit>) -> Exit {
+fn block_on<E: From<Exit>>(command: impl Future<Output = E>) -> E {
     let outcome = runtime().map(|runtime| {
         let exit = runtime.block_on(command);
-        // Whatever still blocks (the lookup of a name) is of no use to anybody any more.
+        // Whatever still blocks (the lookup of a name, the reading of a folder) is of no use to anybody any
+        // more.
         runtime.shutdown_background();
         exit
     });
@@ -145,9 +148,9 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// The exit code of an outcome; a failure is reported.
-fn exit(outcome: Result<Exit, Failure>) -> Exit {
+fn exit<E: From<Exit>>(outcome: Result<E, Failure>) -> E {
     outcome.unwrap_or_else(|failure| {
         report::error(&failure.cause);
-        failure.exit
+        failure.exit.into()
     })
 }

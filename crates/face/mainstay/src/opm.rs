@@ -5,31 +5,43 @@ use mainstay_opm::{self as opm, Io, sdk};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Runs the other command line that this process was started for, if it was: by its name, or for `opm`
-/// as `mainstay opm …`. Nothing else reads the arguments then, so that none of them means something
-/// else here.
-pub(crate) fn started() -> Option<ExitCode> {
+/// A command line that is not `mainstay`'s own.
+pub(crate) struct CommandLine {
+    program: Program,
+    arguments: Vec<String>,
+}
+
+/// The program whose command line it is.
+enum Program {
+    Opm,
+    OperatorSdk,
+}
+
+/// The other command line that this process was started for, if it was: by its name, or for `opm` as
+/// `mainstay opm …`. Nothing else reads the arguments then, so that none of them means something else
+/// here.
+pub(crate) fn started() -> Option<CommandLine> {
     let mut all = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let program = all.next().unwrap_or_default();
     if sdk::is_name(&program) {
-        return Some(hand_over(sdk::run, &all.collect::<Vec<_>>()));
+        return Some(CommandLine { program: Program::OperatorSdk, arguments: all.collect() });
     }
     let is_opm = opm::is_name(&program) || all.next().is_some_and(|first| first == "opm");
-    is_opm.then(|| run(&all.collect::<Vec<_>>()))
+    is_opm.then(|| CommandLine::opm(all.collect()))
 }
 
-/// Runs `opm` on this process's outside.
-pub(crate) fn run(arguments: &[String]) -> ExitCode {
-    hand_over(opm::run, arguments)
-}
+impl CommandLine {
+    /// A command line of `opm`, without the name of the program.
+    pub(crate) fn opm(arguments: Vec<String>) -> Self {
+        Self { program: Program::Opm, arguments }
+    }
 
-fn hand_over(program: fn(&[String], &mut Io<'_>) -> u8, arguments: &[String]) -> ExitCode {
-    let mut stdout = BufWriter::new(io::stdout().lock());
-    let mut stderr = io::stderr();
-    let terminal = stderr.is_terminal();
-    let code = program(
-        arguments,
-        &mut Io {
+    /// Runs it on this process's outside.
+    pub(crate) async fn run(self) -> ExitCode {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        let mut stderr = io::stderr();
+        let terminal = stderr.is_terminal();
+        let mut outside = Io {
             stdin: &mut io::stdin(),
             stdout: &mut stdout,
             stderr: &mut stderr,
@@ -38,11 +50,15 @@ fn hand_over(program: fn(&[String], &mut Io<'_>) -> u8, arguments: &[String]) ->
             terminal,
             clock: Clock::system(),
             environment: &variable,
-        },
-    );
-    // Who reads has gone away if this fails.
-    let _ = stdout.flush();
-    ExitCode::from(code)
+        };
+        let code = match self.program {
+            Program::Opm => opm::run(&self.arguments, &mut outside).await,
+            Program::OperatorSdk => sdk::run(&self.arguments, &mut outside).await,
+        };
+        // Who reads has gone away if this fails.
+        let _ = stdout.flush();
+        ExitCode::from(code)
+    }
 }
 
 /// A variable of the environment; one that is no text is not there.

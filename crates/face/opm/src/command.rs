@@ -2,9 +2,19 @@
 
 use super::call::{Call, End};
 use super::flags::{Flag, Kind};
+use std::pin::Pin;
+
+/// A command at work.
+pub(super) type Running<'c> = Pin<Box<dyn Future<Output = Result<(), End>> + 'c>>;
 
 /// What a command does.
-pub(super) type Action = fn(&mut Call<'_, '_>) -> Result<(), End>;
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    /// It works with files alone.
+    Sync(fn(&mut Call<'_, '_>) -> Result<(), End>),
+    /// It waits for registries or for connections.
+    Async(for<'c, 'a, 'io> fn(&'c mut Call<'a, 'io>) -> Running<'c>),
+}
 
 /// How many arguments a command takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `opm generate dockerfile`: how to build an image from the folder of a catalog.
 
 use super::call::{Call, End};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::go;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) fn command() -> Command {
             Flag::list("extra-labels", Some('l'), "labels to add, each as key=value"),
         ],
         exclusive: vec![&["binary-image", "base-image"]],
-        action: Some(run),
+        action: Some(Action::Sync(run)),
         ..Command::new("dockerfile <fbcRootDir>", "Write a Dockerfile for a file-based catalog")
     }
 }

@@ -1,15 +1,15 @@
 //! From arguments to a command: which one is meant, and whether its flags and arguments are right.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command, flags_of, path_name};
+use super::command::{Action, Arguments, Command, flags_of, path_name};
 use super::flags::{self, Flag, Stop};
 use super::{go, help, voice};
 
 /// Runs one command line and gives the exit code.
-pub(super) fn run(root: &Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
+pub(super) async fn run(root: &Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
     let mut path = vec![root];
     let (called_as, rest) = find(&mut path, arguments);
-    let result = execute(&path, called_as.as_deref().unwrap_or(root.name()), &rest, io);
+    let result = execute(&path, called_as.as_deref().unwrap_or(root.name()), &rest, io).await;
     let Err(end) = result else { return 0 };
     voice::end(io, &end, || help::usage(&path));
     1
@@ -62,7 +62,7 @@ fn first_word(flags: &[(Flag, bool)], arguments: &[String]) -> Option<usize> {
     None
 }
 
-fn execute(
+async fn execute(
     path: &[&Command],
     called_as: &str,
     arguments: &[String],
@@ -94,7 +94,11 @@ fn execute(
     };
     requirements(command, path, &given).map_err(End::Usage)?;
     let arguments = given.arguments.clone();
-    action(&mut Call { path, called_as, flags: given, arguments, io })
+    let mut call = Call { path, called_as, flags: given, arguments, io };
+    match action {
+        Action::Sync(run) => run(&mut call),
+        Action::Async(run) => run(&mut call).await,
+    }
 }
 
 /// Whether what was given is what the last command of a path asks for.

@@ -1,7 +1,7 @@
 //! `opm alpha render-graph`: the channels of catalogs as a diagram in the language of Mermaid.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::pull::Images;
 use super::reference;
@@ -27,7 +27,7 @@ pub(super) fn command() -> Command {
             ),
             Flag::text("package-name", Some('p'), "the one package to show (all when not given)"),
         ],
-        action: Some(run),
+        action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
             "render-graph [index-image | fbc-dir]",
             "Print the channels of catalogs as a Mermaid diagram",
@@ -35,7 +35,7 @@ pub(super) fn command() -> Command {
     }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let reach = reference::security(call).map_err(End::Log)?;
     let wanted = Wanted {
         template: None,
@@ -45,7 +45,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).map_err(End::Log)?);
+        all.append(wanted.render(call.io, reference).await.map_err(End::Log)?);
     }
     let given = |name: &str| match call.flags.text(name) {
         "" => None,

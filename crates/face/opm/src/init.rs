@@ -1,7 +1,7 @@
 //! `opm init`: the blob of a package, to begin a catalog with.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::{engine, go, mediatype};
 use base64::Engine;
@@ -27,7 +27,7 @@ pub(super) fn command() -> Command {
             Flag::text("icon", Some('i'), "file with the package's icon"),
             Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
         ],
-        action: Some(run),
+        action: Some(Action::Sync(run)),
         ..Command::new(
             "init <packageName>",
             "Begin a file-based catalog with the blob of a package",

@@ -55,8 +55,8 @@ use call::End;
 use mainstay_cli::output::OutputSink;
 
 /// Runs one command line (without the name of the program) and gives the exit code.
-pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    run_tree(&tree::root(io.alpha), arguments, io)
+pub async fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    run_tree(&tree::root(io.alpha), arguments, io).await
 }
 
 /// Reads one command line (without the name of the program) as [`run`] does, and carries nothing out.
@@ -68,7 +68,7 @@ pub fn check(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Runs a command line of a tree of commands.
-fn run_tree(root: &command::Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
+async fn run_tree(root: &command::Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
         stdin: &mut *io.stdin,
@@ -80,7 +80,7 @@ fn run_tree(root: &command::Command, arguments: &[String], io: &mut Io<'_>) -> u
         clock: io.clock,
         environment: io.environment,
     };
-    let code = engine::run(root, arguments, &mut inner);
+    let code = engine::run(root, arguments, &mut inner).await;
     // An error is remembered below.
     let _ = inner.stdout.flush();
     match stdout.error() {

@@ -1,7 +1,7 @@
 //! `opm alpha list`: what a catalog holds, as tables for people.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::pull::{Content, Images};
 use super::reference::{self, Kind};
 use super::{database, go, table};
@@ -18,27 +18,27 @@ pub(super) fn command() -> Command {
         Command {
             long: "Lists the bundles of a catalog, or of one of its packages: a line for each channel a bundle is in.",
             arguments: Arguments::Between(1, 2),
-            action: Some(bundles),
+            action: Some(Action::Async(|call| Box::pin(bundles(call)))),
             ..Command::new("bundles <indexRef> <packageName>", "List the bundles of a catalog")
         },
         Command {
             long: "Lists the channels of a catalog, or of one of its packages.",
             arguments: Arguments::Between(1, 2),
-            action: Some(channels),
+            action: Some(Action::Async(|call| Box::pin(channels(call)))),
             ..Command::new("channels <indexRef> [packageName]", "List the channels of a catalog")
         },
         Command {
             long: "Lists the packages of a catalog.",
             arguments: Arguments::Exactly(1),
-            action: Some(packages),
+            action: Some(Action::Async(|call| Box::pin(packages(call)))),
             ..Command::new("packages <indexRef>", "List the packages of a catalog")
         },
     ];
     Command { long: NOTE, children, ..Command::new("list", "List what a catalog holds") }
 }
 
-fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, Keep::Light)?;
+async fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let catalog = load(call, Keep::Light).await?;
     let mut text = "NAME\tDISPLAY NAME\tDEFAULT CHANNEL\n".to_owned();
     for package in catalog.packages() {
         let title = title(package).map_err(|error| End::Fatal(error.to_string()))?;
@@ -62,8 +62,8 @@ fn title(package: &Package) -> Result<String, ContentError> {
     Ok(title.unwrap_or_default().to_owned())
 }
 
-fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, Keep::Facts)?;
+async fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let catalog = load(call, Keep::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tHEAD\n".to_owned();
     for package in chosen(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -77,8 +77,8 @@ fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
     Ok(())
 }
 
-fn bundles(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, Keep::Facts)?;
+async fn bundles(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let catalog = load(call, Keep::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tBUNDLE\tREPLACES\tSKIPS\tSKIP RANGE\tIMAGE\n".to_owned();
     for package in chosen(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -117,7 +117,7 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 }
 
 /// The catalog that the first argument names.
-fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
+async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
     let reach = reference::security(call).map_err(End::Fatal)?;
     let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
@@ -136,7 +136,7 @@ fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
         Kind::Image => {}
     }
     let images = Images::containers(reach.containers());
-    match images.content(call.io, reference).map_err(failed)? {
+    match images.content(call.io, reference).await.map_err(failed)? {
         Content::Catalog(unpacked) => {
             let inside = |message: String| unpacked.as_in_image(&message);
             if !unpacked.path.exists() {

@@ -1,7 +1,7 @@
 //! `opm migrate`: a catalog as a folder with one file for each package.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::pull::Images;
 use super::render::{self, Allowed, Wanted};
@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
             render::migrate_level(),
             Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
         ],
-        action: Some(run),
+        action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
             "migrate <indexRef> <outputDir>",
             "Write a catalog as one file for each package",
@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
     }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let format = render::format(call.flags.text("output")).map_err(End::Log)?;
     let level = render::level(call.flags.text("migrate-level")).map_err(End::Log)?;
     let (reference, folder) = (call.argument(0).to_owned(), call.argument(1).to_owned());
@@ -42,6 +42,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let wanted = Wanted { template: None, level, allowed: Allowed::CATALOGS, images };
     let found = wanted
         .render(call.io, &reference)
+        .await
         .map_err(|why| End::Fatal(format!("render catalog image: {why}")))?;
     write_whole(call.io, &found, &folder, format).map_err(End::Fatal)?;
     voice::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));

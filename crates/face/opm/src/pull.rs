@@ -32,7 +32,6 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
 /// Where a catalog lies in its image.
 const CONFIGS: &str = "operators.operatorframework.io.index.configs.v1";
@@ -59,7 +58,6 @@ pub(crate) struct Images {
 
 /// What images are pulled with.
 struct Puller {
-    runtime: Runtime,
     fetcher: Fetcher,
     /// Where the store is.
     _folder: TempDir,
@@ -118,14 +116,15 @@ impl Images {
     ///
     /// # Errors
     /// Why it cannot be had, in the words of the library that upstream pulls with.
-    pub(crate) fn pull(&self, io: &Io<'_>, name: &str) -> Result<Image, String> {
+    pub(crate) async fn pull(&self, io: &Io<'_>, name: &str) -> Result<Image, String> {
         let reference = reference::image(name, &self.way)?;
         let puller = self.puller(io)?;
         let store = &puller.fetcher.store;
         let wanted = Want::Platform(Platform::host());
         let pulled = puller
-            .runtime
-            .block_on(puller.fetcher.fetch(&reference, &wanted))
+            .fetcher
+            .fetch(&reference, &wanted)
+            .await
             .map_err(|error| self.said(&reference, name, &error))?;
         let read = || -> Result<Image, String> {
             let image = pulled.image.ok_or("it is no image")?;
@@ -166,10 +165,12 @@ impl Images {
     ///
     /// # Errors
     /// Why that cannot be done, in upstream's words.
-    pub(super) fn content(&self, io: &Io<'_>, name: &str) -> Result<Content, String> {
+    pub(super) async fn content(&self, io: &Io<'_>, name: &str) -> Result<Content, String> {
         let quoted = go::quote(name);
-        let image =
-            self.pull(io, name).map_err(|why| format!("failed to pull image {quoted}: {why}"))?;
+        let image = self
+            .pull(io, name)
+            .await
+            .map_err(|why| format!("failed to pull image {quoted}: {why}"))?;
         let labels = image.labels();
         let (place, only, kind): (&str, _, fn(Unpacked) -> Content) =
             if let Some(file) = labels.get(DATABASE) {
@@ -289,12 +290,8 @@ impl Puller {
             tempfile::Builder::new().prefix("mainstay-images-").tempdir().map_err(failed)?;
         let store = Store::open(folder.path()).map_err(|error| error.to_string())?;
         let client = Client::new(settings).map_err(|error| error.to_string())?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("the asynchronous runtime cannot start: {error}"))?;
         let fetcher = Fetcher { client, rules, policy, store, security };
-        Ok(Self { runtime, fetcher, _folder: folder })
+        Ok(Self { fetcher, _folder: folder })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `opm render`: catalogs and bundles as one stream of blobs.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::pull::{Content, Images};
 use super::reference::{self, Kind};
@@ -34,7 +34,7 @@ pub(super) fn command(alpha: bool) -> Command {
             Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
         ],
         exclusive: vec![&["migrate", "migrate-level"]],
-        action: Some(run),
+        action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
             "render [catalog-image | catalog-directory | bundle-image | bundle-directory | database-file]...",
             "Print the blobs of catalogs and bundles",
@@ -56,7 +56,7 @@ pub(super) fn migrate_level() -> Flag {
     Flag { text: text.into(), ..Flag::text("migrate-level", None, "") }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let format = format(call.flags.text("output")).map_err(End::Log)?;
     let reach = reference::security(call).map_err(End::Log)?;
     let template = match call.flags.text("alpha-image-ref-template") {
@@ -75,7 +75,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let wanted = Wanted { template: template.as_ref(), level, allowed: Allowed::ALL, images };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).map_err(End::Log)?);
+        all.append(wanted.render(call.io, reference).await.map_err(End::Log)?);
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
     match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
@@ -156,8 +156,12 @@ impl Wanted<'_> {
     ///
     /// # Errors
     /// Why there are none.
-    pub(super) fn render(&self, io: &mut Io<'_>, reference: &str) -> Result<Rendition, String> {
-        Ok(match self.find(io, reference)? {
+    pub(super) async fn render(
+        &self,
+        io: &mut Io<'_>,
+        reference: &str,
+    ) -> Result<Rendition, String> {
+        Ok(match self.find(io, reference).await? {
             Found::Catalog(all) => all,
             Found::Bundle(bundled) => {
                 let mut all = Rendition::default();
@@ -171,14 +175,18 @@ impl Wanted<'_> {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn bundle_of(&self, io: &mut Io<'_>, reference: &str) -> Result<Bundled, String> {
-        match self.find(io, reference)? {
+    pub(super) async fn bundle_of(
+        &self,
+        io: &mut Io<'_>,
+        reference: &str,
+    ) -> Result<Bundled, String> {
+        match self.find(io, reference).await? {
             Found::Bundle(bundled) => Ok(*bundled),
             Found::Catalog(_) => Err(format!("{} is no bundle", go::quote(reference))),
         }
     }
 
-    fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, String> {
+    async fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, String> {
         let quoted = go::quote(reference);
         let failed = |why: String| format!("render reference {quoted}: {why}");
         let refuse = |what: &str| Err(failed(format!("cannot render {what}: not allowed")));
@@ -201,7 +209,7 @@ impl Wanted<'_> {
             }
             Kind::Image => {}
         }
-        match self.images.content(io, reference).map_err(failed)? {
+        match self.images.content(io, reference).await.map_err(failed)? {
             Content::Bundle(_) if !allowed.bundle_images => refuse("bundle image"),
             Content::Bundle(unpacked) => {
                 let inside = |message: &str| failed(unpacked.as_in_image(message));

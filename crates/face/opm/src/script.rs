@@ -46,13 +46,18 @@ pub(super) fn command() -> Command {
     }
 }
 
-fn shell(name: &'static str, short: &'static str, long: &'static str, action: Action) -> Command {
+fn shell(
+    name: &'static str,
+    short: &'static str,
+    long: &'static str,
+    run: fn(&mut Call<'_, '_>) -> Result<(), End>,
+) -> Command {
     Command {
         long,
         arguments: Arguments::None,
         offer: Offer::Nothing,
         flags: vec![Flag::switch("no-descriptions", "names only, without what they are for")],
-        action: Some(action),
+        action: Some(Action::Sync(run)),
         ..Command::new(name, short)
     }
 }

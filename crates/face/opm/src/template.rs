@@ -2,7 +2,7 @@
 //! templates made of catalogs.
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::pull::Images;
 use super::reference;
@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
             render::migrate_level(),
             Flag::text("output", Some('o'), "output format (json|yaml|mermaid)").or("json"),
         ],
-        action: Some(run),
+        action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new("render-template [TYPE] [FILE]", "Make a catalog of a template")
     }
 }
@@ -53,14 +53,14 @@ pub(super) fn convert_command() -> Command {
             "Make a basic template of a catalog",
             "Prints the template of which render-template makes the catalog in a file, or on standard input:\n\
              bundles are named by their images, everything else is as it is.",
-            |call| convert(call, Kind::Basic),
+            Action::Sync(|call| convert(call, Kind::Basic)),
         ),
         below(
             "substitutes [<fbc-file> | -]",
             "Make a substitutes template of a catalog",
             "Prints a template with the catalog in a file, or on standard input, in which nothing is\n\
              substituted yet.",
-            |call| convert(call, Kind::Substitutes),
+            Action::Sync(|call| convert(call, Kind::Substitutes)),
         ),
     ];
     Command { children, ..Command::new("convert-template", "Make a template of a catalog") }
@@ -72,7 +72,7 @@ enum Output {
     Mermaid,
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let end = End::Usage;
     let (kind, file) = match &*call.arguments {
         [] => (None, "-"),
@@ -131,7 +131,8 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         images: Images::containers(reach.containers()),
     };
     let io = &mut *call.io;
-    let all = kind.render(&text, &mut |image| wanted.bundle_of(io, image)).map_err(failed)?;
+    let images = &mut async |image: &str| wanted.bundle_of(io, image).await;
+    let all = kind.render(&text, images).await.map_err(failed)?;
     write(call, &all, &output).map_err(|why| end(format!("writing output: {why}")))
 }
 

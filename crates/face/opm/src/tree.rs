@@ -1,7 +1,7 @@
 //! The commands there are.
 
 use super::call::{Call, End};
-use super::command::{Arguments, Command, Offer};
+use super::command::{Action, Arguments, Command, Offer};
 use super::flags::Flag;
 use super::{
     bundle, complete, dockerfile, engine, graph, help, init, list, migrate, registry, render,
@@ -14,7 +14,7 @@ pub(super) fn root(alpha: bool) -> Command {
         Command {
             hidden: !alpha,
             arguments: Arguments::None,
-            action: Some(nothing),
+            action: Some(Action::Sync(nothing)),
             children: vec![
                 bundle::command(),
                 template::convert_command(),
@@ -33,7 +33,7 @@ pub(super) fn root(alpha: bool) -> Command {
             long: "Shows what a command is for and which flags it has.\n\
                    opm help [path to command] is the same as opm [path to command] --help.",
             offer: Offer::Commands,
-            action: Some(show_help),
+            action: Some(Action::Sync(show_help)),
             ..Command::new("help [command]", "Help about any command")
         },
         registry::index(alpha),
@@ -49,7 +49,7 @@ pub(super) fn root(alpha: bool) -> Command {
             hidden: true,
             raw: true,
             arguments: Arguments::AtLeast(1),
-            action: Some(complete::run),
+            action: Some(Action::Sync(complete::run)),
             ..Command::new("__complete [command-line]", "Candidates for the shell")
         },
     ];
@@ -65,7 +65,7 @@ pub(super) fn root(alpha: bool) -> Command {
             Flag::switch("skip-tls-verify", "do not check certificates of image registries"),
             Flag::switch("use-http", "talk to image registries without TLS"),
         ],
-        action: Some(nothing),
+        action: Some(Action::Sync(nothing)),
         children,
         ..Command::new("opm", "Works on file-based catalogs of operators")
     }

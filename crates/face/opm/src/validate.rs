@@ -1,7 +1,7 @@
 //! `opm validate`: whether a folder is a catalog.
 
 use super::call::{Call, End};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::{engine, go};
 use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
@@ -13,7 +13,7 @@ pub(super) fn command() -> Command {
     Command {
         arguments: Arguments::Exactly(1),
         flags: vec![Flag::text("output", Some('o'), "format of the verdict (json|yaml)")],
-        action: Some(run),
+        action: Some(Action::Sync(run)),
         ..Command::new("validate <directory>", "Check the file-based catalog in a folder")
     }
 }

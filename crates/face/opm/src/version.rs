@@ -1,12 +1,12 @@
 //! `opm version`.
 
 use super::call::{Call, End};
-use super::command::Command;
+use super::command::{Action, Command};
 use super::go;
 
 /// The command.
 pub(super) fn command() -> Command {
-    Command { action: Some(run), ..Command::new("version", "Print the version") }
+    Command { action: Some(Action::Sync(run)), ..Command::new("version", "Print the version") }
 }
 
 /// One line in the notation that scripts cut it out of.

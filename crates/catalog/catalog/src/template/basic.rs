@@ -1,6 +1,6 @@
 //! Basic templates: a catalog with bundles that are named by their image alone.
 
-use super::{Images, Kind, input::Template};
+use super::{Bundled, Kind, input::Template};
 use crate::{
     Rendition,
     decode::Facts,
@@ -16,7 +16,10 @@ static SHAPE: Shape = Shape {
 };
 
 /// The documents of a template, with the bundles of its images.
-pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+pub(super) async fn render(
+    text: &[u8],
+    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
+) -> Result<Rendition, String> {
     let declared = Template::read(text, Kind::Basic, &SHAPE)?.declare()?;
     let mut all = Rendition::of(&declared);
     all.retain(|document| &*document.schema != "olm.bundle");
@@ -29,7 +32,7 @@ pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, 
         if facts.image.is_empty() || more {
             return Err("unexpected fields present in basic template bundle".to_owned());
         }
-        all.add(&images(&facts.image)?.bundle);
+        all.add(&images(&facts.image).await?.bundle);
     }
     Ok(all)
 }

@@ -7,7 +7,7 @@
 //! | [`Kind::Substitutes`] | documents of a catalog, and bundles that take the place of others | the same with these in the channels |
 //!
 //! What comes out is not checked to be a catalog, as upstream does not check it; only what the third
-//! kind changes is. Images are got by who calls: [`Images`]. Errors are in upstream's words.
+//! kind changes is. The caller pulls images ([`Kind::render`]). Errors are in upstream's words.
 
 mod basic;
 mod convert;
@@ -30,9 +30,6 @@ pub struct Bundled {
     /// Its ClusterServiceVersion in full.
     pub csv: Value,
 }
-
-/// How the bundle of an image is got by the image's reference. Errors pass as they are.
-pub type Images<'i> = dyn FnMut(&str) -> Result<Bundled, String> + 'i;
 
 /// The kinds of templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,18 +96,23 @@ impl Kind {
         }
     }
 
-    /// What a template says, of which only the first document counts. Each image is asked for once,
-    /// in the order of the text.
+    /// Renders a template, of which only the first document counts. `images` pulls the bundle of an
+    /// image by the image's reference: each image once, in the order of the text.
     ///
     /// # Errors
-    /// The first thing that is wrong with the template or with what it leads to, and what `images`
-    /// says.
-    pub fn render(self, text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+    /// The first thing that is wrong with the template or with what it leads to, and errors of
+    /// `images` as they are.
+    pub async fn render(
+        self,
+        text: &[u8],
+        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
+    ) -> Result<Rendition, String> {
         match self {
-            Self::Basic => basic::render(text, images),
-            Self::Semver => semver::render(text, images),
+            Self::Basic => basic::render(text, images).await,
+            Self::Semver => semver::render(text, images).await,
             Self::Substitutes => {
-                substitutes::render(text, images).map_err(|why| format!("render: {why}"))
+                let rendered = substitutes::render(text, images).await;
+                rendered.map_err(|why| format!("render: {why}"))
             }
         }
     }

@@ -5,7 +5,7 @@
 //! replaces the last patch of the minor version before, and skips everything below it in its major
 //! version that it does not replace.
 
-use super::{Bundled, Images, Kind};
+use super::{Bundled, Kind};
 use crate::{
     Declared, Rendition,
     decode::{self, BundleFacts, Facts, unpack_base64},
@@ -66,14 +66,17 @@ struct Template {
 }
 
 /// The documents that follow from a template.
-pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+pub(super) async fn render(
+    text: &[u8],
+    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
+) -> Result<Rendition, String> {
     let template =
         Template::read(text).map_err(|why| format!("render: unable to read file: {why}"))?;
     let mut bundles: BTreeMap<&str, Bundled> = BTreeMap::new();
     let mut all = Rendition::default();
     for image in template.groups.iter().flatten() {
         if !bundles.contains_key(image.as_str()) {
-            let bundled = images(image)?;
+            let bundled = images(image).await?;
             all.add(&bundled.bundle);
             bundles.insert(image, bundled);
         }

@@ -1,6 +1,6 @@
 //! Substitutes templates: bundles that take the place of others in a catalog.
 
-use super::{Bundled, Images, Kind, input, input::Template};
+use super::{Bundled, Kind, input, input::Template};
 use crate::{
     Declared, Rendition,
     decode::{self, BundleFacts, Facts},
@@ -28,7 +28,10 @@ static SUBSTITUTE: Shape = Shape {
 const ANNOTATION: &str = "olm.substitutesFor";
 
 /// The documents of a template, with its substitutions made one after the other.
-pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+pub(super) async fn render(
+    text: &[u8],
+    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
+) -> Result<Rendition, String> {
     let template = Template::read(text, Kind::Substitutes, &SHAPE)
         .map_err(|why| format!("unable to parse template: {why}"))?;
     let declared = template
@@ -54,7 +57,7 @@ pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, 
                 quote(base)
             ));
         }
-        catalog.substitute(name, base, images).map_err(|why| {
+        catalog.substitute(name, base, images).await.map_err(|why| {
             let (base, name) = (quote(base), quote(name));
             format!("error processing substitution {base} -> {name}: {why}")
         })?;
@@ -99,11 +102,11 @@ impl Catalog {
     }
 
     /// Puts the bundle of the image `name` in the place of the bundle `base`.
-    fn substitute(
+    async fn substitute(
         &mut self,
         name: &str,
         base: &str,
-        images: &mut Images<'_>,
+        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
     ) -> Result<(), String> {
         if name.is_empty() {
             return Err("substitution name cannot be empty".to_owned());
@@ -116,6 +119,7 @@ impl Catalog {
         }
         let quoted = quote(name);
         let bundled = images(name)
+            .await
             .map_err(|why| format!("failed to render bundle image reference {quoted}: {why}"))?;
         let no_version = |which: &str, name: &str, why: String| {
             format!("failed to get VersionRelease for {which} bundle {}: {why}", quote(name))

@@ -92,10 +92,16 @@ struct Done {
     stderr: String,
 }
 
-fn run(arguments: &[String], case: &Case, archives: &Archives, root: &Path) -> Done {
+fn run(
+    arguments: &[String],
+    case: &Case,
+    archives: &Archives,
+    root: &Path,
+) -> anyhow::Result<Done> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let environment = |name: &str| archives.variable(case, name);
-    let code = opm::run(
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(opm::run(
         arguments,
         &mut Io {
             stdin: &mut case.input.as_bytes(),
@@ -107,9 +113,9 @@ fn run(arguments: &[String], case: &Case, archives: &Archives, root: &Path) -> D
             clock: Clock::system(),
             environment: &environment,
         },
-    );
+    ));
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    Done { exit: i64::from(code), stdout, stderr }
+    Ok(Done { exit: i64::from(code), stdout, stderr })
 }
 
 /// Runs the command line of a case.
@@ -119,7 +125,7 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
     let argument = |argument: &String| archives.named(&argument.replace("{case}", &name));
     let arguments: Vec<String> = case.arguments.iter().map(argument).collect();
     let before = place.files()?;
-    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root);
+    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root)?;
     let recorded = |text: &str| archives.unnamed(&text.replace(&name, "{case}"));
 
     let mut differences = Vec::new();
@@ -168,7 +174,7 @@ fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(String, V
     let place = Place::of(case, archives)?;
     let command = case.arguments.iter().filter(|argument| !argument.starts_with('{'));
     let arguments: Vec<String> = command.chain(&row.arguments).cloned().collect();
-    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root);
+    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root)?;
     let mut differences = Vec::new();
     if row.exit != exit {
         differences.push(format!("exit: recorded {}, ours {exit}", row.exit));

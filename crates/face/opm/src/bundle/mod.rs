@@ -7,7 +7,7 @@ mod infer;
 mod unpack;
 pub(super) mod validate;
 
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 
 /// The command with those below it.
@@ -41,7 +41,7 @@ pub(super) fn command() -> Command {
             arguments: Arguments::None,
             flags: describing,
             required: &["directory", "tag"],
-            action: Some(generate::build),
+            action: Some(Action::Sync(generate::build)),
             ..Command::new("build", "Build the image of a bundle")
         },
         Command {
@@ -50,7 +50,7 @@ pub(super) fn command() -> Command {
             arguments: Arguments::None,
             flags: generated,
             required: &["directory"],
-            action: Some(generate::run),
+            action: Some(Action::Sync(generate::run)),
             ..Command::new("generate", "Write the annotations and the Dockerfile of a bundle")
         },
         Command {
@@ -67,7 +67,7 @@ pub(super) fn command() -> Command {
                 Flag::text("root-ca", Some('c'), "a file with certificates to trust besides"),
                 Flag::text("out", Some('o'), "the folder to write to").or("./"),
             ],
-            action: Some(unpack::run),
+            action: Some(Action::Async(|call| Box::pin(unpack::run(call)))),
             ..Command::new(
                 "unpack BUNDLE_NAME[:TAG|@DIGEST]",
                 "Write the content of a bundle's image to a folder",
@@ -90,7 +90,7 @@ pub(super) fn command() -> Command {
                 ),
             ],
             required: &["tag"],
-            action: Some(validate::run),
+            action: Some(Action::Async(|call| Box::pin(validate::run(call)))),
             ..Command::new("validate", "Judge the image of a bundle")
         },
     ];

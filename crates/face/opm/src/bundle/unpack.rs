@@ -8,11 +8,11 @@ use super::validate::{judge_content, judge_format};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use std::{fs, io, path::Path};
 
-pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    unpack(call).map_err(End::Usage)
+pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    unpack(call).await.map_err(End::Usage)
 }
 
-fn unpack(call: &mut Call<'_, '_>) -> Result<(), String> {
+async fn unpack(call: &mut Call<'_, '_>) -> Result<(), String> {
     let typed = call.flags.text("out").to_owned();
     let out = call.io.at(&typed);
     match fs::metadata(&out) {
@@ -28,7 +28,7 @@ fn unpack(call: &mut Call<'_, '_>) -> Result<(), String> {
         file => authorities(&call.io.at(file), file)?,
     };
     let images = Images::new(reach.containerd(), Way::Containerd(authorities));
-    let image = images.pull(call.io, call.argument(0))?;
+    let image = images.pull(call.io, call.argument(0)).await?;
     let place =
         tempfile::Builder::new().prefix("bundle-").tempdir().map_err(|error| go::reason(&error))?;
     let root = place.path().join("bundle");

@@ -9,7 +9,7 @@ use mainstay_bundle::{Folder, Limits};
 use mainstay_image::registry::Security;
 use std::path::Path;
 
-pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let builder = call.flags.text("image-builder").to_owned();
     let name = call.flags.text("tag").to_owned();
     let hub =
@@ -23,7 +23,7 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let said = format!("Create a temp directory at {}", root.display());
     voice::log(call.io, Level::Info, &said, &fields);
     voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
-    fetch(call.io, &builder, &name, &root).map_err(End::Usage)?;
+    fetch(call.io, &builder, &name, &root).await.map_err(End::Usage)?;
     let said = "Unpacked image layers, validating bundle image format & contents";
     voice::log(call.io, Level::Info, said, &fields);
     let mut settings = Settings::default();
@@ -38,12 +38,12 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 }
 
 /// Gets an image with a container tool; without one it is pulled here.
-fn fetch(io: &mut Io<'_>, builder: &str, name: &str, root: &Path) -> Result<(), String> {
+async fn fetch(io: &mut Io<'_>, builder: &str, name: &str, root: &Path) -> Result<(), String> {
     if let Some(tool) = Tool::named(builder) {
         return tool.unpack(io, name, root);
     }
     let images = Images::containers(Security::Tls);
-    let image = images.pull(io, name)?;
+    let image = images.pull(io, name).await?;
     images.unpack(io, &image, root, Vec::new())
 }
 

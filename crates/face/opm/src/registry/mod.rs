@@ -7,7 +7,7 @@
 mod refused;
 mod serve;
 
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use refused::{Check, refuse};
 
@@ -68,16 +68,16 @@ pub(super) fn registry(alpha: bool) -> Command {
         Command {
             arguments: Arguments::None,
             flags: add,
-            action: Some(|call| {
+            action: Some(Action::Sync(|call| {
                 refuse(call, &[Check::Mode, Check::Security, Check::Authority], ADD)
-            }),
+            })),
             ..Command::new("add", "Would add bundles to a database")
         },
         Command {
             hidden: true,
             arguments: Arguments::None,
             flags: vec![removal(), images(), database("index.db"), debug(), permissive()],
-            action: Some(|call| refuse(call, &[], DEPRECATE)),
+            action: Some(Action::Sync(|call| refuse(call, &[], DEPRECATE))),
             ..Command::new("deprecatetruncate", "Would deprecate bundles in a database")
         },
         Command {
@@ -89,13 +89,13 @@ pub(super) fn registry(alpha: bool) -> Command {
                 permissive(),
             ],
             required: &["packages"],
-            action: Some(|call| refuse(call, &[], PRUNE)),
+            action: Some(Action::Sync(|call| refuse(call, &[], PRUNE))),
             ..Command::new("prune", "Would remove all but some packages from a database")
         },
         Command {
             arguments: Arguments::None,
             flags: vec![database("bundles.db"), debug()],
-            action: Some(|call| refuse(call, &[], STRANDED)),
+            action: Some(Action::Sync(|call| refuse(call, &[], STRANDED))),
             ..Command::new(
                 "prune-stranded",
                 "Would remove bundles without a package from a database",
@@ -110,7 +110,7 @@ pub(super) fn registry(alpha: bool) -> Command {
                 permissive(),
             ],
             required: &["packages"],
-            action: Some(|call| refuse(call, &[], REMOVE)),
+            action: Some(Action::Sync(|call| refuse(call, &[], REMOVE))),
             ..Command::new("rm", "Would remove packages from a database")
         },
         serve::command(),
@@ -159,7 +159,9 @@ pub(super) fn index(alpha: bool) -> Command {
             arguments: Arguments::None,
             flags: with(add),
             required: &["bundles"],
-            action: Some(|call| refuse(call, &[Check::Security, Check::Mode, Check::Tools], ADD)),
+            action: Some(Action::Sync(|call| {
+                refuse(call, &[Check::Security, Check::Mode, Check::Tools], ADD)
+            })),
             ..Command::new("add", "Would add bundles to the image of an index")
         },
         Command {
@@ -167,7 +169,9 @@ pub(super) fn index(alpha: bool) -> Command {
             arguments: Arguments::None,
             flags: with(truncate),
             required: &["bundles"],
-            action: Some(|call| refuse(call, &[Check::Tools, Check::Security], DEPRECATE)),
+            action: Some(Action::Sync(|call| {
+                refuse(call, &[Check::Tools, Check::Security], DEPRECATE)
+            })),
             ..Command::new("deprecatetruncate", "Would deprecate bundles in the image of an index")
         },
         Command {
@@ -181,21 +185,25 @@ pub(super) fn index(alpha: bool) -> Command {
                 Flag::list("xpackage", Some('o'), "use --package instead").hide(),
             ],
             required: &["index"],
-            action: Some(|call| refuse(call, &[Check::Packages, Check::Security], EXPORT)),
+            action: Some(Action::Sync(|call| {
+                refuse(call, &[Check::Packages, Check::Security], EXPORT)
+            })),
             ..Command::new("export", "Would write packages in the format of appregistry")
         },
         Command {
             arguments: Arguments::None,
             flags: with(vec![packages, one_tool(), permissive()]),
             required: &["from-index", "packages"],
-            action: Some(|call| refuse(call, &[Check::Tool, Check::Security], PRUNE)),
+            action: Some(Action::Sync(|call| refuse(call, &[Check::Tool, Check::Security], PRUNE))),
             ..Command::new("prune", "Would remove all but some packages from the image of an index")
         },
         Command {
             arguments: Arguments::None,
             flags: with(vec![one_tool()]),
             required: &["from-index"],
-            action: Some(|call| refuse(call, &[Check::Tool, Check::Security], STRANDED)),
+            action: Some(Action::Sync(|call| {
+                refuse(call, &[Check::Tool, Check::Security], STRANDED)
+            })),
             ..Command::new(
                 "prune-stranded",
                 "Would remove bundles without a package from the image of an index",
@@ -205,7 +213,9 @@ pub(super) fn index(alpha: bool) -> Command {
             arguments: Arguments::None,
             flags: with(remove),
             required: &["from-index", "operators"],
-            action: Some(|call| refuse(call, &[Check::Tools, Check::Security], REMOVE)),
+            action: Some(Action::Sync(|call| {
+                refuse(call, &[Check::Tools, Check::Security], REMOVE)
+            })),
             ..Command::new("rm", "Would remove packages from the image of an index")
         },
     ];
@@ -240,6 +250,7 @@ const STRANDED: &str = "databases are not written: `opm migrate` makes a file-ba
 #[cfg(test)]
 mod tests {
     use super::super::{Io, run};
+    use mainstay_clitest::block_on;
     use mainstay_clock::Clock;
 
     /// The exit code, and what was said without the time and the usage.
@@ -247,7 +258,7 @@ mod tests {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let folder = tempfile::tempdir().unwrap();
-        let code = run(
+        let code = block_on(run(
             &arguments,
             &mut Io {
                 stdin: &mut std::io::empty(),
@@ -259,7 +270,7 @@ mod tests {
                 clock: Clock::system(),
                 environment: &|_| None,
             },
-        );
+        ));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
         let text = String::from_utf8(stderr).unwrap();
         let text = text.split("\nUsage:").next().unwrap_or_default();

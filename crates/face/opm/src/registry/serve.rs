@@ -4,7 +4,7 @@
 //! gRPC and HTTP on one port. A file that changes later is not read again.
 
 use super::super::call::{Call, End, Io};
-use super::super::command::{Arguments, Command};
+use super::super::command::{Action, Arguments, Command};
 use super::super::flags::Flag;
 use super::super::serve::{LastWords, TERMINATION_LOG, address};
 use super::super::voice::{self, Level};
@@ -35,12 +35,12 @@ pub(super) fn command() -> Command {
                 .or(TERMINATION_LOG),
             Flag::text("timeout-seconds", None, "end after so many seconds").or("infinite"),
         ],
-        action: Some(run),
+        action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new("serve", "Serve the catalog in a database")
     }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let typed = call.flags.text("termination-log").to_owned();
     let (last, trouble) = LastWords::open(&call.io.at(&typed), typed == TERMINATION_LOG);
     if let Some(why) = trouble {
@@ -50,13 +50,13 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let flags = &call.flags;
     let [file, port, timeout] =
         ["database", "port", "timeout-seconds"].map(|name| flags.text(name).to_owned());
-    serve(call.io, &file, &port, &timeout).map_err(|reason| {
+    serve(call.io, &file, &port, &timeout).await.map_err(|reason| {
         last.say(&reason);
         End::Usage(reason)
     })
 }
 
-fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), String> {
+async fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), String> {
     let path = io.at(file);
     let opened = |error: &_| format!("open {file}: {}", go::reason(error));
     let found =
@@ -66,11 +66,7 @@ fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), S
     }
     let catalog = database::read(io, &path)?.check().map_err(|error| error.upstream())?;
     mainstay_registry::refusal(&catalog).map_or(Ok(()), Err)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("failed to start: {}", go::reason(&error)))?;
-    runtime.block_on(listen(io, catalog, &[("database", file), ("port", port)], timeout))
+    listen(io, catalog, &[("database", file), ("port", port)], timeout).await
 }
 
 /// How long to serve; none for as long as nobody stops it.

@@ -13,7 +13,7 @@ mod outcome;
 mod validate;
 
 use super::call::Io;
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 
 /// Whether a program started under this name is meant to be `operator-sdk`.
@@ -23,8 +23,8 @@ pub fn is_name(program: &str) -> bool {
 }
 
 /// Runs one command line (without the name of the program) and gives the exit code.
-pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    super::run_tree(&root(), arguments, io)
+pub async fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    super::run_tree(&root(), arguments, io).await
 }
 
 /// Reads one command line as [`run`] does, and carries nothing out.
@@ -52,7 +52,7 @@ pub(super) fn root() -> Command {
                 .or("text"),
             Flag::text("alpha-select-external", None, "programs that judge, separated by colons"),
         ],
-        action: Some(validate::run),
+        action: Some(Action::Async(|call| Box::pin(validate::run(call)))),
         ..Command::new("validate", "Judge a bundle")
     };
     Command {

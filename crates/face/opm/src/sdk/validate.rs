@@ -21,7 +21,7 @@ const COMMUNITY: &str = "The Optional(stage: alpha) Community Operator bundle va
                          removed in a future release. You can do these checks using the external validator: \
                          https://github.com/redhat-openshift-ecosystem/ocp-olm-catalog-validator/";
 
-pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let raw = call.flags.text("select-optional").to_owned();
     let selector = LabelSelector::parse(&raw).map_err(|error| End::Fatal(error.to_string()))?;
     if call.flags.is_on("list-optional") {
@@ -56,7 +56,7 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         verbose: call.flags.is_on("verbose"),
     };
     let is_json = output == "json-alpha1";
-    let outcome = asked.answer(call.io).map_err(End::Fatal)?;
+    let outcome = asked.answer(call.io).await.map_err(End::Fatal)?;
     if is_json {
         call.io.print(&outcome.json());
     } else {
@@ -80,7 +80,7 @@ struct Question {
 }
 
 impl Question {
-    fn answer(mut self, io: &mut Io<'_>) -> Result<Outcome, String> {
+    async fn answer(mut self, io: &mut Io<'_>) -> Result<Outcome, String> {
         let tool = Tool::named(&self.builder);
         if tool.is_none() && self.builder != "none" {
             let builder = &self.builder;
@@ -112,7 +112,8 @@ impl Question {
             tool.unpack(io, name, &root)
         } else {
             let images = Images::new(Security::Tls, Way::Containerd(Vec::new()));
-            images.pull(io, name).and_then(|image| images.unpack(io, &image, &root, Vec::new()))
+            let pulled = images.pull(io, name).await;
+            pulled.and_then(|image| images.unpack(io, &image, &root, Vec::new()))
         };
         unpacked.map_err(|why| format!("error unpacking image {name}: {why}"))?;
         self.judge(io, &root.to_string_lossy())

@@ -15,7 +15,7 @@ mod last;
 mod refuse;
 
 use super::call::{Call, End, Io};
-use super::command::{Arguments, Command};
+use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::go;
 use super::voice::{self, Level};
@@ -66,7 +66,7 @@ pub(super) fn command() -> Command {
             Flag::text("termination-log", Some('t'), "file that gets the reason of a failure")
                 .or(TERMINATION_LOG),
         ],
-        action: Some(run),
+        action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new("serve <source_path>", "Serve a file-based catalog")
     }
 }
@@ -83,12 +83,12 @@ struct Settings {
     debug: bool,
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let typed = call.flags.text("termination-log").to_owned();
     // Only a pod has the default place: nobody else shall find a new file in /dev.
     let must_exist = typed == TERMINATION_LOG;
     let (last, trouble) = LastWords::open(&call.io.at(&typed), must_exist);
-    let result = begin(call, trouble.map(|why| format!("open {typed}: {why}")));
+    let result = begin(call, trouble.map(|why| format!("open {typed}: {why}"))).await;
     result.map_err(|reason| {
         last.say(&reason);
         End::Fatal(reason)
@@ -96,7 +96,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 }
 
 /// Checks what was asked for and does it. `trouble` is what is wrong with the termination log.
-fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), String> {
+async fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), String> {
     let profiles = address::check(call.flags.text("pprof-addr"));
     profiles.map_err(|why| format!("could not start pprof endpoint: {why}"))?;
     if let Some(why) = trouble {
@@ -104,7 +104,7 @@ fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), String>
         voice::log(call.io, Level::Warning, text, &[("error", &why)]);
     }
     let settings = settings(call)?;
-    serve(call.io, &settings)
+    serve(call.io, &settings).await
 }
 
 fn settings(call: &Call<'_, '_>) -> Result<Settings, String> {
@@ -136,8 +136,8 @@ fn settings(call: &Call<'_, '_>) -> Result<Settings, String> {
     })
 }
 
-/// Does it, on a runtime of its own.
-fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
+/// Serves the catalog, or writes what the cache keeps of it.
+async fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
     if settings.enforce
         && let Some(cache) = &settings.cache
     {
@@ -155,14 +155,7 @@ fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
             None => Ok(()),
         };
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("failed to start: {}", go::reason(&error)))?;
-    let result = runtime.block_on(listen(io, settings));
-    // Reading a folder cannot be interrupted, and nobody waits for it any more.
-    runtime.shutdown_background();
-    result
+    listen(io, settings).await
 }
 
 impl Settings {

@@ -1,6 +1,6 @@
 //! `opm` in folders of tests, beside the commands of `mainstay`.
 
-use mainstay_clitest::{ACCEPT_ANYTHING, CommandOutput, SOUND_CATALOG, TestFolder};
+use mainstay_clitest::{ACCEPT_ANYTHING, CommandOutput, SOUND_CATALOG, TestFolder, block_on};
 use mainstay_clock::Clock;
 use std::fs;
 
@@ -50,7 +50,7 @@ fn run(
 ) -> CommandOutput {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-    let code = mainstay_opm::run(
+    let code = block_on(mainstay_opm::run(
         &arguments,
         &mut mainstay_opm::Io {
             stdin: &mut std::io::empty(),
@@ -62,7 +62,7 @@ fn run(
             clock: Clock::system(),
             environment,
         },
-    );
+    ));
     CommandOutput::of(code, out, err)
 }
 

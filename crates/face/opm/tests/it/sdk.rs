@@ -1,5 +1,6 @@
 //! `operator-sdk bundle validate` beside recorded answers of operator-sdk 1.42.
 
+use mainstay_clitest::block_on;
 use mainstay_clock::Clock;
 use mainstay_opm::{Io, sdk};
 use regex::Regex;
@@ -21,7 +22,7 @@ struct Done {
 fn run(folder: &Path, arguments: &[&str], environment: &dyn Fn(&str) -> Option<String>) -> Done {
     let words = ["bundle", "validate"].iter().chain(arguments).map(|word| (*word).to_owned());
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let exit = sdk::run(
+    let exit = block_on(sdk::run(
         &words.collect::<Vec<_>>(),
         &mut Io {
             stdin: &mut std::io::empty(),
@@ -33,7 +34,7 @@ fn run(folder: &Path, arguments: &[&str], environment: &dyn Fn(&str) -> Option<S
             clock: Clock::system(),
             environment,
         },
-    );
+    ));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Done { exit, stdout: text(stdout), stderr: text(stderr) }
 }

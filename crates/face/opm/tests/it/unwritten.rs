@@ -2,7 +2,7 @@
 //! left behind passes for a catalog.
 
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_clitest::{SOUND_CATALOG, TestFolder};
+use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on};
 use mainstay_clock::Clock;
 use mainstay_opm::Io;
 use std::{
@@ -39,7 +39,7 @@ fn opm_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8,
         clock: Clock::system(),
         environment: &|_| None,
     };
-    let code = mainstay_opm::run(&arguments, &mut io);
+    let code = block_on(mainstay_opm::run(&arguments, &mut io));
     (code, String::from_utf8(stderr).unwrap())
 }
 
