@@ -1,7 +1,9 @@
 //! Little languages in fields of jobs: when they run, in which time zone, and which of their indexes.
 
+use jiff::tz::TimeZoneDatabase;
 use mainstay_gocompat::quote;
 use mainstay_object::duration;
+use std::sync::LazyLock;
 
 /// Bounds of the five fields of a schedule.
 const FIELDS: [(u64, u64, &[&str]); 5] = [
@@ -120,12 +122,11 @@ fn atoi(text: &str) -> Result<i64, String> {
     })
 }
 
-/// Names of the zones of the IANA database, sorted by their bytes. (The original asks the system it
-/// runs on.)
-const ZONES: &str = include_str!("zones.txt");
+/// The IANA database that the program carries. (The original asks the system it runs on.)
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 fn is_zone(name: &str) -> bool {
-    matches!(name, "" | "UTC" | "Local") || ZONES.lines().any(|zone| zone == name)
+    matches!(name, "" | "UTC" | "Local") || ZONES.available().any(|zone| zone.as_str() == name)
 }
 
 /// Problems of a time zone.
