@@ -9,9 +9,9 @@ use crate::process::Usage;
 use anyhow::{Context, Result, bail};
 use mainstay_clock::Clock;
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Between two looks at a process.
@@ -204,6 +204,8 @@ pub(crate) struct Peer {
     pub(crate) ready_in: Duration,
     /// Processes of all that it has started, its store and its API server first.
     pub(crate) processes: Vec<u32>,
+    /// What else it prints: if nobody could read that, printing would end it.
+    _printed: BufReader<ChildStdout>,
 }
 
 impl Peer {
@@ -231,7 +233,8 @@ impl Peer {
         let process = Process(child);
         let mut kubeconfig = None;
         let mut processes = Vec::new();
-        for line in BufReader::new(printed).lines() {
+        let mut printed = BufReader::new(printed);
+        for line in printed.by_ref().lines() {
             let line = line.context("reading what the real control plane prints")?;
             if let Some(file) = line.strip_prefix("KUBECONFIG=") {
                 kubeconfig = Some(PathBuf::from(file));
@@ -251,7 +254,7 @@ impl Peer {
             tokio::time::sleep(PAUSE).await;
         }
         let ready_in = clock.elapsed().saturating_sub(start);
-        Ok(Self { process, api, kubeconfig, ready_in, processes })
+        Ok(Self { process, api, kubeconfig, ready_in, processes, _printed: printed })
     }
 
     /// Ends it and waits until it is gone.
