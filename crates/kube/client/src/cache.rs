@@ -1,4 +1,4 @@
-//! A list-and-watch of one kind that keeps a projection of each object.
+//! A projection of each object of a selection, kept up to date by a [`Reflector`].
 //!
 //! ```text
 //! list (pages) ─► project ─► watch ─► event ─► project ─► entries + index ─► subscribers
@@ -6,29 +6,16 @@
 //!    └──────── 410 ─────────────┘
 //! ```
 
-use crate::backoff::now;
-use crate::watch::{SERVER_TIMEOUT, Watch, WatchEvent};
-use crate::{Backoff, Cluster, Error, ListParams, Result, Selection};
+use crate::reflector::{Listing, Reflector, ReflectorTarget};
+use crate::{Cluster, Selection};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-/// How long a silent stream is believed: a little longer than the server keeps one open.
-const SILENCE: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
-/// After this long without an answer the wait between attempts no longer grows.
-const BACKOFF_CAP: Duration = Duration::from_secs(30);
-
-/// How many objects are listed at once.
-const PAGE: u32 = 500;
-
-/// A stream that ends sooner than this counts as a failure.
-const BRIEF: Duration = Duration::from_secs(1);
 
 type Project<T> = Box<dyn Fn(&Object) -> Option<T> + Send + Sync>;
 type Index<T> = Box<dyn Fn(&T) -> Vec<Arc<str>> + Send + Sync>;
@@ -59,18 +46,17 @@ impl<T> Clone for Cache<T> {
 }
 
 struct Inner<T> {
-    selection: Selection,
     project: Project<T>,
     index: Option<Index<T>>,
     entries: RwLock<Entries<T>>,
     subscribers: RwLock<Vec<Subscriber<T>>>,
     /// The last revision seen; zero before the first list is complete.
-    revision: watch::Sender<u64>,
+    revision: Arc<watch::Sender<u64>>,
 }
 
 struct Entries<T> {
     objects: BTreeMap<NamespacedName, Arc<T>>,
-    by_index: FxHashMap<Arc<str>, BTreeSet<NamespacedName>>,
+    by_index: KeysByValue,
 }
 
 /// What a cache shall do, before it starts.
@@ -136,24 +122,22 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
 
     /// Starts to list and watch until the token is cancelled. Must be called inside a tokio runtime.
     pub fn start(self, cluster: &Cluster, stop: CancellationToken) -> Cache<T> {
+        let revision = Arc::new(watch::Sender::new(0));
         let cache = Cache {
             inner: Arc::new(Inner {
-                selection: self.selection,
                 project: self.project,
                 index: self.index,
                 entries: RwLock::new(Entries {
                     objects: BTreeMap::new(),
-                    by_index: FxHashMap::default(),
+                    by_index: KeysByValue::default(),
                 }),
                 subscribers: RwLock::new(self.subscribers),
-                revision: watch::Sender::new(0),
+                revision: Arc::clone(&revision),
             }),
         };
-        let task = cache.clone();
-        let cluster = cluster.clone();
-        tokio::spawn(async move {
-            stop.run_until_cancelled(task.run(&cluster)).await;
-        });
+        let reflector =
+            Reflector::new(cluster.clone(), self.selection, revision, Box::new(cache.clone()));
+        reflector.start(stop);
         cache
     }
 }
@@ -264,149 +248,6 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         let _ = seen.wait_for(|seen| *seen >= revision).await;
     }
 
-    async fn run(&self, cluster: &Cluster) {
-        let mut backoff = Backoff::new(Duration::from_millis(100), BACKOFF_CAP);
-        let mut position: Option<String> = None;
-        loop {
-            let outcome = match position.take() {
-                None => self.relist(cluster).await,
-                Some(revision) => self.follow(cluster, revision, &mut backoff).await,
-            };
-            match outcome {
-                Ok(revision) => position = Some(revision),
-                Err((revision, error)) => {
-                    if error.is_expired() {
-                        position = None;
-                    } else {
-                        position = revision;
-                    }
-                    let wait = backoff.fail();
-                    tracing::warn!(
-                        resource = %self.inner.selection.resource.group_resource(),
-                        error = &error as &dyn std::error::Error,
-                        ?wait,
-                        "cannot follow objects, trying again"
-                    );
-                    tokio::time::sleep(wait).await;
-                }
-            }
-        }
-    }
-
-    /// Lists everything, page by page: of no more than one page whole objects are held. The revision is that
-    /// of the first page.
-    async fn relist(&self, cluster: &Cluster) -> Result<String, (Option<String>, Error)> {
-        let selection = &self.inner.selection;
-        let mut params = ListParams {
-            labels: selection.labels.clone(),
-            fields: selection.fields.clone(),
-            metadata_only: selection.metadata_only,
-            limit: PAGE,
-            ..ListParams::default()
-        };
-        let mut listed: BTreeMap<NamespacedName, Option<Arc<T>>> = BTreeMap::new();
-        let mut revision = None;
-        loop {
-            let page = cluster
-                .list(&selection.resource, selection.namespace.as_deref(), &params)
-                .await
-                .map_err(|error| (None, error))?;
-            let project = |it: &Object| (it.key(), (self.inner.project)(it).map(Arc::new));
-            listed.extend(page.items.iter().map(project));
-            revision.get_or_insert(page.resource_version);
-            if page.continue_token.is_empty() {
-                break;
-            }
-            params.continue_token = page.continue_token;
-        }
-        self.replace(&listed);
-        let revision = revision.unwrap_or_default();
-        self.progress(&revision, true);
-        Ok(revision)
-    }
-
-    /// Watches from a revision to the end of the stream and returns the last revision.
-    async fn follow(
-        &self,
-        cluster: &Cluster,
-        mut revision: String,
-        backoff: &mut Backoff,
-    ) -> Result<String, (Option<String>, Error)> {
-        let mut watch: Watch = match cluster.watch(&self.inner.selection, &revision).await {
-            Ok(watch) => watch,
-            Err(error) => return Err((Some(revision), error)),
-        };
-        let started = now();
-        loop {
-            let event = match tokio::time::timeout(SILENCE, watch.next()).await {
-                Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(error))) => {
-                    if started.elapsed() >= BRIEF {
-                        backoff.reset();
-                    }
-                    return Err((Some(revision), error));
-                }
-                Ok(None) | Err(_) => break,
-            };
-            backoff.reset();
-            revision = match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    self.put(&object);
-                    object.resource_version().to_owned()
-                }
-                WatchEvent::Deleted(object) => {
-                    self.forget(&object.key());
-                    object.resource_version().to_owned()
-                }
-                WatchEvent::Bookmark(revision) => revision,
-            };
-            self.progress(&revision, false);
-        }
-        if started.elapsed() < BRIEF {
-            // A server that ends streams at once must not be asked in a tight loop.
-            tokio::time::sleep(backoff.fail()).await;
-        } else {
-            backoff.reset();
-        }
-        Ok(revision)
-    }
-
-    fn progress(&self, revision: &str, synced: bool) {
-        let revision: u64 = revision.parse().unwrap_or(u64::from(synced));
-        self.inner.revision.send_if_modified(|seen| {
-            let newer = *seen < revision;
-            if newer {
-                *seen = revision;
-            }
-            newer
-        });
-    }
-
-    fn replace(&self, listed: &BTreeMap<NamespacedName, Option<Arc<T>>>) {
-        let gone: Vec<NamespacedName> = {
-            let entries = self.inner.entries.read();
-            entries.objects.keys().filter(|key| !listed.contains_key(key)).cloned().collect()
-        };
-        for key in gone {
-            self.forget(&key);
-        }
-        for (key, entry) in listed {
-            self.exchange(key, entry.as_ref());
-        }
-    }
-
-    fn put(&self, object: &Object) {
-        let key = object.key();
-        match (self.inner.project)(object) {
-            Some(entry) => self.exchange(&key, Some(&Arc::new(entry))),
-            None => self.exchange(&key, None),
-        }
-    }
-
-    fn forget(&self, key: &NamespacedName) {
-        self.exchange(key, None);
-    }
-
     fn exchange(&self, key: &NamespacedName, after: Option<&Arc<T>>) {
         let before = {
             let mut entries = self.inner.entries.write();
@@ -417,7 +258,7 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
             if let Some(index) = &self.inner.index {
                 let old = before.as_deref().map(index).unwrap_or_default();
                 let new = after.map(|entry| index(entry)).unwrap_or_default();
-                entries.reindex(key, &old, &new);
+                entries.by_index.update(key, &old, &new);
             }
             match after {
                 Some(entry) => {
@@ -437,21 +278,70 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     }
 }
 
-impl<T> Entries<T> {
-    fn reindex(&mut self, key: &NamespacedName, old: &[Arc<str>], new: &[Arc<str>]) {
+impl<T: PartialEq + Send + Sync + 'static> ReflectorTarget for Cache<T> {
+    fn begin_list(&self) -> Box<dyn Listing> {
+        Box::new(ListedEntries { cache: self.clone(), entries: BTreeMap::new() })
+    }
+
+    fn put(&self, object: &Object) {
+        let entry = (self.inner.project)(object).map(Arc::new);
+        self.exchange(&object.key(), entry.as_ref());
+    }
+
+    fn remove(&self, key: &NamespacedName) {
+        self.exchange(key, None);
+    }
+}
+
+/// What a list has so far; the cache stays as it is until the list is complete.
+struct ListedEntries<T> {
+    cache: Cache<T>,
+    entries: BTreeMap<NamespacedName, Option<Arc<T>>>,
+}
+
+impl<T: PartialEq + Send + Sync + 'static> Listing for ListedEntries<T> {
+    fn add(&mut self, object: &Object) {
+        let entry = (self.cache.inner.project)(object).map(Arc::new);
+        self.entries.insert(object.key(), entry);
+    }
+
+    fn finish(self: Box<Self>) {
+        let gone: Vec<NamespacedName> = {
+            let known = self.cache.inner.entries.read();
+            known.objects.keys().filter(|key| !self.entries.contains_key(key)).cloned().collect()
+        };
+        for key in gone {
+            self.cache.exchange(&key, None);
+        }
+        for (key, entry) in &self.entries {
+            self.cache.exchange(key, entry.as_ref());
+        }
+    }
+}
+
+/// The keys of entries by the values that the index gives for them.
+#[derive(Default)]
+struct KeysByValue(FxHashMap<Arc<str>, BTreeSet<NamespacedName>>);
+
+impl KeysByValue {
+    fn update(&mut self, key: &NamespacedName, old: &[Arc<str>], new: &[Arc<str>]) {
         if old == new {
             return;
         }
         for value in old {
-            if let Some(keys) = self.by_index.get_mut(value) {
+            if let Some(keys) = self.0.get_mut(value) {
                 keys.remove(key);
                 if keys.is_empty() {
-                    self.by_index.remove(value);
+                    self.0.remove(value);
                 }
             }
         }
         for value in new {
-            self.by_index.entry(Arc::clone(value)).or_default().insert(key.clone());
+            self.0.entry(Arc::clone(value)).or_default().insert(key.clone());
         }
+    }
+
+    fn get(&self, value: &str) -> Option<&BTreeSet<NamespacedName>> {
+        self.0.get(value)
     }
 }

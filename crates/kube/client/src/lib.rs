@@ -40,6 +40,7 @@ mod events;
 mod lease;
 mod prepared;
 mod queue;
+mod reflector;
 mod request;
 mod runtime;
 mod watch;

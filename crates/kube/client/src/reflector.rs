@@ -1,0 +1,189 @@
+//! The list and watch that keeps a cache up to date, whatever the cache keeps.
+//!
+//! One copy of this code serves all caches: a program has dozens of them, each with a type of its own.
+
+use crate::backoff::now;
+use crate::watch::{SERVER_TIMEOUT, Watch, WatchEvent};
+use crate::{Backoff, Cluster, Error, ListParams, Selection};
+use mainstay_object::{NamespacedName, Object};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long a silent stream is believed: a little longer than the server keeps one open.
+const SILENCE: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
+/// After this long without an answer the wait between attempts no longer grows.
+const BACKOFF_CAP: Duration = Duration::from_secs(30);
+/// How many objects are listed at once.
+const PAGE: u32 = 500;
+/// A stream that ends sooner than this counts as a failure.
+const BRIEF: Duration = Duration::from_secs(1);
+
+/// What is told about the objects of a selection.
+pub(crate) trait ReflectorTarget: Send + Sync {
+    /// Begins a list of all objects, which takes effect when it is complete.
+    fn begin_list(&self) -> Box<dyn Listing>;
+    /// An object that is new or has changed.
+    fn put(&self, object: &Object);
+    /// An object that is gone.
+    fn remove(&self, key: &NamespacedName);
+}
+
+/// A list of all objects that is being read.
+pub(crate) trait Listing: Send {
+    /// The next object.
+    fn add(&mut self, object: &Object);
+    /// There are no more: what was not added is gone.
+    fn finish(self: Box<Self>);
+}
+
+/// The revision that a reflector has come to, and why it does not go on.
+type Interrupted = (Option<String>, Error);
+
+/// Lists and watches the objects of a selection.
+pub(crate) struct Reflector {
+    cluster: Cluster,
+    selection: Selection,
+    /// The last revision seen; zero before the first list is complete.
+    revision: Arc<watch::Sender<u64>>,
+    target: Box<dyn ReflectorTarget>,
+}
+
+impl Reflector {
+    pub(crate) fn new(
+        cluster: Cluster,
+        selection: Selection,
+        revision: Arc<watch::Sender<u64>>,
+        target: Box<dyn ReflectorTarget>,
+    ) -> Self {
+        Self { cluster, selection, revision, target }
+    }
+
+    /// Lists and watches in a task of its own until the token is cancelled. Must be called inside a
+    /// tokio runtime.
+    pub(crate) fn start(self, stop: CancellationToken) {
+        tokio::spawn(async move {
+            stop.run_until_cancelled(self.run()).await;
+        });
+    }
+
+    async fn run(&self) {
+        let mut backoff = Backoff::new(Duration::from_millis(100), BACKOFF_CAP);
+        let mut position: Option<String> = None;
+        loop {
+            let outcome = match position.take() {
+                None => self.relist().await,
+                Some(revision) => self.follow(revision, &mut backoff).await,
+            };
+            match outcome {
+                Ok(revision) => position = Some(revision),
+                Err((revision, error)) => {
+                    if error.is_expired() {
+                        position = None;
+                    } else {
+                        position = revision;
+                    }
+                    let wait = backoff.fail();
+                    tracing::warn!(
+                        resource = %self.selection.resource.group_resource(),
+                        error = &error as &dyn std::error::Error,
+                        ?wait,
+                        "cannot follow objects, trying again"
+                    );
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    /// Lists everything, page by page: of no more than one page whole objects are held. The revision is that
+    /// of the first page.
+    async fn relist(&self) -> Result<String, Interrupted> {
+        let selection = &self.selection;
+        let mut params = ListParams {
+            labels: selection.labels.clone(),
+            fields: selection.fields.clone(),
+            metadata_only: selection.metadata_only,
+            limit: PAGE,
+            ..ListParams::default()
+        };
+        let mut listing = self.target.begin_list();
+        let mut revision = None;
+        loop {
+            let page = self
+                .cluster
+                .list(&selection.resource, selection.namespace.as_deref(), &params)
+                .await
+                .map_err(|error| (None, error))?;
+            for object in &page.items {
+                listing.add(object);
+            }
+            revision.get_or_insert(page.resource_version);
+            if page.continue_token.is_empty() {
+                break;
+            }
+            params.continue_token = page.continue_token;
+        }
+        listing.finish();
+        let revision = revision.unwrap_or_default();
+        self.progress(&revision, true);
+        Ok(revision)
+    }
+
+    /// Watches from a revision to the end of the stream and returns the last revision.
+    async fn follow(
+        &self,
+        mut revision: String,
+        backoff: &mut Backoff,
+    ) -> Result<String, Interrupted> {
+        let mut watch: Watch = match self.cluster.watch(&self.selection, &revision).await {
+            Ok(watch) => watch,
+            Err(error) => return Err((Some(revision), error)),
+        };
+        let started = now();
+        loop {
+            let event = match tokio::time::timeout(SILENCE, watch.next()).await {
+                Ok(Some(Ok(event))) => event,
+                Ok(Some(Err(error))) => {
+                    if started.elapsed() >= BRIEF {
+                        backoff.reset();
+                    }
+                    return Err((Some(revision), error));
+                }
+                Ok(None) | Err(_) => break,
+            };
+            backoff.reset();
+            revision = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    self.target.put(&object);
+                    object.resource_version().to_owned()
+                }
+                WatchEvent::Deleted(object) => {
+                    self.target.remove(&object.key());
+                    object.resource_version().to_owned()
+                }
+                WatchEvent::Bookmark(revision) => revision,
+            };
+            self.progress(&revision, false);
+        }
+        if started.elapsed() < BRIEF {
+            // A server that ends streams at once must not be asked in a tight loop.
+            tokio::time::sleep(backoff.fail()).await;
+        } else {
+            backoff.reset();
+        }
+        Ok(revision)
+    }
+
+    fn progress(&self, revision: &str, synced: bool) {
+        let revision: u64 = revision.parse().unwrap_or(u64::from(synced));
+        self.revision.send_if_modified(|seen| {
+            let newer = *seen < revision;
+            if newer {
+                *seen = revision;
+            }
+            newer
+        });
+    }
+}
