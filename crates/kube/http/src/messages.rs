@@ -56,7 +56,7 @@ impl<S: AsRef<str>> MessageKind<S> {
 
     /// A list of this kind: what its JSON says without items, and the messages of these. None if the
     /// kind is no list.
-    pub fn list(&self, json: &[u8], items: Vec<Bytes>) -> Option<List> {
+    pub fn list(&self, json: &[u8], items: Vec<Bytes>) -> Option<ListBody> {
         // All lists have their items behind the same tag.
         let tags = &self.definition.field("items")?.tags;
         debug_assert_eq!(**tags, [2], "{}", self.kind.as_ref());
@@ -67,7 +67,7 @@ impl<S: AsRef<str>> MessageKind<S> {
             protobuf::envelope_start(self.api_version.as_ref(), self.kind.as_ref(), length);
         let size = start.len() + length + protobuf::ENVELOPE_END.len();
         start.extend_from_slice(&head);
-        Some(List { start: Some(start.into()), items: items.into(), size })
+        Some(ListBody { start: Some(start.into()), items: items.into(), size })
     }
 }
 
@@ -96,13 +96,13 @@ impl<S: AsRef<str> + From<&'static str>> MessageKind<S> {
 
 /// A list's body, put together while it is sent.
 #[derive(Debug)]
-pub struct List {
+pub struct ListBody {
     start: Option<Bytes>,
     items: VecDeque<Bytes>,
     size: usize,
 }
 
-impl List {
+impl ListBody {
     /// Bytes of the whole.
     pub const fn size(&self) -> usize {
         self.size
@@ -112,7 +112,7 @@ impl List {
 /// Bytes of a list that are copied together at once.
 const CHUNK: usize = 256 * 1024;
 
-impl Iterator for List {
+impl Iterator for ListBody {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
