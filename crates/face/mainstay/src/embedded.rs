@@ -270,11 +270,10 @@ impl Embedded {
         } else {
             controller_pods::hide(&cluster, manager).await?;
         }
-        say(&format!(
-            "workloads   {} simulated node{}",
-            settings.nodes,
-            if settings.nodes == 1 { "" } else { "s" }
-        ));
+        // A data folder may have more of them, from when more were asked for.
+        let nodes = store.list("nodes", None).iter().count().max(settings.nodes as usize);
+        let plural = if nodes == 1 { "" } else { "s" };
+        say(&format!("workloads   {nodes} simulated node{plural}"));
         if !address.ip().is_loopback() {
             say(&format!(
                 "warning     the API listens on {} and not on loopback only",

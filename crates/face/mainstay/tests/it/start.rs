@@ -64,6 +64,17 @@ fn it_starts_again_with_everything_it_had() {
 }
 
 #[test]
+fn nodes_that_the_data_folder_has_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let first = Up::start(folder.path(), &["--data-dir", text(&data), "--nodes", "3"]);
+    assert!(first.said.contains("workloads   3 simulated nodes"), "{}", first.said);
+    assert!(first.stop("TERM").0);
+    let second = Up::start(folder.path(), &["--data-dir", text(&data)]);
+    assert!(second.said.contains("workloads   3 simulated nodes"), "{}", second.said);
+}
+
+#[test]
 fn damage_is_named_and_repair_goes_on_with_the_rest() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
