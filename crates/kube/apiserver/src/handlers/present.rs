@@ -144,7 +144,7 @@ pub(super) async fn list(
         let fields = metadata.as_object_mut();
         fields.map(|fields| fields.entry("continue").or_insert_with(|| "".into()));
     }
-    if let Some(answer) = messages(request, &items, &metadata).await? {
+    if let Some(answer) = protobuf_list(request, &items, &metadata).await? {
         return Ok(answer);
     }
     let head = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}).to_string();
@@ -175,7 +175,7 @@ pub(super) async fn list(
 
 /// A page of a list in protobuf; none if the client wants it in JSON, or an object does not have the
 /// form of its kind.
-async fn messages(
+async fn protobuf_list(
     request: &Request<'_>,
     items: &[Arc<Stored>],
     metadata: &Value,
