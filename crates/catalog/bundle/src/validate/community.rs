@@ -4,7 +4,7 @@
 use super::{
     Settings,
     csv::{doubtful, invalid},
-    finding::{Finding, Findings, fields},
+    finding::{Finding, Findings, Level, fields},
     load::Subject,
     removed,
 };
@@ -39,8 +39,8 @@ pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
     };
     let mut errors = Vec::new();
     match annotation(subject, &text) {
-        Some(Err(detail)) => errors.push(detail),
-        Some(Ok(doubt)) => found.add(set(doubtful(name, &doubt))),
+        Some((Level::Error, detail)) => errors.push(detail),
+        Some((Level::Warning, detail)) => found.add(set(doubtful(name, &detail))),
         None => {}
     }
     match &settings.index {
@@ -63,59 +63,75 @@ pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
     found
 }
 
-/// What is wrong with the annotation: an error, or a doubt.
-fn annotation(subject: &Subject, uses: &str) -> Option<Result<String, String>> {
+/// What is wrong with the annotation: how much that weighs, and the detail of the finding.
+fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let annotated = subject.annotation("olm.properties").unwrap_or_default();
     if annotated.is_empty() {
-        return Some(Err(format!(
-            "csv.Annotations not specified {MAXIMUM} for an OCP version < 4.9. This annotation is required \
+        return Some((
+            Level::Error,
+            format!(
+                "csv.Annotations not specified {MAXIMUM} for an OCP version < 4.9. This annotation is required \
              to prevent the user from upgrading their OCP cluster before they have installed a version of \
              their operator which is compatible with 4.9. This bundle is using APIs which were deprecated \
              and removed in v1.22. More info: {GUIDE} which are no longer supported on 4.9. Migrate the \
              API(s) for {uses} or use the annotation"
-        )));
+            ),
+        ));
     }
     let list = serde_json::from_str(annotated).ok();
     let Some(list) = list.filter(|list: &Value| check_kind(list, &PROPERTIES).is_ok()) else {
-        return Some(Err(format!(
-            "csv.Annotations has an invalid value specified for olm.properties. Please, check the value  \
+        return Some((
+            Level::Error,
+            format!(
+                "csv.Annotations has an invalid value specified for olm.properties. Please, check the value  \
              ({annotated}) and ensure that it is an array such as: \"olm.properties\": '[{{\"type\": \"key \
              name\", \"value\": \"key value\"}}]'"
-        )));
+            ),
+        ));
     };
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     let Some(found) = items.iter().find(|item| text(item, "type") == MAXIMUM) else {
-        return Some(Err(format!(
-            "csv.Annotations.olm.properties with the key `{MAXIMUM}` and a value with an OCP version which \
+        return Some((
+            Level::Error,
+            format!(
+                "csv.Annotations.olm.properties with the key `{MAXIMUM}` and a value with an OCP version which \
              is < 4.9 is required for any operator bundle that is using APIs which were deprecated and \
              removed in v1.22. More info: {GUIDE}. Migrate the API(s) for {uses} or use the annotation"
-        )));
+            ),
+        ));
     };
     let value = text(found, "value");
     let maximum = match parse_tolerant(value) {
         Ok(maximum) => maximum,
         Err(why) => {
-            return Some(Err(format!(
-                "csv.Annotations.olm.properties has an invalid value. Unable to parse ({value}) using \
+            return Some((
+                Level::Error,
+                format!(
+                    "csv.Annotations.olm.properties has an invalid value. Unable to parse ({value}) using \
                  semver : {why}"
-            )));
+                ),
+            ));
         }
     };
     let whole = maximum.as_semver();
     let cut = Version::new(whole.major, whole.minor, 0);
     if maximum != cut {
-        return Some(Ok(format!(
-            "csv.Annotations.olm.properties has an invalid value. {MAXIMUM} must specify only major.minor \
+        return Some((
+            Level::Warning,
+            format!(
+                "csv.Annotations.olm.properties has an invalid value. {MAXIMUM} must specify only major.minor \
              versions, {maximum} will be truncated to {cut}"
-        )));
+            ),
+        ));
     }
     (maximum >= Version::new(4, 9, 0)).then(|| {
-        Err(format!(
+        let detail = format!(
             "csv.Annotations.olm.properties with the key and value for {MAXIMUM} has the OCP version value \
              {value} which is >= of 4.9. This bundle is using APIs which were deprecated and removed in \
              v1.22. More info: {GUIDE}. Migrate the API(s) for {uses} or inform in this property an OCP \
              version which is < 4.9"
-        ))
+        );
+        (Level::Error, detail)
     })
 }
 

@@ -213,23 +213,18 @@ fn install_modes(subject: &Subject) -> Vec<Finding> {
 }
 
 /// Whether the version of Kubernetes that is needed is given, and is one.
-fn minimum(subject: &Subject) -> Option<Finding> {
-    let finding = match minimum_fault(subject)? {
-        Ok(doubt) => doubtful(subject.csv_name(), doubt),
-        Err(fault) => invalid(subject.csv_name(), &fault),
+pub(crate) fn minimum(subject: &Subject) -> Option<Finding> {
+    let text = shape::text(subject.spec(), "minKubeVersion");
+    let finding = if text.trim().is_empty() {
+        doubtful(subject.csv_name(), NO_MINIMUM)
+    } else if mainstay_version::parse_strict(text).is_err() {
+        let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {text}");
+        invalid(subject.csv_name(), &detail)
+    } else {
+        return None;
     };
     let place = fields(&["spec", "minKubeVersion"]);
     Some(finding.at(subject.csv.0, &place).mend("write a version such as 1.25.0"))
-}
-
-/// What there is to say of the version of Kubernetes that is needed: a doubt, or a fault.
-pub(crate) fn minimum_fault(subject: &Subject) -> Option<Result<&'static str, String>> {
-    let text = shape::text(subject.spec(), "minKubeVersion");
-    if text.trim().is_empty() {
-        return Some(Ok(NO_MINIMUM));
-    }
-    let wrong = mainstay_version::parse_strict(text).is_err();
-    wrong.then(|| Err(format!("csv.Spec.MinKubeVersion has an invalid value: {text}")))
 }
 
 /// Fields that have to be there. Inside of what is missing nothing is asked for.

@@ -2,7 +2,7 @@
 
 use super::{
     Settings,
-    csv::{doubtful, invalid, minimum_fault},
+    csv::{doubtful, invalid, minimum},
     finding::{Bad, Finding, Findings, fields, item},
     load::Subject,
     mail, removed,
@@ -73,14 +73,7 @@ fn judge(subject: &Subject, settings: &Settings, with_standards: bool) -> Findin
         found.add(finding.at(csv, &fields(&["spec", "version"])).mend("write a version"));
     }
     found.extend(icon(subject));
-    if let Some(said) = minimum_fault(subject) {
-        let finding = match said {
-            Ok(doubt) => doubtful(name, doubt),
-            Err(fault) => invalid(name, &fault),
-        };
-        let place = fields(&["spec", "minKubeVersion"]);
-        found.add(finding.at(csv, &place).mend("write a version such as 1.25.0"));
-    }
+    found.extend(minimum(subject));
     found.extend(removed::findings(subject, settings));
     found
 }
@@ -96,9 +89,9 @@ fn maintainers(subject: &Subject) -> Vec<Finding> {
             found.push(invalid(name, detail).at(csv, &place).mend("write both"));
         }
         if !email.is_empty()
-            && let Some(why) = mail::fault(email)
+            && let Some(error) = mail::fault(email)
         {
-            let detail = format!("csv.Spec.Maintainers email {email} is invalid: {why}");
+            let detail = format!("csv.Spec.Maintainers email {email} is invalid: mail: {error}");
             found.push(invalid(name, &detail).at(csv, &place).mend("write an address of mail"));
         }
     }

@@ -3,12 +3,84 @@
 use mainstay_gocompat::quote;
 
 /// Why a text is no address; none if it is one.
-pub(crate) fn fault(text: &str) -> Option<String> {
+pub(crate) fn fault(text: &str) -> Option<AddressError> {
     let mut reader = Reader { left: text };
-    reader.single().err().map(|why| format!("mail: {why}"))
+    reader.single().err()
 }
 
-const COMMENT: &str = "misformatted parenthetical comment";
+/// Why a text is no address, without the `mail:` that Go writes before it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddressError {
+    /// Something follows the address.
+    #[error("expected single address, got {}", quote(.0))]
+    SeveralAddresses(String),
+    /// A group has no addresses.
+    #[error("empty group")]
+    EmptyGroup,
+    /// A group has several addresses.
+    #[error("group with multiple addresses")]
+    SeveralInGroup,
+    /// The text ends where an address is expected.
+    #[error("no address")]
+    NoAddress,
+    /// There are plain words only.
+    #[error("missing '@' or angle-addr")]
+    MissingAt,
+    /// There are words only, and some are in quotes.
+    #[error("no angle-addr")]
+    NoAngleAddress,
+    /// An address in angle brackets does not end.
+    #[error("unclosed angle-addr")]
+    UnclosedAngleAddress,
+    /// The addresses of a group are not separated.
+    #[error("expected comma")]
+    ExpectedComma,
+    /// The text ends where `local@domain` is expected.
+    #[error("no addr-spec")]
+    NoAddressSpec,
+    /// The local part is an empty text in quotes.
+    #[error("empty quoted string in addr-spec")]
+    EmptyQuotedString,
+    /// No `@` follows the local part.
+    #[error("missing @ in addr-spec")]
+    MissingAtInSpec,
+    /// Nothing follows the `@`.
+    #[error("no domain in addr-spec")]
+    NoDomain,
+    /// A word begins with a character that no word has.
+    #[error("invalid string")]
+    InvalidString,
+    /// A word begins with a dot.
+    #[error("leading dot in atom")]
+    LeadingDot,
+    /// A word has two dots in a row.
+    #[error("double dot in atom")]
+    DoubleDot,
+    /// A word ends in a dot.
+    #[error("trailing dot in atom")]
+    TrailingDot,
+    /// A text in quotes has a character that it may not have.
+    #[error("bad character in quoted-string: {}", quoted(*.0))]
+    BadInQuotedString(char),
+    /// A text in quotes does not end.
+    #[error("unclosed quoted-string")]
+    UnclosedQuotedString,
+    /// A name has no first word.
+    #[error("missing word in phrase: mail: {0}")]
+    MissingWord(Box<Self>),
+    /// A domain in brackets has a character that it may not have.
+    #[error("bad character in domain-literal: {}", quoted(*.0))]
+    BadInDomainLiteral(char),
+    /// A domain in brackets does not end.
+    #[error("unclosed domain-literal")]
+    UnclosedDomainLiteral,
+    /// A domain in brackets is no IP address.
+    #[error("invalid IP address in domain-literal: {}", quote(.0))]
+    InvalidIpAddress(String),
+    /// A comment in parentheses does not end.
+    #[error("misformatted parenthetical comment")]
+    UnclosedComment,
+}
 
 struct Reader<'t> {
     left: &'t str,
@@ -53,24 +125,24 @@ impl<'t> Reader<'t> {
         self.left = self.left.trim_start_matches([' ', '\t']);
     }
 
-    fn single(&mut self) -> Result<(), String> {
+    fn single(&mut self) -> Result<(), AddressError> {
         let found = self.address(true)?;
         self.comments()?;
         if !self.left.is_empty() {
-            return Err(format!("expected single address, got {}", quote(self.left)));
+            return Err(AddressError::SeveralAddresses(self.left.to_owned()));
         }
         match found {
-            0 => Err("empty group".to_owned()),
+            0 => Err(AddressError::EmptyGroup),
             1 => Ok(()),
-            _ => Err("group with multiple addresses".to_owned()),
+            _ => Err(AddressError::SeveralInGroup),
         }
     }
 
     /// One address, or a group; how many addresses it has.
-    fn address(&mut self, group: bool) -> Result<usize, String> {
+    fn address(&mut self, group: bool) -> Result<usize, AddressError> {
         self.blanks();
         if self.left.is_empty() {
-            return Err("no address".to_owned());
+            return Err(AddressError::NoAddress);
         }
         let start = self.left;
         if self.plain().is_ok() {
@@ -91,18 +163,17 @@ impl<'t> Reader<'t> {
         }
         if !self.take('<') {
             let name = words.join(" ");
-            let why = if name.chars().all(is_atom) {
-                "missing '@' or angle-addr"
+            return Err(if name.chars().all(is_atom) {
+                AddressError::MissingAt
             } else {
-                "no angle-addr"
-            };
-            return Err(why.to_owned());
+                AddressError::NoAngleAddress
+            });
         }
         self.plain()?;
-        if self.take('>') { Ok(1) } else { Err("unclosed angle-addr".to_owned()) }
+        if self.take('>') { Ok(1) } else { Err(AddressError::UnclosedAngleAddress) }
     }
 
-    fn group(&mut self) -> Result<usize, String> {
+    fn group(&mut self) -> Result<usize, AddressError> {
         self.blanks();
         if self.take(';') {
             self.comments()?;
@@ -118,20 +189,20 @@ impl<'t> Reader<'t> {
                 return Ok(found);
             }
             if !self.take(',') {
-                return Err("expected comma".to_owned());
+                return Err(AddressError::ExpectedComma);
             }
         }
     }
 
     /// `local@domain`.
-    fn plain(&mut self) -> Result<(), String> {
+    fn plain(&mut self) -> Result<(), AddressError> {
         self.blanks();
         match self.peek() {
-            None => return Err("no addr-spec".to_owned()),
+            None => return Err(AddressError::NoAddressSpec),
             Some('"') => {
                 // An empty one is refused whatever was wrong with it.
                 if self.string().unwrap_or_default().is_empty() {
-                    return Err("empty quoted string in addr-spec".to_owned());
+                    return Err(AddressError::EmptyQuotedString);
                 }
             }
             Some(_) => {
@@ -139,34 +210,33 @@ impl<'t> Reader<'t> {
             }
         }
         if !self.take('@') {
-            return Err("missing @ in addr-spec".to_owned());
+            return Err(AddressError::MissingAtInSpec);
         }
         self.blanks();
         match self.peek() {
-            None => Err("no domain in addr-spec".to_owned()),
+            None => Err(AddressError::NoDomain),
             Some('[') => self.literal(),
             Some(_) => self.atom(false).map(|_| ()),
         }
     }
 
-    fn atom(&mut self, lenient: bool) -> Result<&'t str, String> {
+    fn atom(&mut self, lenient: bool) -> Result<&'t str, AddressError> {
         let end = self.left.find(|c| !is_atom(c)).unwrap_or(self.left.len());
         if end == 0 {
-            return Err("invalid string".to_owned());
+            return Err(AddressError::InvalidString);
         }
         let (atom, left) = self.left.split_at(end);
         self.left = left;
-        let why = match atom {
-            _ if lenient => return Ok(atom),
-            _ if atom.starts_with('.') => "leading dot in atom",
-            _ if atom.contains("..") => "double dot in atom",
-            _ if atom.ends_with('.') => "trailing dot in atom",
-            _ => return Ok(atom),
-        };
-        Err(why.to_owned())
+        match atom {
+            _ if lenient => Ok(atom),
+            _ if atom.starts_with('.') => Err(AddressError::LeadingDot),
+            _ if atom.contains("..") => Err(AddressError::DoubleDot),
+            _ if atom.ends_with('.') => Err(AddressError::TrailingDot),
+            _ => Ok(atom),
+        }
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    fn string(&mut self) -> Result<String, AddressError> {
         let mut found = String::new();
         let mut escaped = false;
         for (at, c) in self.left.char_indices().skip(1) {
@@ -181,13 +251,13 @@ impl<'t> Reader<'t> {
                 }
                 '\\' if !escaped => escaped = true,
                 _ if !escaped && (is_visible(c) || c == ' ' || c == '\t') => found.push(c),
-                _ => return Err(format!("bad character in quoted-string: {}", quoted(c))),
+                _ => return Err(AddressError::BadInQuotedString(c)),
             }
         }
-        Err("unclosed quoted-string".to_owned())
+        Err(AddressError::UnclosedQuotedString)
     }
 
-    fn phrase(&mut self) -> Result<Vec<String>, String> {
+    fn phrase(&mut self) -> Result<Vec<String>, AddressError> {
         let mut words = Vec::new();
         loop {
             if !words.is_empty() {
@@ -201,32 +271,32 @@ impl<'t> Reader<'t> {
             };
             match word {
                 Ok(word) => words.push(word),
-                Err(why) if words.is_empty() => {
-                    return Err(format!("missing word in phrase: mail: {why}"));
+                Err(error) if words.is_empty() => {
+                    return Err(AddressError::MissingWord(Box::new(error)));
                 }
                 Err(_) => return Ok(words),
             }
         }
     }
 
-    fn literal(&mut self) -> Result<(), String> {
+    fn literal(&mut self) -> Result<(), AddressError> {
         let inner = &self.left[1..];
         let wrong = |c: char| !is_visible(c) || "[\\".contains(c);
         let end = inner.find(']');
         let text = &inner[..end.unwrap_or(inner.len())];
         if let Some(c) = text.chars().find(|c| wrong(*c)) {
-            return Err(format!("bad character in domain-literal: {}", quoted(c)));
+            return Err(AddressError::BadInDomainLiteral(c));
         }
-        let Some(end) = end else { return Err("unclosed domain-literal".to_owned()) };
+        let Some(end) = end else { return Err(AddressError::UnclosedDomainLiteral) };
         self.left = &inner[end + 1..];
         if text.parse::<std::net::IpAddr>().is_err() {
-            return Err(format!("invalid IP address in domain-literal: {}", quote(text)));
+            return Err(AddressError::InvalidIpAddress(text.to_owned()));
         }
         Ok(())
     }
 
     /// Comments in parentheses, and blanks around them.
-    fn comments(&mut self) -> Result<(), String> {
+    fn comments(&mut self) -> Result<(), AddressError> {
         self.blanks();
         while self.take('(') {
             self.comment()?;
@@ -236,7 +306,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The rest of a comment whose parenthesis is open.
-    fn comment(&mut self) -> Result<(), String> {
+    fn comment(&mut self) -> Result<(), AddressError> {
         let mut depth = 1;
         let mut chars = self.left.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
@@ -254,7 +324,7 @@ impl<'t> Reader<'t> {
             }
         }
         self.left = "";
-        Err(COMMENT.to_owned())
+        Err(AddressError::UnclosedComment)
     }
 }
 
@@ -294,7 +364,7 @@ mod tests {
             ("a@b (", "misformatted parenthetical comment"),
             ("\"a", "missing word in phrase: mail: unclosed quoted-string"),
         ] {
-            assert_eq!(fault(text).as_deref(), Some(format!("mail: {why}").as_str()), "{text}");
+            assert_eq!(fault(text).map(|error| error.to_string()).as_deref(), Some(why), "{text}");
         }
     }
 }

@@ -14,6 +14,7 @@ use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    error::Error,
     fmt,
 };
 
@@ -25,8 +26,19 @@ pub trait Images {
     /// The manifest of an image, or its list of manifests: a JSON text.
     ///
     /// # Errors
-    /// Why it cannot be had, in words for people.
-    fn manifest(&mut self, image: &str) -> Result<String, String>;
+    /// Why it cannot be had; the text of the error becomes part of a finding.
+    fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>>;
+}
+
+/// Why the platforms of an image are not known.
+#[derive(Debug, thiserror::Error)]
+enum InspectError {
+    /// The manifest cannot be had.
+    #[error("{0}")]
+    GetManifest(Box<dyn Error>),
+    /// The manifest is no JSON.
+    #[error(transparent)]
+    ParseManifest(#[from] serde_json::Error),
 }
 
 /// A system that an image runs on.
@@ -179,8 +191,8 @@ impl Check {
             let found = ask().or_else(|_| ask());
             match found {
                 Ok(platforms) => *known = Some(platforms),
-                Err(why) => {
-                    self.warnings.push(format!("unable to inspect the image ({image}) : {why}"));
+                Err(error) => {
+                    self.warnings.push(format!("unable to inspect the image ({image}) : {error}"));
                 }
             }
         }
@@ -336,9 +348,9 @@ fn platforms(
     images: &mut dyn Images,
     image: &str,
     library: Library,
-) -> Result<Vec<Platform>, String> {
-    let text = images.manifest(image)?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+) -> Result<Vec<Platform>, InspectError> {
+    let text = images.manifest(image).map_err(InspectError::GetManifest)?;
+    let value: Value = serde_json::from_str(&text)?;
     let one = |manifest: &Value| {
         let platform = deep(manifest, &["platform"]);
         let text = |name: &str| shape::text(platform, name).to_owned();

@@ -6,19 +6,20 @@ use mainstay_bundle::{
     validate::{Bad, Finding, Findings, Images, Settings, Validator, load},
 };
 use serde_json::{Map, Value, json};
-use std::{fs, path::Path};
+use std::{error::Error, fs, path::Path};
 
 /// What a container tool printed for images; `null` where it knows none.
 struct Printed(Map<String, Value>, String);
 
 impl Images for Printed {
-    fn manifest(&mut self, image: &str) -> Result<String, String> {
+    fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>> {
         match self.0.get(image) {
             Some(Value::Null) | None => {
                 let tool = &self.1;
-                Err(format!(
+                let text = format!(
                     "{tool} pull {image} failed with error: (exit status 1) {tool}: no such image: {image}\n"
-                ))
+                );
+                Err(text.into())
             }
             Some(printed) => Ok(printed.to_string()),
         }
