@@ -89,7 +89,8 @@ impl Bundle {
             let value = parsed(property, &PACKAGE_SHAPE)?;
             version.push_str(shape::text(&value, "version"));
         }
-        template.fill(self.package(), self.name(), &version).map_err(|message| {
+        template.fill(self.package(), self.name(), &version).map_err(|error| {
+            let message = error.to_string();
             let problem = Problem {
                 file: String::new(),
                 line: None,

@@ -55,6 +55,6 @@ pub use metadata::{Annotations, Property};
 pub use migrate::csv_metadata;
 pub use read::Limits;
 pub use reading::Reading;
-pub use template::ImageTemplate;
+pub use template::{ImageTemplate, TemplateError};
 pub use tree::{Entry, Files, Folder, Kind, Tree, is_bundle};
 pub use unknown::UnknownField;

@@ -8,7 +8,7 @@
 use mainstay_cel::library::{Library, Overload};
 use mainstay_cel::types::Type;
 use mainstay_cel::value::{Error, Outcome, Value};
-use mainstay_cel::{Budget, Env, EnvOptions, Program, library};
+use mainstay_cel::{Budget, Env, EnvOptions, Issues, Program, library};
 use mainstay_version::parse_tolerant;
 use serde_json::{Number, Value as Json};
 use std::fmt;
@@ -23,6 +23,20 @@ const PROPERTIES: &str = "properties";
 pub struct Rule {
     text: Box<str>,
     program: Arc<Program>,
+}
+
+/// Why a text is no rule, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// The text cannot be parsed, or does not fit together.
+    #[error(transparent)]
+    Compile(#[from] Issues),
+    /// The rule yields something else than true or false.
+    #[error("cel expressions must have type Bool")]
+    NotBoolean,
+    /// A part of the rule that depends on no bundle cannot be computed.
+    #[error(transparent)]
+    PlanProgram(#[from] Error),
 }
 
 static ENV: LazyLock<Env> = LazyLock::new(|| {
@@ -71,13 +85,13 @@ impl Rule {
     /// Reads a rule.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let checked = ENV.compile(text).map_err(|issues| issues.to_string())?;
+    /// If it cannot be compiled, or yields no truth value.
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
+        let checked = ENV.compile(text)?;
         if *checked.output() != Type::Bool {
-            return Err("cel expressions must have type Bool".to_owned());
+            return Err(RuleError::NotBoolean);
         }
-        let program = Program::new(&checked).map_err(|error| error.to_string())?;
+        let program = Program::new(&checked)?;
         Ok(Self { text: text.into(), program: Arc::new(program) })
     }
 

@@ -24,12 +24,66 @@ enum Part {
     },
 }
 
+/// Why a template cannot be parsed or filled, in upstream's words where upstream refuses it too.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// A comment does not end.
+    #[error("template: image-ref-template:{line}: unclosed comment")]
+    UnclosedComment {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Something stands between the end of a comment and the closing braces.
+    #[error("template: image-ref-template:{line}: comment ends before closing delimiter")]
+    CommentDelimiter {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Braces are not closed.
+    #[error("template: image-ref-template:{line}: unclosed action")]
+    UnclosedAction {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Braces have nothing in them.
+    #[error("template: image-ref-template:{line}: missing value for command")]
+    MissingValue {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Braces hold more than a field: upstream takes some of it.
+    #[error(
+        "template: image-ref-template:{line}: {} is not supported here: only {{{{.Package}}}}, \
+         {{{{.Name}}}} and {{{{.Version}}}} are",
+        quote(action)
+    )]
+    UnsupportedAction {
+        /// The line, from 1.
+        line: usize,
+        /// What stands in the braces.
+        action: String,
+    },
+    /// There is no such field; noticed when the template is filled.
+    #[error(
+        "template: image-ref-template:{line}:{column}: executing \"image-ref-template\" at \
+         <.{field}>: can't evaluate field {field} in type action.imageReferenceTemplateData"
+    )]
+    UnknownField {
+        /// The line, from 1.
+        line: usize,
+        /// The column that Go names.
+        column: usize,
+        /// The field.
+        field: String,
+    },
+}
+
 impl ImageTemplate {
     /// Reads a template.
     ///
     /// # Errors
-    /// Why it cannot be read, in upstream's words where it would not read it either.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// If braces or comments are not closed, or hold something else than a field.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut at = 0;
         let mut trim = false;
@@ -46,8 +100,6 @@ impl ImageTemplate {
             };
             let start = at + length;
             let line = 1 + text[..start].matches('\n').count();
-            let refuse =
-                |message: &str| Err(format!("template: image-ref-template:{line}: {message}"));
             let trims_before = action.starts_with('-') && action[1..].starts_with(BLANKS);
             if trims_before {
                 plain = plain.trim_end_matches(BLANKS);
@@ -56,7 +108,9 @@ impl ImageTemplate {
             let skipped = if trims_before { 2 } else { 0 };
             let inner = &action[skipped..];
             if inner.trim_start_matches(BLANKS).starts_with("/*") {
-                let Some(end) = inner.find("*/") else { return refuse("unclosed comment") };
+                let Some(end) = inner.find("*/") else {
+                    return Err(TemplateError::UnclosedComment { line });
+                };
                 let after = &inner[end + 2..];
                 let (closing, trims) = match after.trim_start_matches(BLANKS) {
                     tail if tail.starts_with("-}}") && tail.len() < after.len() => (tail, true),
@@ -64,13 +118,15 @@ impl ImageTemplate {
                 };
                 let length = if trims { 3 } else { 2 };
                 if !closing.starts_with(if trims { "-}}" } else { "}}" }) {
-                    return refuse("comment ends before closing delimiter");
+                    return Err(TemplateError::CommentDelimiter { line });
                 }
                 trim = trims;
                 at = text.len() - closing.len() + length;
                 continue;
             }
-            let Some(end) = inner.find("}}") else { return refuse("unclosed action") };
+            let Some(end) = inner.find("}}") else {
+                return Err(TemplateError::UnclosedAction { line });
+            };
             let mut body = &inner[..end];
             at = start + 2 + skipped + end + 2;
             trim = body.strip_suffix('-').is_some_and(|body| body.ends_with(BLANKS));
@@ -78,11 +134,11 @@ impl ImageTemplate {
                 body = &body[..body.len() - 1];
             }
             if body.contains('\n') && body.trim().is_empty() {
-                return refuse("missing value for command");
+                return Err(TemplateError::MissingValue { line });
             }
             let trimmed = body.trim_matches(BLANKS);
             if trimmed.is_empty() {
-                return refuse("missing value for command");
+                return Err(TemplateError::MissingValue { line });
             }
             match trimmed.strip_prefix('.') {
                 Some(name) if is_name(name) => {
@@ -94,12 +150,8 @@ impl ImageTemplate {
                     parts.push(Part::Field { name: name.to_owned(), line, column });
                 }
                 _ => {
-                    let message = format!(
-                        "{} is not supported here: only {{{{.Package}}}}, {{{{.Name}}}} and \
-                         {{{{.Version}}}} are",
-                        quote(trimmed)
-                    );
-                    return refuse(&message);
+                    let action = trimmed.to_owned();
+                    return Err(TemplateError::UnsupportedAction { line, action });
                 }
             }
         }
@@ -109,8 +161,8 @@ impl ImageTemplate {
     /// The reference.
     ///
     /// # Errors
-    /// If it has a field that there is not, in upstream's words.
-    pub fn fill(&self, package: &str, name: &str, version: &str) -> Result<String, String> {
+    /// If it has a field that there is not ([`TemplateError::UnknownField`]).
+    pub fn fill(&self, package: &str, name: &str, version: &str) -> Result<String, TemplateError> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
@@ -120,11 +172,8 @@ impl ImageTemplate {
                     "Name" => name,
                     "Version" => version,
                     _ => {
-                        return Err(format!(
-                            "template: image-ref-template:{line}:{column}: executing \
-                             \"image-ref-template\" at <.{field}>: can't evaluate field {field} in \
-                             type action.imageReferenceTemplateData"
-                        ));
+                        let (line, column, field) = (*line, *column, field.clone());
+                        return Err(TemplateError::UnknownField { line, column, field });
                     }
                 }),
             }

@@ -349,7 +349,8 @@ fn tree(value: &Value) -> Result<Predicate, String> {
     } else if let Some(not) = given("not") {
         Predicate::Not(inner(not)?)
     } else if let Some(cel) = given("cel").and_then(GoFields::new_or_null) {
-        return Ok(Predicate::Cel { rule: Rule::parse(&cel.text("rule")?)?, message });
+        let rule = Rule::parse(&cel.text("rule")?).map_err(|error| error.to_string())?;
+        return Ok(Predicate::Cel { rule, message });
     } else {
         return Err(empty());
     };
