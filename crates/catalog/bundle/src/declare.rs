@@ -244,7 +244,7 @@ fn parsed(property: &Property, shape: &'static Shape) -> Result<Value, BundleErr
     let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
     match shape::check(&value, shape) {
         Ok(()) => Ok(value),
-        Err(mismatch) => Err(refused(mismatch.message)),
+        Err(mismatch) => Err(refused(mismatch.reason.to_string())),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::{
     error::{BundleError, Problem},
-    shape::{Mismatch, Step},
+    mismatch::Mismatch,
+    shape::Step,
 };
 use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::Value;
@@ -145,6 +146,6 @@ impl Manifest {
         let mut path: Vec<Step> =
             prefix.iter().map(|name| Step::Field((*name).to_owned())).collect();
         path.extend(mismatch.path);
-        self.error(mismatch.message, &path, "write the value in the kind that is named")
+        self.error(mismatch.reason.to_string(), &path, "write the value in the kind that is named")
     }
 }

@@ -119,7 +119,8 @@ pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<Property>, Option<
         Ok(value) => value,
         Err(error) => return (Vec::new(), Some(error.to_string())),
     };
-    let wrong = shape::check_kind(&value, &types::PROPERTIES).err().map(|found| found.message);
+    let wrong =
+        shape::check_kind(&value, &types::PROPERTIES).err().map(|found| found.reason.to_string());
     let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text) else {
         return (Vec::new(), wrong);
     };

@@ -4,6 +4,7 @@ use crate::{
     bundle::Bundle,
     declare::{DeclaredBundle, DeclaredProperty, METADATA, OBJECT},
     error::BundleError,
+    mismatch::TypeError,
     shape::{self, Kind},
     types::{self, Source},
 };
@@ -41,9 +42,9 @@ impl Bundle {
 /// The value of the property `olm.csv.metadata` for a ClusterServiceVersion: what clients show of it.
 ///
 /// # Errors
-/// If it has values of other kinds than its type, in upstream's words.
-pub fn csv_metadata(csv: &Value) -> Result<String, String> {
-    shape::check(csv, &types::CLUSTER_SERVICE_VERSION).map_err(|mismatch| mismatch.message)?;
+/// If it has values of other kinds than its type: the first.
+pub fn csv_metadata(csv: &Value) -> Result<String, TypeError> {
+    shape::check(csv, &types::CLUSTER_SERVICE_VERSION).map_err(|mismatch| mismatch.reason)?;
     Ok(metadata(csv))
 }
 

@@ -1,17 +1,21 @@
 //! How upstream shows where in a JSON text a value has another kind than expected: the whole text,
 //! laid out, with an arrow behind the value.
 
-use crate::shape::{Mismatch, Step};
+use crate::{
+    mismatch::{Mismatch, TypeError},
+    shape::Step,
+};
 use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::Value;
 
 /// The message with the text and the arrow. `json` is `value` written compactly.
 pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String {
-    if !mismatch.message.starts_with("json: cannot unmarshal") {
-        return mismatch.message.clone();
+    let reason = &mismatch.reason;
+    if !matches!(reason, TypeError::WrongValue { .. } | TypeError::WrongField { .. }) {
+        return reason.to_string();
     }
     let Some(offset) = offset(value, &mismatch.path, mismatch.opens) else {
-        return mismatch.message.clone();
+        return reason.to_string();
     };
     let laid_out = mainstay_gocompat::json::indent(json);
     // The place in the laid-out text is behind as many characters that are no layout.
@@ -24,9 +28,8 @@ pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String
         at += 1;
     }
     let at = at.min(laid_out.len());
-    let message = &mismatch.message;
     format!(
-        "{message} at offset {offset} (indicated by <==)\n{} <== {}",
+        "{reason} at offset {offset} (indicated by <==)\n{} <== {}",
         laid_out.get(..at).unwrap_or(&laid_out),
         laid_out.get(at..).unwrap_or_default()
     )

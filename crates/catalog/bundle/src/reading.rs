@@ -5,6 +5,7 @@
 //! [`Reading`] and hands it to everybody.
 
 use crate::{
+    mismatch::DocumentError,
     read::Limits,
     tree::{self, Entry, Tree},
     validate::decode::{self, Decoded, Refused},
@@ -100,10 +101,7 @@ impl Content {
         }
         match decode::unstructured(&decoded.value) {
             None => Ok(decoded.clone()),
-            Some(why) => Err(Refused::new(
-                format!("error unmarshaling JSON: while decoding JSON: {why}"),
-                Some(decoded.line),
-            )),
+            Some(error) => Err(Refused::new(DocumentError::Decode(error), Some(decoded.line))),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! `null` is "not set", names may be written in any case. Types of Kubernetes come from the table of
 //! its types.
 
+use crate::mismatch::{Mismatch, TextError, TypeError};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::builtin::{self, Definition, Type};
@@ -29,7 +30,7 @@ pub(crate) enum Kind {
     /// A type of Kubernetes, by its name in the table.
     Kube(&'static str),
     /// A type that reads itself from a text: what it says of one.
-    Own(fn(&str) -> Result<(), String>),
+    Own(fn(&str) -> Result<(), TextError>),
 }
 
 /// A Go struct: how messages call it as a struct and as a type, and its fields.
@@ -44,16 +45,6 @@ pub(crate) struct Shape {
 pub(crate) enum Step {
     Field(String),
     Item(usize),
-}
-
-/// A value that is not what Go expects, in Go's words, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mismatch {
-    pub(crate) message: String,
-    pub(crate) path: Vec<Step>,
-    /// Whether the place is behind the first character of the value (of lists and mappings) and not
-    /// behind its last.
-    pub(crate) opens: bool,
 }
 
 /// A field as Go finds it: by its exact name, or else in any case; the last one counts.
@@ -161,15 +152,14 @@ impl<'v> Walk<'v> {
     }
 
     fn mismatch(&self, found: &str, expected: &str, value: &Value) -> Mismatch {
-        let message = if self.fields.is_empty() {
-            format!("json: cannot unmarshal {found} into Go value of type {expected}")
+        let (found, expected) = (found.to_owned(), expected.to_owned());
+        let reason = if self.fields.is_empty() {
+            TypeError::WrongValue { found, expected }
         } else {
-            let (owner, path) = (self.outer.unwrap_or(self.owner).name(), self.fields.join("."));
-            format!(
-                "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
-            )
+            let owner = self.outer.unwrap_or(self.owner).name();
+            TypeError::WrongField { found, owner, path: self.fields.join("."), expected }
         };
-        Mismatch { message, path: self.place(), opens: value.is_array() || value.is_object() }
+        Mismatch { reason, path: self.place(), opens: value.is_array() || value.is_object() }
     }
 
     fn refuse_as(&mut self, found: &str, expected: &str, value: &Value) {
@@ -182,16 +172,16 @@ impl<'v> Walk<'v> {
         self.refuse_as(json_kind(value), expected, value);
     }
 
-    fn end<T>(&self, message: String) -> Result<T, Ended> {
-        Err(Ended(Mismatch { message, path: self.place(), opens: false }))
+    fn end<T>(&self, reason: impl Into<TypeError>) -> Result<T, Ended> {
+        Err(Ended(Mismatch { reason: reason.into(), path: self.place(), opens: false }))
     }
 
     fn kind(&mut self, value: &'v Value, kind: &Kind) -> Result<(), Ended> {
         match (kind, value) {
             // A type that reads itself is given nulls too.
             (Kind::Own(read), Value::Null) => {
-                if let Err(message) = read("") {
-                    return self.end(message);
+                if let Err(error) = read("") {
+                    return self.end(error);
                 }
             }
             (Kind::Raw, _)
@@ -226,8 +216,8 @@ impl<'v> Walk<'v> {
                 }
             }
             (Kind::Own(read), Value::String(text)) => {
-                if let Err(message) = read(text) {
-                    return self.end(message);
+                if let Err(error) = read(text) {
+                    return self.end(error);
                 }
             }
             (Kind::Own(_), other) => {
@@ -308,20 +298,20 @@ impl<'v> Walk<'v> {
                 self.first = before;
             }
             (Form::Quantity, Value::String(text)) => {
-                if let Err(why) = mainstay_schema::canonical_quantity(text) {
-                    return self.end(why.to_string());
+                if let Err(error) = mainstay_schema::canonical_quantity(text) {
+                    return self.end(error);
                 }
             }
             (Form::Time | Form::MicroTime, Value::String(text)) => {
                 let mut probe = Value::String(text.clone());
-                if let Err(message) = mainstay_schema::strict::decode(definition, &mut probe) {
-                    return self.end(message);
+                if let Err(reason) = mainstay_schema::strict::decode(definition, &mut probe) {
+                    return self.end(TypeError::ParseTime(reason));
                 }
             }
             (Form::Time | Form::MicroTime, other) => {
                 return Err(Ended(self.mismatch(json_kind(other), "string", other)));
             }
-            (Form::Quantity, _) => return self.end(MALFORMED.to_owned()),
+            (Form::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
             (Form::Object | Form::FreeObject, other) => self.refuse(other, &go_name(definition)),
         }
         Ok(())
@@ -360,7 +350,7 @@ impl<'v> Walk<'v> {
             }
             ("JSONSchemaPropsOrBool", Value::Null | Value::Bool(_)) => {}
             ("JSONSchemaPropsOrBool", _) => {
-                return self.end("boolean or JSON schema expected".to_owned());
+                return self.end(TypeError::BooleanOrSchema);
             }
             _ => {}
         }
@@ -405,9 +395,6 @@ impl<'v> Walk<'v> {
         Ok(())
     }
 }
-
-const MALFORMED: &str = "quantities must match the regular expression \
-    '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 fn named(
     fields: &'static [(&'static str, Kind)],

@@ -1,6 +1,9 @@
 //! The Go types that a bundle is read into.
 
-use crate::shape::{Kind, Shape};
+use crate::{
+    mismatch::{ReleaseError, TextError},
+    shape::{Kind, Shape},
+};
 use Kind::{Bool, Int, Kube, Many, Named, One, Own, Pointers, Raw, Text, TextMap};
 
 /// `registry.DefinitionKey`: what counts of an owned or required API.
@@ -435,30 +438,28 @@ pub(crate) fn always_written(shape: &Shape, field: &str) -> bool {
     }
 }
 
-fn version(text: &str) -> Result<(), String> {
-    mainstay_version::parse_tolerant(text).map(|_| ()).map_err(|error| error.to_string())
+fn version(text: &str) -> Result<(), TextError> {
+    mainstay_version::parse_tolerant(text)?;
+    Ok(())
 }
 
-fn release(text: &str) -> Result<(), String> {
-    for part in text.split('.') {
-        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        if part.is_empty() {
-            return Err("Prerelease is empty".to_owned());
-        }
-        if digits && part.len() > 1 && part.starts_with('0') {
-            let quoted = mainstay_gocompat::quote(part);
-            return Err(format!(
-                "Numeric PreRelease version must not contain leading zeroes {quoted}"
-            ));
-        }
-        if !part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            let quoted = mainstay_gocompat::quote(part);
-            return Err(format!("Invalid character(s) found in prerelease {quoted}"));
-        }
-        if digits && part.parse::<u64>().is_err() {
-            let quoted = mainstay_gocompat::quote(part);
-            return Err(format!("strconv.ParseUint: parsing {quoted}: value out of range"));
-        }
+fn release(text: &str) -> Result<(), TextError> {
+    Ok(text.split('.').try_for_each(check_release_part)?)
+}
+
+fn check_release_part(part: &str) -> Result<(), ReleaseError> {
+    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if part.is_empty() {
+        return Err(ReleaseError::EmptyPart);
+    }
+    if digits && part.len() > 1 && part.starts_with('0') {
+        return Err(ReleaseError::LeadingZeroes(part.to_owned()));
+    }
+    if !part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Err(ReleaseError::InvalidCharacters(part.to_owned()));
+    }
+    if digits && part.parse::<u64>().is_err() {
+        return Err(ReleaseError::OutOfRange(part.to_owned()));
     }
     Ok(())
 }

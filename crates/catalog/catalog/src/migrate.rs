@@ -9,7 +9,7 @@ use crate::{
     model::{BUNDLE_OBJECT, CSV_METADATA},
     write::{Content, Rendition, WriteError, shape},
 };
-use mainstay_bundle::{DeclaredBundle, DeclaredProperty, RelatedImage, csv_metadata};
+use mainstay_bundle::{DeclaredBundle, DeclaredProperty, RelatedImage, TypeError, csv_metadata};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::quote;
 use serde::Deserialize;
@@ -58,9 +58,9 @@ impl Level {
 /// Why documents could not be migrated.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// A ClusterServiceVersion does not have the shape of its type, in upstream's words.
-    #[error("{0}")]
-    Csv(String),
+    /// A ClusterServiceVersion does not have the shape of its type.
+    #[error(transparent)]
+    Csv(#[from] TypeError),
     /// A document cannot be read back.
     #[error(transparent)]
     Content(#[from] WriteError),
@@ -98,7 +98,7 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
     let Some(csv) = objects.find_map(|property| csv_of(&property["value"])) else {
         return Ok(None);
     };
-    let value = csv_metadata(&csv).map_err(MigrateError::Csv)?;
+    let value = csv_metadata(&csv)?;
     if properties.iter().any(|property| is(property, CSV_METADATA)) {
         return Ok(None);
     }

@@ -274,7 +274,7 @@ fn icon_of(csv: &str) -> Result<Option<Value>, String> {
     }
     let csv: Value = serde_json::from_str(csv).map_err(|error| error.to_string())?;
     // The whole of it must be of the type, wherever the icon is.
-    mainstay_bundle::csv_metadata(&csv)?;
+    mainstay_bundle::csv_metadata(&csv).map_err(|error| error.to_string())?;
     let icon = &csv["spec"]["icon"][0];
     let text: String = icon["base64data"].as_str().unwrap_or_default().replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(&text).or_else(|_| STANDARD.decode(text.replace(' ', "")));

@@ -1,6 +1,6 @@
 //! What somebody configures of a bundle.
 
-use super::{Content, DeploymentConfig, RenderError, Stage, evaluate, schema, yaml};
+use super::{ConfigurationError, Content, DeploymentConfig, evaluate, schema, yaml};
 use mainstay_yaml::Options;
 use serde_json::Value;
 
@@ -12,33 +12,23 @@ pub(super) struct Configuration {
 }
 
 /// Reads a configuration (YAML or JSON; none is an empty one) for an operator in a namespace.
+///
+/// # Errors
+/// If it is no YAML, or does not have the schema of the bundle.
 pub(super) fn read(
     content: &Content,
     text: Option<&[u8]>,
     own: &str,
     deployment_config: bool,
-) -> Result<Configuration, RenderError> {
-    let refuse = |why: String| {
-        let before = "invalid ClusterExtension configuration: invalid configuration: ";
-        RenderError::new(Stage::Configuration, format!("{before}{why}"))
-    };
-    let value = parse(text.unwrap_or(b"{}")).map_err(refuse)?;
-    let mut lines = evaluate::check(&schema::of(content, deployment_config), &value, own);
-    match lines.len() {
-        0 => {}
-        1 => return Err(refuse(lines.remove(0))),
-        _ => {
-            let list = lines.join("\n  - ");
-            return Err(refuse(format!("multiple errors found:\n  - {list}")));
-        }
+) -> Result<Configuration, ConfigurationError> {
+    let value = parse(text.unwrap_or(b"{}"))?;
+    let findings = evaluate::check(&schema::of(content, deployment_config), &value, own);
+    if !findings.is_empty() {
+        return Err(ConfigurationError::Schema { findings });
     }
     let deployment = match value.get("deploymentConfig") {
         Some(value) if deployment_config => {
-            let read = DeploymentConfig::read(value).map_err(|why| {
-                let before = "invalid deploymentConfig: failed to unmarshal deploymentConfig: ";
-                RenderError::new(Stage::Configuration, format!("{before}{why}"))
-            })?;
-            Some(read)
+            Some(DeploymentConfig::read(value).map_err(ConfigurationError::DecodeDeployments)?)
         }
         _ => None,
     };
@@ -47,13 +37,14 @@ pub(super) fn read(
 }
 
 /// The first document of a text; upstream keeps only the end of what its reader says.
-fn parse(text: &[u8]) -> Result<Value, String> {
+fn parse(text: &[u8]) -> Result<Value, ConfigurationError> {
     match mainstay_yaml::documents(text, &Options::default()).next() {
         None => Ok(Value::Null),
         Some(Ok(document)) => Ok(document.value),
         Some(Err(error)) => {
             let words = yaml::of_text(text, &error);
-            Err(words.rsplit(':').next().unwrap_or_default().trim().to_owned())
+            let end = words.rsplit(':').next().unwrap_or_default().trim();
+            Err(ConfigurationError::ParseYaml(end.to_owned()))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What of a bundle is rendered, read by upstream's rules.
 
-use super::{RenderError, Stage, convert, yaml};
+use super::{ManifestError, ReadError, RenderError, convert, yaml};
 use crate::{
     metadata,
+    mismatch::{ConvertError, DocumentError, ObjectError, TypeError},
     read::Limits,
     shape::{self, Kind as Wanted, Shape},
     tree::{Kind, Tree},
@@ -85,9 +86,9 @@ impl Content {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// What is wrong with it first ([`Stage::Read`]).
+    /// What is wrong with it first ([`RenderError::Read`]).
     pub fn read(tree: &dyn Tree, limits: &Limits) -> Result<Self, RenderError> {
-        Reader { tree, limits }.content().map_err(|why| RenderError::new(Stage::Read, why))
+        Ok(Reader { tree, limits }.content()?)
     }
 
     /// The package; empty if the annotations do not say it.
@@ -119,14 +120,16 @@ struct Objects {
 }
 
 const MANIFESTS: &str = "manifests";
+const ANNOTATIONS: &str = "metadata/annotations.yaml";
+const PROPERTIES_PATH: &str = "metadata/properties.yaml";
 
 impl Reader<'_> {
-    fn content(&self) -> Result<Content, String> {
+    fn content(&self) -> Result<Content, ReadError> {
         let package = self.package()?;
         let mut objects = Objects::default();
         self.manifests(&mut objects)?;
         let Some(csv) = objects.csv else {
-            return Err(format!("no ClusterServiceVersion found in \"{MANIFESTS}\""));
+            return Err(ReadError::NoClusterServiceVersion { folder: MANIFESTS });
         };
         let mut content = of_csv(&csv);
         content.package = package;
@@ -137,34 +140,44 @@ impl Reader<'_> {
     }
 
     /// The bytes of a file; none if there is no such file.
-    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
+    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, ReadError> {
         let limit = self.limits.file_bytes;
         match self.tree.read(path, limit) {
             Ok(bytes) if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) => {
-                Err(format!("{path}: the file has more than {limit} bytes"))
+                Err(ReadError::FileTooLong { path: path.to_owned(), limit })
             }
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("open {path}: {}", crate::read::plain(&error))),
+            Err(error) => {
+                let reason = crate::read::plain(&error);
+                Err(ReadError::OpenFile { path: path.to_owned(), reason })
+            }
         }
     }
 
-    fn package(&self) -> Result<String, String> {
-        let path = "metadata/annotations.yaml";
-        let bytes =
-            self.file(path)?.ok_or_else(|| format!("open {path}: no such file or directory"))?;
-        let value = typed(alone(&bytes)?, &types::ANNOTATIONS_FILE)?;
+    /// The bytes of a file that has to be there.
+    fn required_file(&self, path: &str) -> Result<Vec<u8>, ReadError> {
+        self.file(path)?.ok_or_else(|| {
+            let reason = "no such file or directory".to_owned();
+            ReadError::OpenFile { path: path.to_owned(), reason }
+        })
+    }
+
+    fn package(&self) -> Result<String, ReadError> {
+        let bytes = self.required_file(ANNOTATIONS)?;
+        let value = alone(&bytes).and_then(|value| typed(value, &types::ANNOTATIONS_FILE));
+        let value = value.map_err(ReadError::DecodeAnnotations)?;
         let annotations = shape::field(&value, "annotations").unwrap_or(&Value::Null);
         Ok(shape::text(annotations, types::PACKAGE_KEY).to_owned())
     }
 
-    fn manifests(&self, objects: &mut Objects) -> Result<(), String> {
-        let mut entries = self
-            .tree
-            .list(MANIFESTS)
-            .map_err(|error| format!("stat {MANIFESTS}: {}", not_there(&error)))?;
+    fn manifests(&self, objects: &mut Objects) -> Result<(), ReadError> {
+        let mut entries = self.tree.list(MANIFESTS).map_err(|error| ReadError::ListFolder {
+            folder: MANIFESTS,
+            reason: not_there(&error),
+        })?;
         if entries.len() > self.limits.files {
-            return Err(format!("the folder has more than {} files", self.limits.files));
+            return Err(ReadError::TooManyFiles { limit: self.limits.files });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
@@ -172,39 +185,28 @@ impl Reader<'_> {
             match entry.kind {
                 Kind::File => {}
                 Kind::Folder => {
-                    return Err(format!(
-                        "subdirectories are not allowed within the \"{MANIFESTS}\" directory of the \
-                         bundle image filesystem: found {}",
-                        mainstay_gocompat::quote(&path)
-                    ));
+                    return Err(ReadError::Subdirectory { folder: MANIFESTS, path });
                 }
-                Kind::Outside => {
-                    return Err(format!(
-                        "{path}: the symbolic link leaves the bundle, or leads nowhere"
-                    ));
-                }
-                Kind::Other => return Err(format!("{path}: not a file")),
+                Kind::Outside => return Err(ReadError::LinkOutside { path }),
+                Kind::Other => return Err(ReadError::NotAFile { path }),
             }
-            let bytes = self
-                .file(&path)?
-                .ok_or_else(|| format!("open {path}: no such file or directory"))?;
+            let bytes = self.required_file(&path)?;
             objects
                 .add_file(&path, &bytes)
-                .map_err(|why| format!("error parsing objects in \"{path}\": {why}"))?;
+                .map_err(|error| ReadError::ParseObjects { path, error: Box::new(error) })?;
         }
         Ok(())
     }
 
     /// Adds the properties file to the annotation of properties.
-    fn properties(&self, annotations: &mut BTreeMap<String, String>) -> Result<(), String> {
+    fn properties(&self, annotations: &mut BTreeMap<String, String>) -> Result<(), ReadError> {
         const ANNOTATION: &str = "olm.properties";
         let mut all = Vec::new();
         if let Some(text) = annotations.get(ANNOTATION) {
-            let before = "failed to unmarshal csv.metadata.annotations['olm.properties']: ";
-            let parsed = strict::parse(text.as_bytes()).map_err(|why| format!("{before}{why}"))?;
-            if let Err(mismatch) = shape::check_kind(&parsed.value, &PROPERTIES) {
-                return Err(format!("{before}{}", mismatch.message));
-            }
+            let parsed =
+                strict::parse(text.as_bytes()).map_err(ReadError::ParsePropertiesAnnotation)?;
+            shape::check_kind(&parsed.value, &PROPERTIES)
+                .map_err(|mismatch| ReadError::DecodePropertiesAnnotation(mismatch.reason))?;
             let (found, _) = metadata::from_annotation(text, "");
             all.extend(found.into_iter().map(|property| {
                 let value = serde_json::from_str(property.json()).unwrap_or_default();
@@ -214,14 +216,13 @@ impl Reader<'_> {
                 )
             }));
         }
-        let path = "metadata/properties.yaml";
+        let path = PROPERTIES_PATH;
         let Some(bytes) = self.file(path)?.filter(|bytes| !bytes.is_empty()) else {
             return Ok(());
         };
-        let before = format!("failed to unmarshal {path}: ");
         let value = alone(&bytes)
             .and_then(|value| typed(value, &PROPERTIES_FILE))
-            .map_err(|why| format!("{before}{why}"))?;
+            .map_err(|error| ReadError::DecodeProperties { path, error })?;
         let items = shape::field(&value, "properties").and_then(Value::as_array);
         all.extend(items.into_iter().flatten().map(|item| {
             let value = shape::field(item, "value").unwrap_or(&Value::Null);
@@ -262,25 +263,20 @@ fn not_there(error: &std::io::Error) -> String {
 }
 
 /// A YAML text of which only the first document counts.
-fn alone(bytes: &[u8]) -> Result<Value, String> {
+fn alone(bytes: &[u8]) -> Result<Value, DocumentError> {
     match mainstay_yaml::documents(bytes, &Options::default()).next() {
         None => Ok(Value::Null),
         Some(Ok(document)) => Ok(document.value),
-        Some(Err(error)) => {
-            let words = yaml::of_text(bytes, &error);
-            Err(format!("error converting YAML to JSON: yaml: {words}"))
-        }
+        Some(Err(error)) => Err(DocumentError::ParseYaml(yaml::of_text(bytes, &error))),
     }
 }
 
 /// A value from YAML, where scalars become texts if texts are wanted.
-fn typed(mut value: Value, wanted: &'static Shape) -> Result<Value, String> {
+fn typed(mut value: Value, wanted: &'static Shape) -> Result<Value, DocumentError> {
     make_texts(&mut value, &Wanted::One(wanted));
     match shape::check(&value, wanted) {
         Ok(()) => Ok(value),
-        Err(mismatch) => {
-            Err(format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message))
-        }
+        Err(mismatch) => Err(mismatch.reason.into()),
     }
 }
 
@@ -306,37 +302,32 @@ fn make_texts(value: &mut Value, wanted: &Wanted) {
 }
 
 impl Objects {
-    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
+    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), ManifestError> {
         for document in mainstay_yaml::documents(bytes, &Options::default()) {
-            let document = document.map_err(|error| {
-                let words = yaml::of_stream(bytes, &error);
-                format!("error parsing {path}: error converting YAML to JSON: yaml: {words}")
+            let document = document.map_err(|error| ManifestError::ParseYaml {
+                path: path.to_owned(),
+                reason: yaml::of_stream(bytes, &error),
             })?;
-            self.add_document(document, bytes).map_err(|why| match why {
-                Undone::Undecoded(why) => format!("unable to decode \"{path}\": {why}"),
-                Undone::Unconverted(why) => why,
-            })?;
+            check_decodes(&document, bytes)
+                .map_err(|error| ManifestError::DecodeObject { path: path.to_owned(), error })?;
+            self.add_document(document)?;
         }
         Ok(())
     }
 
-    fn add_document(&mut self, mut document: Document, bytes: &[u8]) -> Result<(), Undone> {
-        check_decodes(&document, bytes).map_err(Undone::Undecoded)?;
+    /// Adds the objects of a document: one, or those of a list.
+    fn add_document(&mut self, mut document: Document) -> Result<(), ManifestError> {
         if let Value::Object(fields) = &mut document.value {
             structural::whole_numbers(fields);
         }
         let is_list = document.value.get("items").is_some();
         let objects = if is_list { flattened(document.value) } else { vec![document.value] };
-        let mut wrong: Vec<String> =
+        let errors: Vec<ConvertError> =
             objects.into_iter().filter_map(|object| self.add(object).err()).collect();
-        match wrong.len() {
-            0 => Ok(()),
-            1 => Err(Undone::Unconverted(wrong.remove(0))),
-            _ => Err(Undone::Unconverted(format!("[{}]", wrong.join(", ")))),
-        }
+        if errors.is_empty() { Ok(()) } else { Err(ManifestError::ConvertObjects(errors)) }
     }
 
-    fn add(&mut self, mut object: Value) -> Result<(), String> {
+    fn add(&mut self, mut object: Value) -> Result<(), ConvertError> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "ClusterServiceVersion" => {
                 convert::csv(&mut object)?;
@@ -352,19 +343,12 @@ impl Objects {
     }
 }
 
-enum Undone {
-    Undecoded(String),
-    Unconverted(String),
-}
-
 /// Whether a document is an object of a kind, with metadata that can be read.
-fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), String> {
+fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
     let value = &document.value;
     if !value.is_object() {
-        let found = json_kind(value);
-        return Err(format!(
-            "json: cannot unmarshal {found} into Go value of type unstructured.detector"
-        ));
+        let (found, expected) = (json_kind(value).to_owned(), "unstructured.detector".to_owned());
+        return Err(TypeError::WrongValue { found, expected }.into());
     }
     let odd = shape::text(value, "apiVersion").matches('/').count() > 1;
     if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -372,19 +356,20 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), String> {
             (Format::Json, Ok(text)) => text.trim().to_owned(),
             _ => mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole),
         };
-        return Err(format!("Object 'Kind' is missing in '{json}'"));
+        return Err(ObjectError::MissingKind { json });
     }
     match value.get("items") {
         None | Some(Value::Null | Value::Array(_)) => {}
         Some(other) => {
-            return Err(format!(
-                "json: cannot unmarshal {} into Go struct field decodeList.items of type \
-                 []json.RawMessage",
-                json_kind(other)
-            ));
+            return Err(ObjectError::Decode(TypeError::WrongField {
+                found: json_kind(other).to_owned(),
+                owner: "decodeList",
+                path: "items".to_owned(),
+                expected: "[]json.RawMessage".to_owned(),
+            }));
         }
     }
-    shape::check(value, &types::METADATA).map_err(|mismatch| mismatch.message)
+    shape::check(value, &types::METADATA).map_err(|mismatch| mismatch.reason.into())
 }
 
 /// The objects of a list, of lists in it too; what says nothing of its kind is what the list's name

@@ -3,7 +3,11 @@
 //! It differs from the decoder of JSON texts (`shape.rs`): it stops at the first value that does not
 //! fit, says no place, and takes names of fields in one case only.
 
-use crate::{shape::Kind, types};
+use crate::{
+    mismatch::{ConvertError, TypeError},
+    shape::Kind,
+    types,
+};
 use mainstay_gocompat::values::{json_kind, memory_kind};
 use mainstay_schema::{builtin, strict};
 use serde_json::{Map, Value};
@@ -12,7 +16,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// The first value that does not fit, in the order of the type's fields.
-pub(super) fn csv(value: &mut Value) -> Result<(), String> {
+pub(super) fn csv(value: &mut Value) -> Result<(), ConvertError> {
     kind(value, &Kind::One(&types::CLUSTER_SERVICE_VERSION))
 }
 
@@ -20,18 +24,20 @@ pub(super) fn csv(value: &mut Value) -> Result<(), String> {
 ///
 /// # Errors
 /// The first value that does not fit.
-pub(super) fn definition(value: &mut Value) -> Result<(), String> {
+pub(super) fn definition(value: &mut Value) -> Result<(), ConvertError> {
     kube(value, "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition")
 }
 
-fn kube(value: &mut Value, name: &str) -> Result<(), String> {
+fn kube(value: &mut Value, name: &str) -> Result<(), ConvertError> {
     match builtin::definition(name) {
-        Some(definition) => strict::decode_merged(definition, value).map(drop),
+        Some(definition) => strict::decode_merged(definition, value)
+            .map(drop)
+            .map_err(ConvertError::DecodeKubernetes),
         None => Ok(()),
     }
 }
 
-fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
+fn kind(value: &mut Value, wanted: &Kind) -> Result<(), ConvertError> {
     match (wanted, &mut *value) {
         (Kind::Raw, _)
         | (Kind::Text | Kind::Named(_), Value::String(_))
@@ -48,13 +54,13 @@ fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
         (Kind::Named(name), Value::Number(number)) if number.is_i64() => {
             Err(cannot_convert(value, name))
         }
-        (Kind::Text | Kind::Named(_), _) => Err("unrecognized type: string".to_owned()),
-        (Kind::Bool, _) => Err("unrecognized type: bool".to_owned()),
-        (Kind::Int(name), _) => Err(format!("unrecognized type: {name}")),
+        (Kind::Text | Kind::Named(_), _) => Err(ConvertError::UnrecognizedType("string")),
+        (Kind::Bool, _) => Err(ConvertError::UnrecognizedType("bool")),
+        (Kind::Int(name), _) => Err(ConvertError::UnrecognizedType(name)),
         (Kind::TextMap, Value::Object(fields)) => {
             fields.values_mut().try_for_each(|value| item(value, &Kind::Text))
         }
-        (Kind::TextMap, other) => Err(format!("cannot restore map from {}", memory_kind(other))),
+        (Kind::TextMap, other) => Err(ConvertError::RestoreMap { found: memory_kind(other) }),
         (Kind::One(shape), Value::Object(fields)) => {
             for (name, wanted) in shape.fields {
                 match fields.get_mut(*name) {
@@ -65,7 +71,7 @@ fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
             }
             Ok(())
         }
-        (Kind::One(_), other) => Err(format!("cannot restore struct from: {}", memory_kind(other))),
+        (Kind::One(_), other) => Err(ConvertError::RestoreStruct { found: memory_kind(other) }),
         (Kind::Many(element), Value::Array(items)) => {
             items.iter_mut().try_for_each(|value| item(value, element))
         }
@@ -73,18 +79,19 @@ fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
             items.iter_mut().try_for_each(|value| item(value, &Kind::One(shape)))
         }
         (Kind::Many(_) | Kind::Pointers(_), other) => {
-            Err(format!("cannot restore slice from {}", memory_kind(other)))
+            Err(ConvertError::RestoreSlice { found: memory_kind(other) })
         }
         (Kind::Kube(name), value) => kube(value, name),
-        (Kind::Own(read), Value::String(text)) => read(text),
+        (Kind::Own(read), Value::String(text)) => Ok(read(text).map_err(TypeError::from)?),
         (Kind::Own(_), other) => {
-            Err(format!("json: cannot unmarshal {} into Go value of type string", json_kind(other)))
+            let (found, expected) = (json_kind(other).to_owned(), "string".to_owned());
+            Err(TypeError::WrongValue { found, expected }.into())
         }
     }
 }
 
 /// An element of a list or mapping; a null there is the zero value.
-fn item(value: &mut Value, wanted: &Kind) -> Result<(), String> {
+fn item(value: &mut Value, wanted: &Kind) -> Result<(), ConvertError> {
     if value.is_null() {
         *value = match wanted {
             Kind::Text | Kind::Named(_) => "".into(),
@@ -95,6 +102,6 @@ fn item(value: &mut Value, wanted: &Kind) -> Result<(), String> {
     kind(value, wanted)
 }
 
-fn cannot_convert(value: &Value, to: &str) -> String {
-    format!("cannot convert {} to {to}", memory_kind(value))
+fn cannot_convert(value: &Value, expected: &'static str) -> ConvertError {
+    ConvertError::ConvertKind { found: memory_kind(value), expected }
 }

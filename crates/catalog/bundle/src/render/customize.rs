@@ -1,6 +1,8 @@
 //! What somebody who installs an operator changes in its deployments.
 
-use super::objects;
+use super::{DeploymentConfigError, objects};
+use crate::mismatch::TypeError;
+use mainstay_gocompat::values::json_kind;
 use mainstay_schema::{builtin, strict};
 use serde_json::{Map, Value};
 
@@ -27,13 +29,12 @@ impl DeploymentConfig {
     /// Reads the value of `deploymentConfig`. Fields that are not known are passed over.
     ///
     /// # Errors
-    /// The first value that is of another type, in Go's words.
-    pub fn read(value: &Value) -> Result<Self, String> {
+    /// The first value that is of another type.
+    pub fn read(value: &Value) -> Result<Self, DeploymentConfigError> {
         let Value::Object(given) = value else {
-            let found = mainstay_gocompat::values::json_kind(value);
-            return Err(format!(
-                "json: cannot unmarshal {found} into Go value of type v1alpha1.SubscriptionConfig"
-            ));
+            let found = json_kind(value).to_owned();
+            let expected = "v1alpha1.SubscriptionConfig".to_owned();
+            return Err(TypeError::WrongValue { found, expected }.into());
         };
         let mut fields = Map::new();
         for (name, is_list, kind) in FIELDS {
@@ -41,36 +42,40 @@ impl DeploymentConfig {
             let mut value = value.clone();
             let definition =
                 kind.and_then(|kind| builtin::definition(&format!("api.core.v1.{kind}")));
-            let refuse = |value: &Value, wanted: &str| {
-                let found = mainstay_gocompat::values::json_kind(value);
-                format!(
-                    "json: cannot unmarshal {found} into Go struct field SubscriptionConfig.{name} of \
-                     type {wanted}"
-                )
+            let wrong_kind = |value: &Value, expected: &str| TypeError::WrongField {
+                found: json_kind(value).to_owned(),
+                owner: "SubscriptionConfig",
+                path: name.to_owned(),
+                expected: expected.to_owned(),
             };
+            let undecodable =
+                |reason: String| DeploymentConfigError::DecodeField { field: name, reason };
             match (definition, is_list, &mut value) {
                 (Some(definition), true, Value::Array(items)) => {
                     for item in items {
                         if item.is_null() {
                             *item = Value::Object(Map::new());
                         }
-                        strict::decode(definition, item)?;
+                        strict::decode(definition, item).map_err(undecodable)?;
                     }
                 }
                 (Some(definition), true, other) => {
-                    return Err(refuse(other, &format!("[]v1.{}", definition.short_name())));
+                    let expected = format!("[]v1.{}", definition.short_name());
+                    return Err(wrong_kind(other, &expected).into());
                 }
-                (Some(definition), false, value) => drop(strict::decode(definition, value)?),
+                (Some(definition), false, value) => {
+                    strict::decode(definition, value).map_err(undecodable)?;
+                }
                 (None, _, Value::Object(entries)) => {
                     for entry in entries.values_mut() {
                         match entry {
                             Value::Null => *entry = "".into(),
                             Value::String(_) => {}
-                            other => return Err(refuse(other, "string")),
+                            other => return Err(wrong_kind(other, "string").into()),
                         }
                     }
                 }
-                (None, _, other) => return Err(refuse(other, "map[string]string")),
+                (None, _, other) => return Err(wrong_kind(other, "map[string]string").into()),
             }
             fields.insert(name.to_owned(), value);
         }

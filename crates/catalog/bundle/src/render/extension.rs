@@ -1,6 +1,6 @@
 //! Rendering the way of an extension: what is supported, the configuration, the objects.
 
-use super::{Certificates, Content, RenderError, Settings, Stage, configuration, targets};
+use super::{Certificates, Content, RenderError, Settings, SupportError, configuration, targets};
 use serde_json::Value;
 
 /// How an extension is installed.
@@ -48,14 +48,10 @@ impl Content {
     /// # Errors
     /// As [`Content::install`].
     pub fn into_installed(self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
-        self.check_support(install).map_err(unsupported)?;
+        self.check_support(install).map_err(RenderError::Unsupported)?;
         let config = if install.single_namespaces || install.config.is_some() {
-            configuration::read(
-                &self,
-                install.config,
-                install.namespace,
-                install.deployment_config,
-            )?
+            configuration::read(&self, install.config, install.namespace, install.deployment_config)
+                .map_err(RenderError::Configure)?
         } else {
             configuration::Configuration::default()
         };
@@ -73,35 +69,30 @@ impl Content {
     /// # Errors
     /// If it owns some.
     pub fn check_aggregation(&self) -> Result<(), RenderError> {
-        self.without_aggregation().map_err(unsupported)
+        self.without_aggregation().map_err(RenderError::Unsupported)
     }
 
-    fn without_aggregation(&self) -> Result<(), &'static str> {
-        if self.aggregates { Err("apiServiceDefintions are not supported") } else { Ok(()) }
+    fn without_aggregation(&self) -> Result<(), SupportError> {
+        if self.aggregates { Err(SupportError::ApiServices) } else { Ok(()) }
     }
 
-    fn check_support(&self, install: &Install<'_>) -> Result<(), &'static str> {
+    fn check_support(&self, install: &Install<'_>) -> Result<(), SupportError> {
         self.without_aggregation()?;
         if !self.webhooks.is_empty() {
             if !install.webhooks {
-                return Err("webhookDefinitions are not supported");
+                return Err(SupportError::Webhooks);
             }
             if install.certificates.is_none() {
-                return Err("webhookDefinitions are not supported: certificate provider is nil");
+                return Err(SupportError::Certificates);
             }
         }
         let supported = [targets::ALL, targets::SINGLE, targets::OWN];
         if !install.single_namespaces && !self.supports(targets::ALL) {
-            return Err("bundle does not support AllNamespaces install mode");
+            return Err(SupportError::AllNamespaces);
         }
         if !supported.iter().any(|mode| self.supports(mode)) {
-            return Err("bundle must support at least one of [AllNamespaces SingleNamespace \
-                        OwnNamespace] install modes");
+            return Err(SupportError::InstallModes);
         }
         Ok(())
     }
-}
-
-fn unsupported(what: &str) -> RenderError {
-    RenderError::new(Stage::Support, format!("unsupported bundle: {what}"))
 }

@@ -38,7 +38,10 @@ mod yaml;
 pub use certificates::{CertManager, Certificates, Secret, ServiceCa, Serving};
 pub use content::Content;
 pub use customize::DeploymentConfig;
-pub use error::{RenderError, Stage};
+pub use error::{
+    ConfigurationError, DeploymentConfigError, ManifestError, ReadError, RenderError, Stage,
+    SupportError, TargetError, TargetReason,
+};
 pub use extension::Install;
 
 use serde_json::Value;
@@ -73,15 +76,14 @@ impl Content {
     pub fn into_rendered(mut self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
         let wrong = checks::all(&self);
         if !wrong.is_empty() {
-            return Err(RenderError::new(Stage::Bundle, wrong.join("\n")));
+            return Err(RenderError::Invalid(wrong));
         }
         let all = [String::new()];
         let targets = match settings.targets {
             [] if self.supports(targets::ALL) => &all[..],
             targets => targets,
         };
-        targets::check(&self, settings.namespace, targets)
-            .map_err(|why| RenderError::new(Stage::Settings, why))?;
+        targets::check(&self, settings.namespace, targets)?;
         let definitions = std::mem::take(&mut self.definitions);
         let others = std::mem::take(&mut self.others);
         let job = Job { content: &self, targets, settings };

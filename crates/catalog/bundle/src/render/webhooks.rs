@@ -1,6 +1,6 @@
 //! Webhooks: who is called, where, and with whose certificate.
 
-use super::{Job, RenderError, Stage, certificates::Serving, content::Webhook, names, objects};
+use super::{Job, RenderError, certificates::Serving, content::Webhook, names, objects};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,13 +75,7 @@ pub(super) fn definitions(job: &Job<'_>, mut out: Vec<Value>) -> Result<Vec<Valu
         let name = definition_name(definition).to_owned();
         let Some(webhook) = converters.get(name.as_str()) else { continue };
         if definition.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
-            return Err(RenderError::new(
-                Stage::Bundle,
-                format!(
-                    "custom resource definition '{name}' must have .spec.preserveUnknownFields set \
-                     to false to let API Server call webhook to do the conversion"
-                ),
-            ));
+            return Err(RenderError::PreserveUnknownFields { definition: name });
         }
         let serving = serving(job, &webhook.deployment);
         let versions = webhook.fields.get("admissionReviewVersions").cloned().unwrap_or_default();

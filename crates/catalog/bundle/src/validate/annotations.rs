@@ -8,6 +8,7 @@ use super::{
     view::items,
 };
 use crate::{
+    mismatch::DocumentError,
     shape::{self, Kind},
     types,
 };
@@ -63,13 +64,11 @@ pub fn operator_group(object: &Value) -> Findings {
 /// Judges the text of a package manifest, the way packages were described before bundles.
 ///
 /// # Errors
-/// Why the text is none, in upstream's words.
-pub fn package_manifest(text: &[u8]) -> Result<Findings, String> {
+/// If the text has no document, or one that is no package manifest.
+pub fn package_manifest(text: &[u8]) -> Result<Findings, DocumentError> {
     let kind = Kind::One(&types::PACKAGE_MANIFEST);
-    let value = decode::document(text).map_err(|refused| refused.upstream)?.value;
-    let value = soft::read(&value, &kind).map_err(|mismatch| {
-        format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)
-    })?;
+    let value = decode::document(text).map_err(|refused| refused.reason)?.value;
+    let value = soft::read(&value, &kind).map_err(|mismatch| mismatch.reason)?;
     let package = shape::text(&value, "packageName");
     let mut found = Findings::new(package);
     let mut add = |detail: String| {

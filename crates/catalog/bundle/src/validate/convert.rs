@@ -1,13 +1,16 @@
 //! Objects that were read already, turned into a Go type: the words of Kubernetes' converter, which
 //! differ from those of a decoder.
 
-use crate::shape::{self, Kind};
+use crate::{
+    mismatch::{ConvertError, TypeError},
+    shape::{self, Kind},
+};
 use mainstay_gocompat::values::{json_kind, memory_kind};
 use mainstay_schema::builtin::{self, Type};
 use serde_json::{Map, Number, Value};
 
 /// Why a value cannot be turned into the kind; none if it can.
-pub(crate) fn fault(value: &Value, kind: &Kind) -> Option<String> {
+pub(crate) fn fault(value: &Value, kind: &Kind) -> Option<ConvertError> {
     match (kind, value) {
         (Kind::Raw, _) | (_, Value::Null) => None,
         (Kind::Text, value) => simple(value, "string", "string"),
@@ -17,25 +20,29 @@ pub(crate) fn fault(value: &Value, kind: &Kind) -> Option<String> {
         (Kind::TextMap, Value::Object(fields)) => {
             fields.values().find_map(|value| fault(value, &Kind::Text))
         }
-        (Kind::TextMap, other) => Some(restore("map from", other)),
+        (Kind::TextMap, other) => Some(ConvertError::RestoreMap { found: go_kind(other) }),
         (Kind::One(shape), Value::Object(fields)) => shape
             .fields
             .iter()
             .find_map(|(name, kind)| fields.get(*name).and_then(|value| fault(value, kind))),
-        (Kind::One(_), other) => Some(restore("struct from:", other)),
+        (Kind::One(_), other) => Some(ConvertError::RestoreStruct { found: go_kind(other) }),
         (Kind::Many(element), Value::Array(items)) => {
             items.iter().find_map(|item| fault(item, element))
         }
         (Kind::Pointers(shape), Value::Array(items)) => {
             items.iter().find_map(|item| fault(item, &Kind::One(shape)))
         }
-        (Kind::Many(_) | Kind::Pointers(_), other) => Some(restore("slice from", other)),
+        (Kind::Many(_) | Kind::Pointers(_), other) => {
+            Some(ConvertError::RestoreSlice { found: go_kind(other) })
+        }
         (Kind::Kube(name), value) => of_kube(value, builtin::definition(name)?),
-        (Kind::Own(read), Value::String(text)) => read(text).err(),
-        (Kind::Own(_), other) => Some(format!(
-            "json: cannot unmarshal {} into Go value of type string",
-            json_kind(other)
-        )),
+        (Kind::Own(read), Value::String(text)) => {
+            read(text).err().map(|error| TypeError::from(error).into())
+        }
+        (Kind::Own(_), other) => {
+            let (found, expected) = (json_kind(other).to_owned(), "string".to_owned());
+            Some(TypeError::WrongValue { found, expected }.into())
+        }
     }
 }
 
@@ -83,31 +90,27 @@ fn whole(number: &Number) -> bool {
     number.is_i64() || number.is_u64()
 }
 
-fn restore(what: &str, value: &Value) -> String {
-    format!("cannot restore {what} {}", go_kind(value))
-}
-
 /// Why a value is no text, number or truth value. Where Go could convert the one into the other and
 /// Kubernetes does not, both are named.
-fn simple(value: &Value, wanted: &str, name: &str) -> Option<String> {
+fn simple(value: &Value, wanted: &'static str, name: &'static str) -> Option<ConvertError> {
     match (wanted, value) {
         (_, Value::Null)
         | ("string", Value::String(_))
         | ("bool", Value::Bool(_))
         | ("float", Value::Number(_)) => None,
         ("string", Value::Number(number)) if whole(number) => {
-            Some(format!("cannot convert int64 to {name}"))
+            Some(ConvertError::ConvertKind { found: "int64", expected: name })
         }
         ("int", Value::Number(number)) => {
             let fraction = number.as_f64().is_some_and(|it| it.fract() != 0.0);
-            fraction.then(|| format!("cannot convert float64 to {name}"))
+            fraction.then_some(ConvertError::ConvertKind { found: "float64", expected: name })
         }
-        ("string" | "bool", _) => Some(format!("unrecognized type: {wanted}")),
-        _ => Some(format!("unrecognized type: {name}")),
+        ("string" | "bool", _) => Some(ConvertError::UnrecognizedType(wanted)),
+        _ => Some(ConvertError::UnrecognizedType(name)),
     }
 }
 
-fn of_kube(value: &Value, definition: &'static builtin::Definition) -> Option<String> {
+fn of_kube(value: &Value, definition: &'static builtin::Definition) -> Option<ConvertError> {
     use builtin::Shape as Form;
     match (definition.shape(), value) {
         (_, Value::Null) | (Form::FreeObject, _) => None,
@@ -115,13 +118,13 @@ fn of_kube(value: &Value, definition: &'static builtin::Definition) -> Option<St
             .fields()
             .iter()
             .find_map(|field| fields.get(&*field.name).and_then(|value| of_type(value, &field.ty))),
-        (Form::Object, other) => Some(restore("struct from:", other)),
+        (Form::Object, other) => Some(ConvertError::RestoreStruct { found: go_kind(other) }),
         // Types that read themselves: what a decoder says.
-        _ => shape::check_object(value, definition).err().map(|mismatch| mismatch.message),
+        _ => shape::check_object(value, definition).err().map(|mismatch| mismatch.reason.into()),
     }
 }
 
-fn of_type(value: &Value, ty: &'static Type) -> Option<String> {
+fn of_type(value: &Value, ty: &'static Type) -> Option<ConvertError> {
     match (ty, value) {
         (_, Value::Null) | (Type::Bytes, Value::String(_)) => None,
         (Type::String, value) => simple(value, "string", "string"),
@@ -132,11 +135,13 @@ fn of_type(value: &Value, ty: &'static Type) -> Option<String> {
         (Type::List(element), Value::Array(items)) => {
             items.iter().find_map(|item| of_type(item, element))
         }
-        (Type::List(_) | Type::Bytes, other) => Some(restore("slice from", other)),
+        (Type::List(_) | Type::Bytes, other) => {
+            Some(ConvertError::RestoreSlice { found: go_kind(other) })
+        }
         (Type::Map(element), Value::Object(fields)) => {
             fields.values().find_map(|item| of_type(item, element))
         }
-        (Type::Map(_), other) => Some(restore("map from", other)),
+        (Type::Map(_), other) => Some(ConvertError::RestoreMap { found: go_kind(other) }),
         (Type::Object(reference), value) => of_kube(value, reference.definition()?),
     }
 }

@@ -1,6 +1,9 @@
 //! The first document of a file as upstream's tools decode it, and their words where they cannot.
 
-use crate::error::Problem;
+use crate::{
+    error::Problem,
+    mismatch::{DocumentError, ObjectError, TypeError},
+};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_yaml::{Document, DuplicateKeys, EmptyDocuments, Format, Options, Repeated};
 use serde_json::Value;
@@ -20,17 +23,16 @@ pub(crate) struct Decoded {
     pub(crate) repeated: Vec<Repeated>,
 }
 
-/// Why a file holds no object.
+/// Why a file holds no object, and the line (from 1) on which that shows.
 #[derive(Clone)]
 pub(crate) struct Refused {
-    /// Upstream's words.
-    pub(crate) upstream: String,
+    pub(crate) reason: DocumentError,
     pub(crate) line: Option<usize>,
 }
 
 impl Refused {
-    pub(crate) fn new(upstream: impl Into<String>, line: Option<usize>) -> Self {
-        Self { upstream: upstream.into(), line }
+    pub(crate) fn new(reason: DocumentError, line: Option<usize>) -> Self {
+        Self { reason, line }
     }
 }
 
@@ -87,18 +89,19 @@ pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<Problem> {
 pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
     let mut documents = mainstay_yaml::documents(bytes, &options());
     match documents.next() {
-        None => Err(Refused::new("EOF", None)),
+        None => Err(Refused::new(DocumentError::NoDocument, None)),
         Some(Err(error)) => {
             let section = std::str::from_utf8(bytes).ok().and_then(|text| {
                 let section = mainstay_yaml::sections(text).next()?.ok()?;
                 text.get(section.bytes)
             });
             let text = section.map_or(bytes, str::as_bytes);
-            let words = match mainstay_yaml::libyaml::fault(text) {
-                Some(fault) => format!("error converting YAML to JSON: yaml: {fault}"),
-                None => error.message.clone(),
+            let line = error.line;
+            let reason = match mainstay_yaml::libyaml::fault(text) {
+                Some(fault) => DocumentError::ParseYaml(fault.to_string()),
+                None => DocumentError::ReadDocument(error),
             };
-            Err(Refused::new(words, Some(error.line)))
+            Err(Refused::new(reason, Some(line)))
         }
         Some(Ok(mut first)) => {
             let repeated = repeated(&mut first, bytes);
@@ -110,21 +113,21 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
 }
 
 /// Why a value is no object; none if it is one.
-pub(crate) fn unstructured(value: &Value) -> Option<String> {
+pub(crate) fn unstructured(value: &Value) -> Option<ObjectError> {
     let Value::Object(fields) = value else {
-        let found = mainstay_gocompat::values::json_kind(value);
-        return match value {
-            Value::Null => Some("Object 'Kind' is missing in 'null'".to_owned()),
-            _ => Some(format!(
-                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-            )),
-        };
+        return Some(match value {
+            Value::Null => ObjectError::MissingKind { json: "null".to_owned() },
+            _ => ObjectError::Decode(TypeError::WrongValue {
+                found: mainstay_gocompat::values::json_kind(value).to_owned(),
+                expected: "map[string]interface {}".to_owned(),
+            }),
+        });
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     // An apiVersion with two slashes names neither version nor kind.
     if text("kind").is_empty() || text("apiVersion").matches('/').count() > 1 {
         let json = mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Object);
-        return Some(format!("Object 'Kind' is missing in '{json}'"));
+        return Some(ObjectError::MissingKind { json });
     }
     None
 }

@@ -76,8 +76,8 @@ impl Reading<'_> {
             return found;
         }
         let media = self.media_type("manifests", &format!("{shown}/manifests"));
-        let media = media.unwrap_or_else(|why| {
-            found.push(why);
+        let media = media.unwrap_or_else(|error| {
+            found.push(error.to_string());
             ""
         });
         let (annotations, dependencies) = self.metadata();

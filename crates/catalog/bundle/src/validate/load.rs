@@ -13,6 +13,7 @@ use super::{
 use crate::{
     error::Problem,
     manifest::Manifest,
+    mismatch::DocumentError,
     read::Limits,
     reading::{Content, Reading, length},
     shape::{self, Kind, Step},
@@ -329,26 +330,19 @@ impl<'r, 't> Loader<'r, 't> {
     fn annotations(&mut self, path: &str, content: &Content) {
         let kind = Kind::One(&types::ANNOTATIONS_FILE);
         let refusal = match content.document() {
-            Err(refused) if refused.upstream == "EOF" => return,
+            Err(refused) if refused.reason == DocumentError::NoDocument => return,
             Err(refused) => refused.clone(),
             Ok(decoded) => match soft::read(&decoded.value, &kind) {
                 Ok(value) => {
                     self.annotations = value;
                     return;
                 }
-                Err(mismatch) => {
-                    let why = mismatch.message;
-                    let why = format!("error unmarshaling JSON: while decoding JSON: {why}");
-                    Refused::new(why, Some(decoded.line))
-                }
+                Err(mismatch) => Refused::new(mismatch.reason.into(), Some(decoded.line)),
             },
         };
-        let message = format!(
-            "unable to load the annotations file {}: {}",
-            self.shown(path),
-            refusal.upstream
-        );
-        self.problem(path, refusal.line, refusal.upstream, "correct the file");
+        let message =
+            format!("unable to load the annotations file {}: {}", self.shown(path), refusal.reason);
+        self.problem(path, refusal.line, refusal.reason.to_string(), "correct the file");
         self.errors.push(message);
     }
 
@@ -401,9 +395,10 @@ impl<'r, 't> Loader<'r, 't> {
             let decoded = match content.object() {
                 Ok(decoded) => decoded,
                 Err(refused) => {
-                    let Refused { upstream, line } = refused;
-                    faults.push(format!("unable to decode object: {upstream}"));
-                    self.problem(&path, line, upstream, "write one object of Kubernetes in it");
+                    let Refused { reason, line } = refused;
+                    let remedy = "write one object of Kubernetes in it";
+                    faults.push(format!("unable to decode object: {reason}"));
+                    self.problem(&path, line, reason.to_string(), remedy);
                     continue;
                 }
             };
@@ -479,10 +474,10 @@ impl<'r, 't> Loader<'r, 't> {
         faults.clear();
         faults.push(format!(
             "unable to parse {what} {file}: error unmarshaling JSON: while decoding JSON: {}",
-            mismatch.message
+            mismatch.reason
         ));
         let remedy = "write the value in the kind that is named";
-        self.problem(manifest.file(), line, mismatch.message, remedy);
+        self.problem(manifest.file(), line, mismatch.reason.to_string(), remedy);
         None
     }
 
@@ -520,8 +515,11 @@ impl<'r, 't> Loader<'r, 't> {
             } else {
                 ("there is no ClusterServiceVersion that can be read", "correct the files")
             };
-            for (path, Refused { upstream, line }) in undecoded {
-                let why = if upstream == "EOF" { "the file is empty".to_owned() } else { upstream };
+            for (path, Refused { reason, line }) in undecoded {
+                let why = match reason {
+                    DocumentError::NoDocument => "the file is empty".to_owned(),
+                    reason => reason.to_string(),
+                };
                 self.problem(&path, line, why, "write one object of Kubernetes in it");
             }
             for Misspelled { file, line, kind } in std::mem::take(&mut self.misspelled) {

@@ -47,10 +47,10 @@ pub use finding::{Bad, Finding, Findings, Level};
 pub use format::format;
 pub use load::{Loaded, Subject, load, load_as};
 pub use multiarch::Images;
-pub use registry::{content, media_type};
+pub use registry::{MediaTypeError, content, media_type};
 pub(crate) use removed::is_removed;
 pub use sdk::{annotations as sdk_annotations, objects as sdk_objects, older_words, printed};
-pub use settings::{Library, Settings};
+pub use settings::{CategoriesError, Library, Settings};
 
 /// A validator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

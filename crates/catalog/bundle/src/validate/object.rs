@@ -45,7 +45,7 @@ fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
     let mut found = Findings::default();
     match shape::check_kind(manifest.value(), &Kind::Kube(name)) {
         Err(mismatch) => {
-            let bad = Bad::Shown(mismatch.message);
+            let bad = Bad::Shown(mismatch.reason.to_string());
             let finding = Finding::error("ParseError", bad, format!("error unmarshaling {what}"));
             found.add(
                 finding.at(at, &mismatch.path).mend("write the value in the kind that is named"),

@@ -48,16 +48,33 @@ pub(crate) const KINDS: &[&str] = &[
     "PodMonitor",
 ];
 
-/// What kind of content a folder of manifests has.
+/// Why the kind of content of a folder of manifests is not known, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MediaTypeError {
+    /// A file is no plain file, cannot be read or is too long.
+    #[error("Unable to read file {path} in bundle")]
+    ReadFile {
+        /// The file.
+        path: String,
+    },
+    /// The folder has no files.
+    #[error("The directory {folder} contains no yaml files")]
+    NoFiles {
+        /// The folder.
+        folder: String,
+    },
+}
+
+/// What kind of content a folder of manifests has. `shown` is how errors call the folder.
 ///
 /// # Errors
-/// Why that cannot be said, in upstream's words; `shown` is how they call the folder.
+/// If the folder has no files, or one that cannot be read.
 pub fn media_type(
     tree: &dyn Tree,
     folder: &str,
     shown: &str,
     limits: &Limits,
-) -> Result<&'static str, String> {
+) -> Result<&'static str, MediaTypeError> {
     Reading::new(tree, limits).media_type(folder, shown)
 }
 
@@ -65,8 +82,8 @@ impl Reading<'_> {
     /// What kind of content a folder of manifests has, as [`media_type`] says it.
     ///
     /// # Errors
-    /// Why that cannot be said.
-    pub fn media_type(&self, folder: &str, shown: &str) -> Result<&'static str, String> {
+    /// If the folder has no files, or one that cannot be read.
+    pub fn media_type(&self, folder: &str, shown: &str) -> Result<&'static str, MediaTypeError> {
         let mut any = false;
         let mut found = "plain";
         let mut chart = false;
@@ -76,7 +93,7 @@ impl Reading<'_> {
             }
             any = true;
             let Some(content) = self.sound(folder, &entry) else {
-                return Err(format!("Unable to read file {shown}/{} in bundle", entry.name));
+                return Err(MediaTypeError::ReadFile { path: format!("{shown}/{}", entry.name) });
             };
             let object = content.object().ok();
             let kind = object.as_ref().and_then(|it| it.value.get("kind")).and_then(Value::as_str);
@@ -89,7 +106,7 @@ impl Reading<'_> {
             }
         }
         match (any, chart) {
-            (false, _) => Err(format!("The directory {shown} contains no yaml files")),
+            (false, _) => Err(MediaTypeError::NoFiles { folder: shown.to_owned() }),
             (true, true) => Ok("helm"),
             (true, false) => Ok(found),
         }
@@ -111,7 +128,7 @@ pub fn content(
     match &media {
         Ok("helm") => return found,
         Ok(_) => {}
-        Err(why) => found.push(why.clone()),
+        Err(error) => found.push(error.to_string()),
     }
     let listed = match reading.list(folder) {
         Ok(entries) => entries,
@@ -133,7 +150,7 @@ pub fn content(
         let decoded = match content.object() {
             Ok(decoded) => decoded,
             Err(refused) => {
-                found.push(refused.upstream);
+                found.push(refused.reason.to_string());
                 continue;
             }
         };
@@ -147,8 +164,8 @@ pub fn content(
             let kind = Kind::One(&types::CLUSTER_SERVICE_VERSION);
             // What was filled before something failed is looked at further below.
             typed = convert::filled(value, &kind);
-            if let Some(why) = convert::fault(value, &kind) {
-                found.push(why);
+            if let Some(error) = convert::fault(value, &kind) {
+                found.push(error.to_string());
             } else {
                 let judged = csv::validate(&alone(typed.clone()));
                 found.extend(judged.errors.iter().map(super::Finding::text));
@@ -198,7 +215,7 @@ fn definition(manifest: &Manifest) -> Vec<String> {
     let value = match soft::read(manifest.shared(), &Kind::Kube(name)) {
         Ok(value) => value,
         Err(mismatch) => {
-            let why = mismatch.message;
+            let why = mismatch.reason;
             return vec![format!("error unmarshaling JSON: while decoding JSON: {why}")];
         }
     };
@@ -209,7 +226,7 @@ fn definition(manifest: &Manifest) -> Vec<String> {
 fn applicable(manifest: &Manifest) -> Option<String> {
     let value = manifest.value();
     if let Err(mismatch) = shape::check(value, &types::META) {
-        return Some(mismatch.message);
+        return Some(mismatch.reason.to_string());
     }
     let metadata = shape::field(value, "metadata").unwrap_or(&Value::Null);
     let errors = applied(metadata);

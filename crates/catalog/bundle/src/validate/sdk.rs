@@ -1,7 +1,8 @@
 //! What `operator-sdk` 1.42 asks of a bundle besides the validators (`upstream-sdk` §1.9).
 
 use super::{
-    Library, decode,
+    Library,
+    decode::{self, Refused},
     finding::{Bad, Finding, Findings},
     load::Subject,
     metadata::applied,
@@ -9,7 +10,10 @@ use super::{
     soft,
     view::{gvk_of, gvk_text},
 };
-use crate::shape::{self, Kind, Shape};
+use crate::{
+    mismatch::DocumentError,
+    shape::{self, Kind, Shape},
+};
 use mainstay_object::FieldError;
 use serde_json::{Number, Value};
 use std::{collections::BTreeMap, sync::Arc};
@@ -26,16 +30,14 @@ static ANNOTATED: Kind = Kind::One(&Shape {
 /// The annotations of a bundle that a file has; none if it has none.
 ///
 /// # Errors
-/// Why the file cannot be read, in upstream's words.
-pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, String> {
+/// If the first document of the file cannot be parsed, or has annotations that are no texts.
+pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, DocumentError> {
     let value = match decode::document(bytes) {
         Ok(decoded) => decoded.value,
-        Err(refused) if refused.upstream == "EOF" => Arc::default(),
-        Err(refused) => return Err(refused.upstream),
+        Err(Refused { reason: DocumentError::NoDocument, .. }) => Arc::default(),
+        Err(refused) => return Err(refused.reason),
     };
-    let value = soft::read(&value, &ANNOTATED).map_err(|mismatch| {
-        format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)
-    })?;
+    let value = soft::read(&value, &ANNOTATED).map_err(|mismatch| mismatch.reason)?;
     let found = shape::field(&value, "annotations").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(found.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect())
@@ -170,7 +172,7 @@ mod tests {
         let found = annotations(b"annotations: {a: b, c: 1}\n");
         assert!(found.is_ok_and(|found| found.get("a").is_some_and(|text| text == "b")));
         assert_eq!(annotations(b""), Ok(BTreeMap::new()));
-        let why = annotations(b"annotations: [a]\n").unwrap_err();
+        let why = annotations(b"annotations: [a]\n").unwrap_err().to_string();
         assert!(
             why.starts_with("error unmarshaling JSON: while decoding JSON: json: cannot"),
             "{why}"

@@ -1,9 +1,16 @@
 //! What validators are told besides the bundle, and the files that it may come from.
 
 use super::community::{IndexContent, IndexFile};
-use crate::shape::{self, Kind, Shape};
+use crate::{
+    mismatch::TypeError,
+    shape::{self, Kind, Shape},
+};
 use serde_json::Value;
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 /// Most bytes that are read of a file.
 const LIMIT: u64 = 4 << 20;
@@ -32,7 +39,38 @@ pub struct Settings {
     /// The container tool that is asked for images (`container-tools`); empty for the usual one.
     pub container_tool: String,
     /// Categories that replace the standard ones, or why they cannot be had.
-    pub categories: Option<Result<Vec<String>, String>>,
+    pub categories: Option<Result<Vec<String>, CategoriesError>>,
+}
+
+/// Why a file of categories cannot be used, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CategoriesError {
+    /// The path of the file cannot be made absolute.
+    #[error("finding category file: {reason}")]
+    FindFile {
+        /// What the system said.
+        reason: String,
+    },
+    /// The path leads to a folder, or to something else that is no file.
+    #[error("reading category file: read {}: is a directory", path.display())]
+    NotAFile {
+        /// The absolute path.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("reading category file: open {}: {reason}", path.display())]
+    ReadFile {
+        /// The absolute path.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The file is no JSON; the words of Go's scanner.
+    #[error("unmarshaling category file: {0}")]
+    ParseJson(String),
+    /// The file lists something else than texts.
+    #[error("unmarshaling category file: {0}")]
+    Decode(TypeError),
 }
 
 static CATEGORIES: Shape = Shape {
@@ -91,19 +129,18 @@ fn index(path: &str) -> IndexFile {
     IndexFile { path: path.to_owned(), content }
 }
 
-fn categories(path: &Path) -> Result<Vec<String>, String> {
-    let whole = std::path::absolute(path)
-        .map_err(|error| format!("finding category file: {}", reason(&error)))?;
-    if std::fs::metadata(&whole).is_ok_and(|found| !found.is_file()) {
-        return Err(format!("reading category file: read {}: is a directory", whole.display()));
+fn categories(path: &Path) -> Result<Vec<String>, CategoriesError> {
+    let path = std::path::absolute(path)
+        .map_err(|error| CategoriesError::FindFile { reason: reason(&error) })?;
+    if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return Err(CategoriesError::NotAFile { path });
     }
-    let bytes = read(&whole).map_err(|error| {
-        format!("reading category file: open {}: {}", whole.display(), reason(&error))
-    })?;
-    let before = |why: String| format!("unmarshaling category file: {why}");
-    let parsed = mainstay_schema::strict::parse(&bytes).map_err(before)?;
+    let bytes =
+        read(&path).map_err(|error| CategoriesError::ReadFile { path, reason: reason(&error) })?;
+    let parsed = mainstay_schema::strict::parse(&bytes).map_err(CategoriesError::ParseJson)?;
     let value: Value = parsed.value;
-    shape::check(&value, &CATEGORIES).map_err(|mismatch| before(mismatch.message))?;
+    shape::check(&value, &CATEGORIES)
+        .map_err(|mismatch| CategoriesError::Decode(mismatch.reason))?;
     let listed = super::view::texts(&value, "categories");
     Ok(listed.map(str::to_owned).collect())
 }

@@ -5,7 +5,10 @@
 //! alone.
 
 use crate::csv::number_text;
-use crate::shape::{self, Kind, Mismatch, Shape};
+use crate::{
+    mismatch::Mismatch,
+    shape::{self, Kind, Shape},
+};
 use mainstay_schema::builtin::{self, Definition, Type};
 use serde_json::{Map, Value};
 use std::sync::Arc;

@@ -266,7 +266,9 @@ impl Case<'_> {
             Ok(mainstay_bundle::validate::operator_group(&value))
         };
         match ours {
-            Err(why) => self.compare("refusal", &why.into(), &recorded["loadError"]),
+            Err(error) => {
+                self.compare("refusal", &error.to_string().into(), &recorded["loadError"]);
+            }
             Ok(found) => {
                 let name = if area == "package" { "packagemanifest" } else { "operatorgroup" };
                 let none = json!({"results": []});

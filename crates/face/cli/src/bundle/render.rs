@@ -5,8 +5,8 @@ use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::render::{
-    CertManager, Certificates, Content, DeploymentConfig, Install, RenderError, ServiceCa,
-    Settings, Stage,
+    CertManager, Certificates, ConfigurationError, Content, DeploymentConfig, Install, RenderError,
+    ServiceCa, Settings, Stage,
 };
 use mainstay_bundle::{Folder, Limits};
 use mainstay_cause::{Cause, Place};
@@ -194,9 +194,9 @@ impl Wishes {
             (None, [watch]) => Some(watch),
             (None, _) => {
                 let read = deployments.map(|value| DeploymentConfig::read(&value)).transpose();
-                let read = read.map_err(|why| {
+                let read = read.map_err(|error| {
                     let cause = Cause::new("the configuration of deployments cannot be used");
-                    Failure::usage(cause.because(Cause::new(plain(&why))))
+                    Failure::usage(cause.because(Cause::new(plain(&error.to_string()))))
                 })?;
                 return Ok(Self::Several(read));
             }
@@ -264,12 +264,12 @@ fn refused(folder: &str, error: &RenderError) -> Failure {
             (true, "watch namespaces that the install modes of the bundle allow".to_owned())
         }
     };
-    let mut message = error.message();
-    for before in ["invalid ClusterExtension configuration: ", "invalid configuration: "] {
-        message = message.strip_prefix(before).unwrap_or(message);
-    }
-    message = message.strip_prefix("multiple errors found:\n").unwrap_or(message);
-    let mut lines = message.lines().map(|line| Cause::new(plain(line.trim_start_matches("  - "))));
+    let message = match error {
+        RenderError::Configure(ConfigurationError::ParseYaml(reason)) => reason.clone(),
+        RenderError::Configure(ConfigurationError::Schema { findings }) => findings.join("\n"),
+        error => error.message(),
+    };
+    let mut lines = message.lines().map(|line| Cause::new(plain(line)));
     let cause = Cause::new("the bundle cannot be rendered").at(Place::file(folder));
     let cause = cause.because_all(&mut lines).remedy(remedy);
     if usage { Failure::usage(cause) } else { cause.into() }

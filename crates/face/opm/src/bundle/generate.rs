@@ -110,7 +110,8 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
     {
         return Err(format!("stat {folder}: {}", go::reason(&error)));
     }
-    labels.media_type = media_type(&Folder::new(&folder), "", &folder, &Limits::default())?;
+    labels.media_type = media_type(&Folder::new(&folder), "", &folder, &Limits::default())
+        .map_err(|error| error.to_string())?;
     let io = &mut *call.io;
     complete(io, &folder, &mut labels)?;
 

@@ -127,7 +127,7 @@ impl Question {
         let manifests = go::join(folder, &go::clean(manifests));
         let tree = Folder::new(io.at(&manifests));
         let reading = Reading::new(&tree, &limits);
-        let media = reading.media_type("", &manifests)?;
+        let media = reading.media_type("", &manifests).map_err(|error| error.to_string())?;
         let loaded = reading.load("", &manifests, self.settings.library);
         if let Some(why) = loaded.refusal {
             return Err(why);
