@@ -1,10 +1,11 @@
 //! One catalog: which bundles fit, which is the best, and why the others fell.
 
-use super::offer::{Offer, Offered};
+use super::offer::{Offer, Offered, VersionError};
 use super::request::{Installed, Policy, Request};
 use mainstay_updates::{Channel, Entry};
-use mainstay_version::VersionRelease;
-use mainstay_version::{Constraint, Version, parse_strict};
+use mainstay_version::{
+    Constraint, ParseError, Version, VersionRelease, VersionReleaseError, parse_strict,
+};
 use std::sync::Arc;
 
 /// What is asked, read once for all catalogs.
@@ -23,19 +24,29 @@ pub(super) struct Start {
     pub exact: VersionRelease,
 }
 
+/// Why updates have nowhere to start: the version of what is installed cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum StartError {
+    /// The version, whose build metadata is the release, is none.
+    #[error("failed to get version and release of installed bundle: {0}")]
+    SplitRelease(ParseError),
+    /// The version or the release that is stated beside it is none.
+    #[error("failed to parse installed bundle version and release: {0}")]
+    ParseRelease(VersionReleaseError),
+    /// The version is none.
+    #[error("error parsing installed bundle version: {0}")]
+    ParseVersion(ParseError),
+}
+
 impl Start {
-    /// Reads what is installed, or says in upstream's words why that cannot be read.
-    pub(super) fn read(installed: &Installed) -> Result<Self, String> {
+    /// Reads what is installed.
+    pub(super) fn read(installed: &Installed) -> Result<Self, StartError> {
         let exact = match &installed.release {
-            None => VersionRelease::legacy(&installed.version).map_err(|why| {
-                format!("failed to get version and release of installed bundle: {why}")
-            }),
-            Some(release) => VersionRelease::explicit(&installed.version, release).map_err(|why| {
-                format!("failed to parse installed bundle version and release: {why}")
-            }),
+            None => VersionRelease::legacy(&installed.version).map_err(StartError::SplitRelease),
+            Some(release) => VersionRelease::explicit(&installed.version, release)
+                .map_err(StartError::ParseRelease),
         }?;
-        let version = parse_strict(&installed.version)
-            .map_err(|why| format!("error parsing installed bundle version: {why}"))?;
+        let version = parse_strict(&installed.version).map_err(StartError::ParseVersion)?;
         Ok(Self { name: installed.name.clone(), version, exact })
     }
 }
@@ -45,8 +56,8 @@ impl Start {
 pub struct Verdict {
     /// The bundle.
     pub bundle: Arc<str>,
-    /// Its version and release; the error is upstream's text.
-    pub version: Result<VersionRelease, String>,
+    /// Its version and release, or why they are none.
+    pub version: Result<VersionRelease, VersionError>,
     /// Whether the catalog says that it should no longer be used.
     pub deprecated: bool,
     /// Why it does not fit.

@@ -65,7 +65,7 @@ mod texts;
 
 pub use after::{Consequence, consequence};
 pub use judge::{Fell, Verdict};
-pub use offer::{Bundle, Deprecation, Offer};
+pub use offer::{Bundle, Deprecation, Offer, VersionError};
 pub use pick::{Choice, Considered, Failure, FailureKind, State, resolve};
 pub use repair::{Change, Repair};
 pub use request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};

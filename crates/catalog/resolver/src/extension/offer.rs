@@ -2,7 +2,7 @@
 
 use crate::property::GoFields;
 use mainstay_updates::Graph;
-use mainstay_version::VersionRelease;
+use mainstay_version::{ParseError, VersionRelease, VersionReleaseError};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -25,20 +25,31 @@ pub struct Offer {
     orders: [Vec<u32>; 2],
 }
 
+/// Why a bundle has no version to compare.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VersionError {
+    /// The version, whose build metadata is the release, is none.
+    #[error(transparent)]
+    ParseVersion(#[from] ParseError),
+    /// The version or the release that is stated beside it is none.
+    #[error(transparent)]
+    ParseRelease(#[from] VersionReleaseError),
+}
+
 /// A bundle with what is asked of it again and again.
 #[derive(Clone, Debug)]
 pub(super) struct Offered {
     pub bundle: Bundle,
     pub deprecated: bool,
-    /// As the two orders see it; the error is upstream's text.
-    versions: [Result<VersionRelease, String>; 2],
+    /// As the two orders see it.
+    versions: [Result<VersionRelease, VersionError>; 2],
     /// Its entries: which channel of the graph, which entry of that.
     pub places: Vec<(u32, u32)>,
 }
 
 impl Offered {
     /// Its version, where a release that is stated counts or not.
-    pub(super) const fn version(&self, explicit: bool) -> &Result<VersionRelease, String> {
+    pub(super) const fn version(&self, explicit: bool) -> &Result<VersionRelease, VersionError> {
         &self.versions[explicit as usize]
     }
 
@@ -119,10 +130,10 @@ impl Offer {
         let mut bundles: Vec<Bundle> = bundles.into_iter().collect();
         bundles.sort();
         let offered = bundles.into_iter().map(|bundle| {
-            let legacy = VersionRelease::legacy(&bundle.version).map_err(|it| it.to_string());
+            let legacy = VersionRelease::legacy(&bundle.version).map_err(VersionError::from);
             let stated = match &bundle.release {
                 Some(release) => {
-                    VersionRelease::explicit(&bundle.version, release).map_err(|it| it.to_string())
+                    VersionRelease::explicit(&bundle.version, release).map_err(VersionError::from)
                 }
                 None => legacy.clone(),
             };

@@ -1,5 +1,7 @@
 //! Messages of upstream's resolver.
 
+use super::judge::StartError;
+use super::offer::VersionError;
 use super::request::{Installed, Request};
 use mainstay_gocompat::quote;
 use std::fmt::Write as _;
@@ -53,12 +55,12 @@ pub(super) fn unreadable(package: &str, catalog: &str, why: &str) -> String {
 }
 
 /// What is installed has no version to start from.
-pub(super) fn no_start(why: &str) -> String {
+pub(super) fn no_start(why: &StartError) -> String {
     format!("error walking catalogs: error finding upgrade edges: {why}")
 }
 
 /// The bundle that would be chosen has no version.
-pub(super) fn no_version(bundle: &str, why: &str) -> String {
+pub(super) fn no_version(bundle: &str, why: &VersionError) -> String {
     format!("error getting resolved bundle version for bundle {}: {why}", quote(bundle))
 }
 
