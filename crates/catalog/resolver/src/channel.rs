@@ -1,7 +1,7 @@
 //! The order of entries inside a channel.
 
 use crate::snapshot::Entry;
-use mainstay_updates::{Link, chain};
+use mainstay_updates::{Link, Unordered, chain};
 
 impl Link for Entry {
     fn name(&self) -> &str {
@@ -15,14 +15,26 @@ impl Link for Entry {
     }
 }
 
+/// A channel has no order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", reason.text(package, channel))]
+pub(crate) struct ChannelError {
+    /// The package.
+    pub package: String,
+    /// The channel.
+    pub channel: String,
+    /// Why it has none.
+    pub reason: Unordered,
+}
+
 /// Sorts the entries of one channel from the head down its chain of `replaces`, as [`chain`] says.
 ///
-/// `entries` are indexes for `get`, in the order of the catalog. The error is the original's text,
-/// with chains in order of their names, so that it does not depend on that order.
+/// `entries` are indexes for `get`, in the order of the catalog. The error has chains in order of
+/// their names, so that it does not depend on that order.
 pub(crate) fn sort<'a>(
     entries: &[u32],
     get: impl Fn(u32) -> &'a Entry,
-) -> Result<Vec<u32>, String> {
+) -> Result<Vec<u32>, ChannelError> {
     let links: Vec<&Entry> = entries.iter().map(|&at| get(at)).collect();
     if let Ok(order) = chain(&links) {
         return Ok(order.into_iter().map(|at| entries[at]).collect());
@@ -32,10 +44,13 @@ pub(crate) fn sort<'a>(
     let links: Vec<&Entry> = sorted.iter().map(|&at| get(at)).collect();
     match chain(&links) {
         Ok(order) => Ok(order.into_iter().map(|at| sorted[at]).collect()),
-        Err(why) => {
+        Err(reason) => {
             let first = links.first();
-            let package = first.map_or("", |entry| &*entry.package);
-            Err(why.text(package, first.map_or("", |entry| &*entry.channel)))
+            Err(ChannelError {
+                package: first.map(|entry| entry.package.to_string()).unwrap_or_default(),
+                channel: first.map(|entry| entry.channel.to_string()).unwrap_or_default(),
+                reason,
+            })
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Existing `ClusterServiceVersion`s as entries of a catalog of their own.
 
-use crate::go_json;
+use crate::go_json::{self, JsonError};
 use crate::property::{Api, Facts, Property};
 use crate::snapshot::{EntryFacts, Snapshot, SnapshotBuilder};
 use crate::world::{CrdReference, Csv, World};
+use mainstay_bundle::TypeError;
 use mainstay_gocompat::quote;
 use mainstay_version::Version;
 use serde::Deserializer as _;
@@ -14,6 +15,58 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// The name of the catalog of existing operators.
 pub(crate) const CATALOG: &str = "@existing";
 
+/// Why existing operators cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExistingError {
+    /// ClusterServiceVersions replace each other in a circle.
+    #[error("csv {namespace}/{csv} has already been seen")]
+    Circle {
+        /// The namespace.
+        namespace: String,
+        /// The ClusterServiceVersion with which the circle closes.
+        csv: String,
+    },
+    /// A ClusterServiceVersion is replaced by another one and is not in the phase `Replacing`.
+    #[error("csv {namespace}/{csv} in phase {phase} instead of Replacing")]
+    NotReplacing {
+        /// The namespace.
+        namespace: String,
+        /// The ClusterServiceVersion.
+        csv: String,
+        /// Its phase.
+        phase: String,
+    },
+    /// A ClusterServiceVersion names a custom resource definition without a group.
+    #[error("error parsing crd name: {crd}")]
+    ParseCrdName {
+        /// The name.
+        crd: String,
+    },
+    /// The annotation with the properties of a ClusterServiceVersion cannot be read.
+    #[error(
+        "failed to retrieve properties of csv {}: failed to unmarshal properties annotation: \
+         {error}",
+        quote(csv)
+    )]
+    ParseProperties {
+        /// The ClusterServiceVersion.
+        csv: String,
+        /// What is wrong with the annotation.
+        error: AnnotationError,
+    },
+}
+
+/// What is wrong with an annotation of properties.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AnnotationError {
+    /// The text is no JSON.
+    #[error(transparent)]
+    ParseJson(#[from] JsonError),
+    /// A value is of another kind.
+    #[error(transparent)]
+    Decode(#[from] TypeError),
+}
+
 /// Existing operators of a namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
@@ -22,7 +75,7 @@ pub(crate) struct Existing {
     /// For each entry, whether a Subscription says that it is its installed version.
     pub subscribed: Vec<bool>,
     /// Why existing operators cannot be told; the snapshot is empty then.
-    pub error: Option<String>,
+    pub error: Option<ExistingError>,
 }
 
 impl Existing {
@@ -37,7 +90,7 @@ impl Existing {
     }
 }
 
-fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing, String> {
+fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing, ExistingError> {
     let successors: HashMap<&str, &Csv> = csvs
         .iter()
         .filter(|csv| !csv.replaces.is_empty())
@@ -72,40 +125,40 @@ fn chain_fails(
     namespace: &str,
     csv: &Csv,
     successors: &HashMap<&str, &Csv>,
-) -> Result<bool, String> {
+) -> Result<bool, ExistingError> {
     let mut seen = HashSet::new();
     let mut current = csv;
     loop {
         if !seen.insert(&*current.name) {
-            return Err(format!("csv {namespace}/{} has already been seen", current.name));
+            return Err(ExistingError::Circle {
+                namespace: namespace.to_owned(),
+                csv: current.name.clone(),
+            });
         }
         let Some(next) = successors.get(current.name.as_str()) else {
             return Ok(current.phase == "Failed");
         };
         if current.phase != "Replacing" {
-            return Err(format!(
-                "csv {namespace}/{} in phase {} instead of Replacing",
-                current.name, current.phase
-            ));
+            return Err(ExistingError::NotReplacing {
+                namespace: namespace.to_owned(),
+                csv: current.name.clone(),
+                phase: current.phase.clone(),
+            });
         }
         current = next;
     }
 }
 
 /// The package of an existing version, empty if unknown, and what its properties mean.
-fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), String> {
+fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError> {
     // Names are judged even when the annotation overrules them.
     let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
     let required = apis(&csv.required_crds, &csv.required_apis)?;
     let mut facts = Facts::default();
     if let Some(annotation) = &csv.properties {
-        for (kind, json) in annotated(annotation).map_err(|error| {
-            format!(
-                "failed to retrieve properties of csv {}: failed to unmarshal properties \
-                 annotation: {error}",
-                quote(&csv.name)
-            )
-        })? {
+        let properties = annotated(annotation)
+            .map_err(|error| ExistingError::ParseProperties { csv: csv.name.clone(), error })?;
+        for (kind, json) in properties {
             facts
                 .add(Property { kind: &kind, json: json.as_deref().map_or("null", RawValue::get) });
         }
@@ -138,11 +191,11 @@ fn inferred_package<'a>(world: &'a World<'_>, csv: &Csv) -> Option<&'a str> {
     (packages.len() == 1).then(|| packages.into_iter().next()).flatten()
 }
 
-fn apis(crds: &[CrdReference], served: &[Api]) -> Result<BTreeSet<Api>, String> {
+fn apis(crds: &[CrdReference], served: &[Api]) -> Result<BTreeSet<Api>, ExistingError> {
     let mut all: BTreeSet<Api> = served.iter().cloned().collect();
     for crd in crds {
         let Some((_, group)) = crd.name.split_once('.') else {
-            return Err(format!("error parsing crd name: {}", crd.name));
+            return Err(ExistingError::ParseCrdName { crd: crd.name.clone() });
         };
         all.insert(Api::new(group, &*crd.version, &*crd.kind));
     }
@@ -152,54 +205,55 @@ fn apis(crds: &[CrdReference], served: &[Api]) -> Result<BTreeSet<Api>, String> 
 type Annotated = Vec<(String, Option<Box<RawValue>>)>;
 
 /// The properties in the text of the annotation.
-fn annotated(text: &str) -> Result<Annotated, String> {
-    if let Some(fault) = go_json::fault(text) {
-        return Err(fault);
+fn annotated(text: &str) -> Result<Annotated, AnnotationError> {
+    if let Some(error) = go_json::fault(text) {
+        return Err(error.into());
     }
-    let wrong =
-        |raw: &str, of: &str| format!("json: cannot unmarshal {} into Go {of}", go_json::kind(raw));
-    let Some(list) = fields(text).map_err(|error| {
-        error.unwrap_or_else(|| wrong(text, "value of type projection.propertiesAnnotation"))
-    })?
-    else {
+    let wrong_field = |raw: &str, owner: &'static str, path: &str, expected: &str| {
+        let found = go_json::kind(raw).to_owned();
+        TypeError::WrongField { found, owner, path: path.to_owned(), expected: expected.to_owned() }
+    };
+    let wrong_item = |raw: &str, expected: &str| {
+        wrong_field(raw, "propertiesAnnotation", "properties", expected)
+    };
+    let list = fields(text, |raw| TypeError::WrongValue {
+        found: go_json::kind(raw).to_owned(),
+        expected: "projection.propertiesAnnotation".to_owned(),
+    })?;
+    let Some(items) = list.get("properties").map(|items| items.get()) else {
         return Ok(Vec::new());
     };
-    let Some(items) = list.get("properties") else { return Ok(Vec::new()) };
-    let place = "struct field propertiesAnnotation.properties of type";
-    let items: Vec<&RawValue> = match go_json::kind(items.get()) {
+    let items: Vec<&RawValue> = match go_json::kind(items) {
         "null" => return Ok(Vec::new()),
-        "array" => serde_json::from_str(items.get()).map_err(|error| error.to_string())?,
-        _ => return Err(wrong(items.get(), &format!("{place} []projection.property"))),
+        "array" => serde_json::from_str(items).map_err(unsupported)?,
+        _ => return Err(wrong_item(items, "[]projection.property").into()),
     };
-    items
-        .into_iter()
-        .map(|item| {
-            let fields = fields(item.get()).map_err(|error| {
-                let of = format!("{place} projection.property");
-                error.unwrap_or_else(|| wrong(item.get(), &of))
-            })?;
-            let fields = fields.unwrap_or_default();
-            let kind = match fields.get("type").map(|raw| raw.get()) {
-                None => String::new(),
-                Some(raw) => match go_json::kind(raw) {
-                    "null" => String::new(),
-                    "string" => serde_json::from_str(raw).map_err(|error| error.to_string())?,
-                    _ => {
-                        return Err(wrong(
-                            raw,
-                            "struct field property.properties.type of type string",
-                        ));
-                    }
-                },
-            };
-            Ok((kind, fields.get("value").map(|raw| (*raw).to_owned())))
-        })
-        .collect()
+    let property = |item: &RawValue| {
+        let fields = fields(item.get(), |raw| wrong_item(raw, "projection.property"))?;
+        let kind = match fields.get("type").map(|raw| raw.get()) {
+            None => String::new(),
+            Some(raw) => match go_json::kind(raw) {
+                "null" => String::new(),
+                "string" => serde_json::from_str(raw).map_err(unsupported)?,
+                _ => return Err(wrong_field(raw, "property", "properties.type", "string").into()),
+            },
+        };
+        Ok((kind, fields.get("value").map(|raw| (*raw).to_owned())))
+    };
+    items.into_iter().map(property).collect()
 }
 
-/// The fields of an object by their names in small letters, the last of a name; none for null, no
-/// text in the error for anything else.
-fn fields(text: &str) -> Result<Option<HashMap<String, &RawValue>>, Option<String>> {
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn unsupported(error: serde_json::Error) -> JsonError {
+    JsonError::Unsupported(error.to_string())
+}
+
+/// The fields of an object by their names in small letters, the last of a name; null has none,
+/// and anything else is `wrong`.
+fn fields(
+    text: &str,
+    wrong: impl FnOnce(&str) -> TypeError,
+) -> Result<HashMap<String, &RawValue>, AnnotationError> {
     struct Fields;
     impl<'de> serde::de::Visitor<'de> for Fields {
         type Value = HashMap<String, &'de RawValue>;
@@ -218,12 +272,11 @@ fn fields(text: &str) -> Result<Option<HashMap<String, &RawValue>>, Option<Strin
         }
     }
     match go_json::kind(text) {
-        "null" => Ok(None),
+        "null" => Ok(HashMap::new()),
         "object" => serde_json::Deserializer::from_str(text)
             .deserialize_map(Fields)
-            .map(Some)
-            .map_err(|error| Some(error.to_string())),
-        _ => Err(None),
+            .map_err(|error| unsupported(error).into()),
+        _ => Err(wrong(text).into()),
     }
 }
 
@@ -245,7 +298,7 @@ mod tests {
         let chain = |csvs: &[Csv]| {
             let successors =
                 csvs.iter().map(|csv| (csv.replaces.as_str(), csv)).collect::<HashMap<_, _>>();
-            chain_fails("bar", &csvs[0], &successors)
+            chain_fails("bar", &csvs[0], &successors).map_err(|error| error.to_string())
         };
         let (r, f, s) = ("Replacing", "Failed", "Succeeded");
         assert_eq!(chain(&[csv("v1", "", f)]), Ok(true));

@@ -1,5 +1,97 @@
 //! What Go's JSON reader finds wrong with a text, in its words, which end up in conditions.
 
+use std::fmt;
+
+/// Why a text is no JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JsonError {
+    /// The text ends inside a value, or before one.
+    #[error("unexpected end of JSON input")]
+    UnexpectedEnd,
+    /// A stream has no value.
+    #[error("EOF")]
+    NoValue,
+    /// A stream ends inside a value.
+    #[error("unexpected EOF")]
+    UnexpectedEof,
+    /// A character does not belong where it stands.
+    #[error("invalid character {} {place}", shown(*found))]
+    InvalidCharacter {
+        /// The character, a blank behind the end.
+        found: u8,
+        /// Where it stands.
+        place: Place,
+    },
+    /// Go takes the text and the reader here does not, such as for its depth; what that one says.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl JsonError {
+    /// What Go says of a text that the reader here has refused.
+    pub(crate) fn of(json: &str, error: &serde_json::Error) -> Self {
+        fault(json).unwrap_or_else(|| Self::Unsupported(error.to_string()))
+    }
+}
+
+/// Where a character stands that does not belong there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Inside a number.
+    Number,
+    /// Behind the decimal point of a number.
+    Fraction,
+    /// In the exponent of a number.
+    Exponent,
+    /// Inside a text.
+    Text,
+    /// Behind the backslash of a text.
+    Escape,
+    /// Behind `\\u` in a text.
+    HexEscape,
+    /// Inside a word, where it has another letter.
+    Word {
+        /// The word.
+        word: &'static str,
+        /// The letter.
+        expected: char,
+    },
+    /// Where a value begins.
+    Value,
+    /// Where a key begins.
+    Key,
+    /// Behind a key.
+    AfterKey,
+    /// Behind the value of a key.
+    AfterField,
+    /// Behind an element of an array.
+    AfterElement,
+    /// Behind the whole value.
+    AfterDocument,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "in numeric literal",
+            Self::Fraction => "after decimal point in numeric literal",
+            Self::Exponent => "in exponent of numeric literal",
+            Self::Text => "in string literal",
+            Self::Escape => "in string escape code",
+            Self::HexEscape => "in \\u hexadecimal character escape",
+            Self::Word { word, expected } => {
+                return write!(f, "in literal {word} (expecting '{expected}')");
+            }
+            Self::Value => "looking for beginning of value",
+            Self::Key => "looking for beginning of object key string",
+            Self::AfterKey => "after object key",
+            Self::AfterField => "after object key:value pair",
+            Self::AfterElement => "after array element",
+            Self::AfterDocument => "after top-level value",
+        })
+    }
+}
+
 /// Where the reader stands.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -29,8 +121,8 @@ impl Reader<'_> {
         self.at >= self.bytes.len()
     }
 
-    fn wrong(&self, context: &str) -> String {
-        format!("invalid character {} {context}", shown(self.peek()))
+    fn wrong(&self, place: Place) -> JsonError {
+        JsonError::InvalidCharacter { found: self.peek(), place }
     }
 
     fn digits(&mut self) {
@@ -40,19 +132,19 @@ impl Reader<'_> {
     }
 
     /// A number, whose first byte is next.
-    fn number(&mut self) -> Result<(), String> {
+    fn number(&mut self) -> Result<(), JsonError> {
         if self.peek() == b'-' {
             self.at += 1;
         }
         match self.peek() {
             b'0' => self.at += 1,
             b'1'..=b'9' => self.digits(),
-            _ => return Err(self.wrong("in numeric literal")),
+            _ => return Err(self.wrong(Place::Number)),
         }
         if self.peek() == b'.' {
             self.at += 1;
             if !self.peek().is_ascii_digit() {
-                return Err(self.wrong("after decimal point in numeric literal"));
+                return Err(self.wrong(Place::Fraction));
             }
             self.digits();
         }
@@ -62,7 +154,7 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !self.peek().is_ascii_digit() {
-                return Err(self.wrong("in exponent of numeric literal"));
+                return Err(self.wrong(Place::Exponent));
             }
             self.digits();
         }
@@ -70,10 +162,10 @@ impl Reader<'_> {
     }
 
     /// The rest of a text, behind its first quotation mark.
-    fn text(&mut self) -> Result<(), String> {
+    fn text(&mut self) -> Result<(), JsonError> {
         loop {
             if self.is_done() {
-                return Err(END.to_owned());
+                return Err(JsonError::UnexpectedEnd);
             }
             let byte = self.peek();
             match byte {
@@ -82,13 +174,13 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 b'\\' => self.escape()?,
-                0..b' ' => return Err(self.wrong("in string literal")),
+                0..b' ' => return Err(self.wrong(Place::Text)),
                 _ => self.at += 1,
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), String> {
+    fn escape(&mut self) -> Result<(), JsonError> {
         self.at += 1;
         match self.peek() {
             b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => self.at += 1,
@@ -96,30 +188,27 @@ impl Reader<'_> {
                 self.at += 1;
                 for _ in 0..4 {
                     if !self.peek().is_ascii_hexdigit() {
-                        return Err(self.wrong("in \\u hexadecimal character escape"));
+                        return Err(self.wrong(Place::HexEscape));
                     }
                     self.at += 1;
                 }
             }
-            _ => return Err(self.wrong("in string escape code")),
+            _ => return Err(self.wrong(Place::Escape)),
         }
         Ok(())
     }
 
-    fn word(&mut self, word: &str) -> Result<(), String> {
+    fn word(&mut self, word: &'static str) -> Result<(), JsonError> {
         for expected in word.bytes() {
             if self.peek() != expected {
                 let expected = char::from(expected);
-                let context = format!("in literal {word} (expecting '{expected}')");
-                return Err(self.wrong(&context));
+                return Err(self.wrong(Place::Word { word, expected }));
             }
             self.at += 1;
         }
         Ok(())
     }
 }
-
-const END: &str = "unexpected end of JSON input";
 
 /// A byte in quotation marks.
 fn shown(byte: u8) -> String {
@@ -134,22 +223,24 @@ fn shown(byte: u8) -> String {
 }
 
 /// What is wrong with the syntax of a text, if anything.
-pub(crate) fn fault(json: &str) -> Option<String> {
+pub(crate) fn fault(json: &str) -> Option<JsonError> {
     read(json).err()
 }
 
 /// The same for the first value of a text, where nothing behind it is looked at.
-pub(crate) fn fault_of_first(json: &str) -> Option<String> {
+pub(crate) fn fault_of_first(json: &str) -> Option<JsonError> {
     let error = read(json).err()?;
     if json.bytes().all(is_blank) {
-        return Some("EOF".to_owned());
+        return Some(JsonError::NoValue);
     }
     // A reader of streams does not try what stands behind the end.
-    let ended = error == END || error.starts_with("invalid character ' '") && ends_open(json);
-    match error.as_str() {
-        _ if ended => Some("unexpected EOF".to_owned()),
-        text if text.ends_with("after top-level value") => None,
-        _ => Some(error),
+    match error {
+        JsonError::UnexpectedEnd => Some(JsonError::UnexpectedEof),
+        JsonError::InvalidCharacter { found: b' ', .. } if ends_open(json) => {
+            Some(JsonError::UnexpectedEof)
+        }
+        JsonError::InvalidCharacter { place: Place::AfterDocument, .. } => None,
+        error => Some(error),
     }
 }
 
@@ -176,17 +267,17 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-fn read(json: &str) -> Result<(), String> {
+fn read(json: &str) -> Result<(), JsonError> {
     let mut reader = Reader { bytes: json.as_bytes(), at: 0 };
     walk(&mut reader)?;
     while !reader.is_done() && is_blank(reader.peek()) {
         reader.at += 1;
     }
-    if reader.is_done() { Ok(()) } else { Err(reader.wrong("after top-level value")) }
+    if reader.is_done() { Ok(()) } else { Err(reader.wrong(Place::AfterDocument)) }
 }
 
 /// Reads one value.
-fn walk(reader: &mut Reader<'_>) -> Result<(), String> {
+fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
     // Open objects (true) and arrays.
     let mut open: Vec<bool> = Vec::new();
     let mut state = State::Value;
@@ -198,7 +289,7 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), String> {
             return Ok(());
         }
         if reader.is_done() {
-            return Err(END.to_owned());
+            return Err(JsonError::UnexpectedEnd);
         }
         let byte = reader.peek();
         state = match (state, byte) {
@@ -213,13 +304,13 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), String> {
                 State::Colon
             }
             (State::FirstKey | State::Key, _) => {
-                return Err(reader.wrong("looking for beginning of object key string"));
+                return Err(reader.wrong(Place::Key));
             }
             (State::Colon, b':') => {
                 reader.at += 1;
                 State::Value
             }
-            (State::Colon, _) => return Err(reader.wrong("after object key")),
+            (State::Colon, _) => return Err(reader.wrong(Place::AfterKey)),
             (State::AfterValue, b',') => {
                 reader.at += 1;
                 if open.last() == Some(&true) { State::Key } else { State::Value }
@@ -230,16 +321,16 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), String> {
                 State::AfterValue
             }
             (State::AfterValue, _) if open.last() == Some(&true) => {
-                return Err(reader.wrong("after object key:value pair"));
+                return Err(reader.wrong(Place::AfterField));
             }
-            (State::AfterValue, _) => return Err(reader.wrong("after array element")),
+            (State::AfterValue, _) => return Err(reader.wrong(Place::AfterElement)),
             (State::Value | State::FirstItem, _) => value(reader, byte, &mut open)?,
         };
     }
 }
 
 /// The beginning of a value, all of it unless it is an object or an array.
-fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<State, String> {
+fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<State, JsonError> {
     match byte {
         b'{' | b'[' => {
             reader.at += 1;
@@ -254,7 +345,7 @@ fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<Stat
         b't' => reader.word("true")?,
         b'f' => reader.word("false")?,
         b'n' => reader.word("null")?,
-        _ => return Err(reader.wrong("looking for beginning of value")),
+        _ => return Err(reader.wrong(Place::Value)),
     }
     Ok(State::AfterValue)
 }
@@ -265,8 +356,8 @@ mod tests {
 
     /// Seen from the original.
     const SEEN: &[(&str, &str)] = &[
-        ("", END),
-        ("{", END),
+        ("", "unexpected end of JSON input"),
+        ("{", "unexpected end of JSON input"),
         ("nul", "invalid character ' ' in literal null (expecting 'l')"),
         ("-", "invalid character ' ' in numeric literal"),
         ("[1 2]", "invalid character '2' after array element"),
@@ -291,7 +382,7 @@ mod tests {
     #[test]
     fn faults_are_told_in_the_originals_words() {
         for (json, text) in SEEN {
-            assert_eq!(fault(json).as_deref(), Some(*text), "{json}");
+            assert_eq!(fault(json).unwrap().to_string(), *text, "{json}");
         }
         for json in ["0", " [] ", r#"{"a":[1,-2.5e+3,null,true,"\u00e9\n"]}"#] {
             assert_eq!(fault(json), None, "{json}");
@@ -309,7 +400,8 @@ mod tests {
             ("{}x", None),
             ("nux", Some("invalid character 'x' in literal null (expecting 'l')")),
         ] {
-            assert_eq!(fault_of_first(json).as_deref(), text, "{json}");
+            let found = fault_of_first(json).map(|error| error.to_string());
+            assert_eq!(found.as_deref(), text, "{json}");
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Requirements as conditions on one candidate.
 
-use crate::go_json;
+use crate::go_json::{self, JsonError};
 use crate::property::Facts;
-use crate::property::{Api, GoFields, go_error};
+use crate::property::{Api, GoFields};
 use crate::rule::{self, Rule};
 use crate::snapshot::Entry;
+use mainstay_bundle::TypeError;
+use mainstay_bundle::rule::RuleError;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
-use mainstay_version::Range;
+use mainstay_version::{Range, RangeError};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -109,10 +111,62 @@ fn join(f: &mut fmt::Formatter<'_>, parts: &[Predicate], by: &str) -> fmt::Resul
     Ok(())
 }
 
+/// Why a requirement cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RequirementError {
+    /// The value is no JSON.
+    #[error(transparent)]
+    ParseJson(#[from] JsonError),
+    /// The value, or a field of it, is of another kind.
+    #[error(transparent)]
+    Decode(#[from] TypeError),
+    /// The range of versions is none.
+    #[error(transparent)]
+    ParseRange(#[from] RangeError),
+    /// A constraint cannot be read.
+    #[error("parse olm.constraint: {0}")]
+    ParseConstraint(ConstraintError),
+    /// A constraint states no condition.
+    #[error("convert olm.constraint to resolver predicate: {0}")]
+    ConvertConstraint(ConditionError),
+}
+
+/// Why a constraint cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConstraintError {
+    /// The text is longer than is read.
+    #[error("olm.constraint value is greater than max constraint size {MAX_CONSTRAINT} bytes")]
+    TooLong,
+    /// The text is no JSON.
+    #[error(transparent)]
+    ParseJson(#[from] JsonError),
+    /// A value is of another kind than its field.
+    #[error(transparent)]
+    Decode(#[from] TypeError),
+    /// No constraint has such a field.
+    #[error("json: unknown field {}", quote(.0))]
+    UnknownField(String),
+}
+
+/// Why a constraint states no condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConditionError {
+    /// The constraint has none of the fields that state one.
+    #[error("constraint is empty")]
+    Empty,
+    /// A field is of another kind.
+    #[error(transparent)]
+    Decode(#[from] TypeError),
+    /// The range of versions is none.
+    #[error(transparent)]
+    ParseRange(#[from] RangeError),
+    /// The rule cannot be compiled.
+    #[error(transparent)]
+    ParseRule(#[from] RuleError),
+}
+
 /// The requirement that a property states; none if its type is not one of requirements.
-///
-/// Errors are the original's texts.
-pub(crate) fn from_property(kind: &str, json: &str) -> Option<Result<Predicate, String>> {
+pub(crate) fn from_property(kind: &str, json: &str) -> Option<Result<Predicate, RequirementError>> {
     Some(match kind {
         "olm.gvk.required" => gvk(json),
         "olm.package.required" => package(json, "versionRange"),
@@ -126,16 +180,15 @@ pub(crate) fn from_property(kind: &str, json: &str) -> Option<Result<Predicate, 
 pub(crate) fn from_legacy(
     kind: &str,
     json: &str,
-) -> Result<Option<Result<Predicate, String>>, String> {
+) -> Result<Option<Result<Predicate, RequirementError>>, RequirementError> {
     match kind {
-        "olm.gvk" => gvk(json).map(|it| Some(Ok(it))),
+        "olm.gvk" => gvk(json).map(|requirement| Some(Ok(requirement))),
         "olm.package" => {
             // The value must decode; its range is judged when the bundle is looked at.
-            object(json, "struct").and_then(|value| {
-                let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
-                fields.text("packageName")?;
-                fields.text("version").map(|_| ())
-            })?;
+            let value = object(json, "struct")?;
+            let fields = GoFields::lenient(&value);
+            fields.text("packageName")?;
+            fields.text("version")?;
             Ok(Some(package(json, "version")))
         }
         "olm.label" => Ok(Some(label(json))),
@@ -163,85 +216,88 @@ pub(crate) fn modern(kind: &str, json: &str) -> String {
     }
 }
 
-fn gvk(json: &str) -> Result<Predicate, String> {
+fn gvk(json: &str) -> Result<Predicate, RequirementError> {
     let value = object(
         json,
         "struct { Group string \"json:\\\"group\\\"\"; Version string \"json:\\\"version\\\"\"; \
          Kind string \"json:\\\"kind\\\"\" }",
     )?;
-    let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
-    Api::from_fields(&fields).map(Predicate::Api)
+    let fields = GoFields::lenient(&value);
+    Ok(Predicate::Api(Api::from_fields(&fields)?))
 }
 
-fn package(json: &str, range: &str) -> Result<Predicate, String> {
+fn package(json: &str, range: &str) -> Result<Predicate, RequirementError> {
     let value = object(
         json,
         "struct { PackageName string \"json:\\\"packageName\\\"\"; VersionRange string \
          \"json:\\\"versionRange\\\"\" }",
     )?;
-    let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
-    package_in_range(fields.text("packageName")?, &fields.text(range)?)
+    let fields = GoFields::lenient(&value);
+    let package = fields.text("packageName")?;
+    Ok(package_in_range(package, &fields.text(range)?)?)
 }
 
-fn package_in_range(package: String, range: &str) -> Result<Predicate, String> {
-    let range = Range::parse(range).map_err(|error| error.to_string())?;
+fn package_in_range(package: String, range: &str) -> Result<Predicate, RangeError> {
+    let range = Range::parse(range)?;
     Ok(Predicate::All(vec![Predicate::Package(package), Predicate::InRange(range)]))
 }
 
-fn label(json: &str) -> Result<Predicate, String> {
+fn label(json: &str) -> Result<Predicate, RequirementError> {
     let value = object(json, "struct { Label string \"json:\\\"label\\\"\" }")?;
-    let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
-    fields.text("label").map(Predicate::Label)
+    let fields = GoFields::lenient(&value);
+    Ok(Predicate::Label(fields.text("label")?))
 }
 
 /// A JSON object or null; `target` is the Go type that errors name.
-fn object(json: &str, target: &str) -> Result<Value, String> {
-    let value: Value = serde_json::from_str(json).map_err(|error| go_error(json, &error))?;
+fn object(json: &str, target: &str) -> Result<Value, RequirementError> {
+    let value: Value = serde_json::from_str(json).map_err(|error| JsonError::of(json, &error))?;
     if value.is_object() || value.is_null() {
         return Ok(value);
     }
-    Err(format!("json: cannot unmarshal {} into Go value of type {target}", json_kind(&value)))
+    let (found, expected) = (json_kind(&value).to_owned(), target.to_owned());
+    Err(TypeError::WrongValue { found, expected }.into())
 }
 
-fn constraint(json: &str) -> Result<Predicate, String> {
+fn constraint(json: &str) -> Result<Predicate, RequirementError> {
+    let value = parse_constraint(json).map_err(RequirementError::ParseConstraint)?;
+    tree(&value).map_err(RequirementError::ConvertConstraint)
+}
+
+fn parse_constraint(json: &str) -> Result<Value, ConstraintError> {
     if json.len() > MAX_CONSTRAINT {
-        return Err(format!(
-            "parse olm.constraint: olm.constraint value is greater than max constraint size \
-             {MAX_CONSTRAINT} bytes"
-        ));
+        return Err(ConstraintError::TooLong);
     }
     // Only the first value is read; text behind it is noticed when the properties are written.
     let value = match serde_json::Deserializer::from_str(json).into_iter::<Value>().next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => {
-            let fault = go_json::fault_of_first(json).unwrap_or_else(|| error.to_string());
-            return Err(format!("parse olm.constraint: {fault}"));
+            let fault = go_json::fault_of_first(json);
+            return Err(fault.unwrap_or_else(|| JsonError::Unsupported(error.to_string())).into());
         }
-        None => return Err("parse olm.constraint: EOF".to_owned()),
+        None => return Err(JsonError::NoValue.into()),
     };
     // The JSON reader bounds the depth: what nests deeper than 127 levels is not read.
-    check_fields(&value, Spot { around: "", path: "" })
-        .map_err(|reason| format!("parse olm.constraint: {reason}"))?;
-    tree(&value).map_err(|reason| format!("convert olm.constraint to resolver predicate: {reason}"))
+    check_fields(&value, Spot { around: "", path: "" })?;
+    Ok(value)
 }
 
 /// Where a value stands in a constraint, as Go's decoder tells it: the type around it, and the
 /// fields on the way.
 #[derive(Clone, Copy)]
 struct Spot<'s> {
-    around: &'s str,
+    around: &'static str,
     path: &'s str,
 }
 
 impl Spot<'_> {
-    fn wrong(self, value: &Value, target: &str) -> String {
-        let (kind, Self { around, path }) = (json_kind(value), self);
-        if path.is_empty() {
-            return format!("json: cannot unmarshal {kind} into Go value of type {target}");
-        }
-        format!(
-            "json: cannot unmarshal {kind} into Go struct field {around}.{path} of type {target}"
-        )
+    fn wrong(self, value: &Value, target: &str) -> ConstraintError {
+        let (found, expected) = (json_kind(value).to_owned(), target.to_owned());
+        let Self { around: owner, path } = self;
+        ConstraintError::Decode(if path.is_empty() {
+            TypeError::WrongValue { found, expected }
+        } else {
+            TypeError::WrongField { found, owner, path: path.to_owned(), expected }
+        })
     }
 
     /// The path to a field below.
@@ -251,7 +307,7 @@ impl Spot<'_> {
 }
 
 /// Refuses fields that no constraint has, and values of the wrong type.
-fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), String> {
+fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
@@ -261,7 +317,7 @@ fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), String> {
         let known = ["failureMessage", "gvk", "package", "cel", "all", "any", "not"]
             .into_iter()
             .find(|name| name.eq_ignore_ascii_case(key))
-            .ok_or_else(|| format!("json: unknown field {}", quote(key)))?;
+            .ok_or_else(|| ConstraintError::UnknownField(key.clone()))?;
         let path = spot.to(known);
         let spot = Spot { around: "Constraint", path: &path };
         match known {
@@ -279,7 +335,12 @@ fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), String> {
 }
 
 /// The same for a struct of texts.
-fn check_texts(value: &Value, spot: Spot<'_>, name: &str, known: &[&str]) -> Result<(), String> {
+fn check_texts(
+    value: &Value,
+    spot: Spot<'_>,
+    name: &'static str,
+    known: &[&str],
+) -> Result<(), ConstraintError> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
@@ -289,7 +350,7 @@ fn check_texts(value: &Value, spot: Spot<'_>, name: &str, known: &[&str]) -> Res
         let field = known
             .iter()
             .find(|name| name.eq_ignore_ascii_case(key))
-            .ok_or_else(|| format!("json: unknown field {}", quote(key)))?;
+            .ok_or_else(|| ConstraintError::UnknownField(key.clone()))?;
         if !value.is_string() && !value.is_null() {
             return Err(Spot { around: name, path: &spot.to(field) }.wrong(value, "string"));
         }
@@ -298,7 +359,7 @@ fn check_texts(value: &Value, spot: Spot<'_>, name: &str, known: &[&str]) -> Res
 }
 
 /// The same for a list of constraints.
-fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), String> {
+fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
@@ -306,7 +367,7 @@ fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), String> {
     };
     for (key, value) in fields {
         if !key.eq_ignore_ascii_case("constraints") {
-            return Err(format!("json: unknown field {}", quote(key)));
+            return Err(ConstraintError::UnknownField(key.clone()));
         }
         let path = spot.to("constraints");
         let spot = Spot { around: "CompoundConstraint", path: &path };
@@ -324,9 +385,8 @@ fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), String> {
 }
 
 /// The condition that a constraint states. Of several keys the first of this order counts.
-fn tree(value: &Value) -> Result<Predicate, String> {
-    let empty = || "constraint is empty".to_owned();
-    let fields = GoFields::new_or_null(value).ok_or_else(empty)?;
+fn tree(value: &Value) -> Result<Predicate, ConditionError> {
+    let fields = GoFields::new_or_null(value).ok_or(ConditionError::Empty)?;
     let message = fields.text("failureMessage")?;
     let given = |name| fields.get(name).filter(|value| !value.is_null());
     let inner = |value: &Value| {
@@ -349,10 +409,10 @@ fn tree(value: &Value) -> Result<Predicate, String> {
     } else if let Some(not) = given("not") {
         Predicate::Not(inner(not)?)
     } else if let Some(cel) = given("cel").and_then(GoFields::new_or_null) {
-        let rule = Rule::parse(&cel.text("rule")?).map_err(|error| error.to_string())?;
+        let rule = Rule::parse(&cel.text("rule")?)?;
         return Ok(Predicate::Cel { rule, message });
     } else {
-        return Err(empty());
+        return Err(ConditionError::Empty);
     };
     Ok(if message.is_empty() {
         condition

@@ -1,8 +1,9 @@
 //! Properties: what a bundle says about itself, decoded once.
 
-use crate::go_json;
-use crate::predicate::{self, Predicate};
+use crate::go_json::{self, JsonError};
+use crate::predicate::{self, Predicate, RequirementError};
 use crate::rule;
+use mainstay_bundle::TypeError;
 use mainstay_gocompat::values::json_kind;
 use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Value, json};
@@ -34,7 +35,7 @@ impl Api {
         json!({"group": self.group, "version": self.version, "kind": self.kind}).to_string()
     }
 
-    pub(crate) fn from_fields(fields: &GoFields<'_>) -> Result<Self, String> {
+    pub(crate) fn from_fields(fields: &GoFields<'_>) -> Result<Self, TypeError> {
         Ok(Self {
             group: fields.text("group")?,
             version: fields.text("version")?,
@@ -86,9 +87,9 @@ pub(crate) struct Facts {
     /// The least version of Kubernetes that it needs.
     pub kubernetes: Option<Version>,
     /// Why its requirements cannot be read: one reason, whatever their order.
-    pub unreadable: Option<String>,
+    pub unreadable: Option<RequirementError>,
     /// Why its properties cannot be written into an install plan: one reason, whatever their order.
-    pub unwritable: Option<String>,
+    pub unwritable: Option<JsonError>,
     /// All its properties, type and value, in their order: rules look at them.
     said: Vec<(Box<str>, Box<str>)>,
     /// The same, decoded when a rule first asks.
@@ -136,7 +137,7 @@ impl Facts {
             }
             kind => match predicate::from_property(kind, property.json) {
                 Some(Ok(requirement)) => self.require(requirement),
-                Some(Err(reason)) => self.cannot_read(reason),
+                Some(Err(error)) => self.cannot_read(error),
                 None => {}
             },
         }
@@ -193,8 +194,8 @@ impl Facts {
     }
 
     /// Takes note of a requirement that cannot be read.
-    pub(crate) fn cannot_read(&mut self, reason: String) {
-        keep_least(&mut self.unreadable, reason);
+    pub(crate) fn cannot_read(&mut self, error: RequirementError) {
+        keep_least(&mut self.unreadable, error);
     }
 
     /// Its properties, in an order of their own.
@@ -205,10 +206,10 @@ impl Facts {
     }
 }
 
-/// Of several reasons the least text is kept, so that their order does not matter.
-fn keep_least(kept: &mut Option<String>, reason: String) {
-    if kept.as_ref().is_none_or(|kept| reason < *kept) {
-        *kept = Some(reason);
+/// Of several errors that with the least text is kept, so that their order does not matter.
+fn keep_least<E: fmt::Display>(kept: &mut Option<E>, error: E) {
+    if kept.as_ref().is_none_or(|kept| error.to_string() < kept.to_string()) {
+        *kept = Some(error);
     }
 }
 
@@ -225,6 +226,11 @@ impl<'a> GoFields<'a> {
         }
     }
 
+    /// The fields of an object; anything else has none.
+    pub(crate) fn lenient(value: &'a Value) -> Self {
+        Self(value.as_object())
+    }
+
     /// A field; the last one wins among those that differ in case only.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         let fields = self.0?;
@@ -234,19 +240,17 @@ impl<'a> GoFields<'a> {
     }
 
     /// The text in a field; empty if absent or null, an error if of another type.
-    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, name: &str) -> Result<String, TypeError> {
         match self.get(name) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(format!(
-                "json: cannot unmarshal {} into Go struct field .{name} of type string",
-                json_kind(other)
-            )),
+            Some(other) => Err(TypeError::WrongField {
+                found: json_kind(other).to_owned(),
+                // The struct has no name.
+                owner: "",
+                path: name.to_owned(),
+                expected: "string".to_owned(),
+            }),
         }
     }
-}
-
-/// What Go says of a text that ours cannot read.
-pub(crate) fn go_error(json: &str, error: &serde_json::Error) -> String {
-    go_json::fault(json).unwrap_or_else(|| error.to_string())
 }

@@ -11,9 +11,10 @@
 //! * parts that would install the package of a blocked Subscription: that is its own decision.
 
 mod assembly;
+mod error;
 
-use crate::candidates::{Asking, Candidates, EntryRef, What};
-use crate::existing::Existing;
+use crate::candidates::{Asking, Candidates, EntryRef, FaultReason, What};
+use crate::existing::{Existing, ExistingError};
 use crate::explain::{self, Situation};
 use crate::memory::{CONSTRAINT, Dead, Keys, Memory};
 use crate::outcome::{Failure, FailureKind, Outcome, Summary};
@@ -22,6 +23,7 @@ use crate::shares::{self, Core, End, Found};
 use crate::solve::{Choice, Exhausted, Index, Solver};
 use crate::texts::{self, aggregate};
 use crate::world::World;
+use error::AnswerError;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,17 +71,20 @@ fn run(
             return whole(
                 world,
                 format!("expected 1 OperatorGroup in the namespace, found {count}"),
+                None,
             );
         }
     };
     if let Some(name) = world.repeated() {
-        return whole(world, format!("duplicate identifier {} in input", quote(&name)));
+        return whole(world, format!("duplicate identifier {} in input", quote(&name)), None);
     }
     let existing = Existing::of(world, fail_forward);
     let candidates = Candidates::of(world, exclude_global, &existing);
-    if existing.error.is_some() {
+    if let Some(error) = &existing.error {
         let message = broken(&candidates).unwrap_or_default();
-        return whole(world, message);
+        // Beside a catalog that cannot be asked it is one of several reasons.
+        let alone = candidates.catalog_faults().count() == 1;
+        return whole(world, message, Some(error).filter(|_| alone));
     }
     let index = Index::new(&candidates.problem);
     let mut resolution = Resolution {
@@ -102,13 +107,13 @@ fn run(
     resolution.finish()
 }
 
-/// The failure of a whole namespace.
-fn whole(world: &World<'_>, message: String) -> Outcome {
+/// The failure of a whole namespace, for its existing operators where they cannot be told.
+fn whole(world: &World<'_>, message: String, existing: Option<&ExistingError>) -> Outcome {
     let subscriptions: BTreeSet<&str> =
         world.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
     let summary = Summary { kind: FailureKind::Error, message: message.clone() };
     let mut failure = error(message, subscriptions.into_iter().map(str::to_owned).collect());
-    explain::whole(world, &mut failure);
+    explain::whole(world, &mut failure, existing);
     Outcome { failures: vec![failure], summary: Some(summary), ..Outcome::default() }
 }
 
@@ -127,11 +132,10 @@ fn error(message: String, subscriptions: Vec<String>) -> Failure {
 /// stands in the way of Subscriptions.
 fn broken(candidates: &Candidates<'_>) -> Option<String> {
     let mut texts: BTreeMap<Asking, Vec<String>> = BTreeMap::new();
-    let catalogs: Vec<String> =
-        candidates.sources.iter().filter_map(|source| source.fault.clone()).collect();
+    let catalogs: Vec<String> = candidates.catalog_faults().map(ToString::to_string).collect();
     for fault in &candidates.faults {
-        if !catalogs.contains(&fault.text) {
-            texts.entry(fault.asking).or_default().push(fault.text.clone());
+        if !matches!(fault.reason, FaultReason::UseCatalog(_)) {
+            texts.entry(fault.asking).or_default().push(fault.reason.to_string());
         }
     }
     if let Some(existing) = texts.get(&Asking::Existing) {
@@ -215,13 +219,19 @@ impl<'r> Resolution<'r, '_> {
     fn note_faults(&mut self, index: &Index<'_>) {
         let candidates = self.candidates;
         for source in candidates.sources.iter().skip(1) {
-            if let Some(text) = &source.fault {
-                let named = candidates.faults.iter().filter_map(|fault| match fault.what {
-                    What::Subscription(at) if fault.text == *text => Some(at),
-                    _ => None,
+            if let Some(broken) = &source.fault {
+                let named = candidates.faults.iter().filter_map(|fault| {
+                    match (&fault.reason, &fault.what) {
+                        (FaultReason::UseCatalog(error), What::Subscription(at))
+                            if error == broken =>
+                        {
+                            Some(*at)
+                        }
+                        _ => None,
+                    }
                 });
-                let failure = error(text.clone(), self.names(&named.collect::<Vec<_>>()));
-                self.failures.push(failure);
+                let names = self.names(&named.collect::<Vec<_>>());
+                self.failures.push(error(broken.to_string(), names));
             }
         }
         let mut unreadable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -229,18 +239,19 @@ impl<'r> Resolution<'r, '_> {
             match fault.what {
                 // Several can be about the same channel; who names a catalog is counted already.
                 What::Subscription(at) => {
-                    let name = self.names(&[at]);
-                    match self.failures.iter_mut().find(|it| it.message == fault.text) {
+                    let (name, text) = (self.names(&[at]), fault.reason.to_string());
+                    match self.failures.iter_mut().find(|failure| failure.message == text) {
                         Some(failure) => {
                             failure.subscriptions.extend(name);
                             failure.subscriptions.sort();
                             failure.subscriptions.dedup();
                         }
-                        None => self.failures.push(error(fault.text.clone(), name)),
+                        None => self.failures.push(error(text, name)),
                     }
                 }
                 What::Bundle(var) => {
-                    unreadable.entry(index.part_of(var)).or_default().push(fault.text.clone());
+                    let texts = unreadable.entry(index.part_of(var)).or_default();
+                    texts.push(fault.reason.to_string());
                 }
                 What::Channel(_) => {}
             }
@@ -310,8 +321,12 @@ impl<'r> Resolution<'r, '_> {
         // Channels that offer nothing are told about even if nobody misses them.
         for fault in &self.candidates.faults {
             let known = |text: &str| self.failures.iter().any(|it| it.message.contains(text));
-            if matches!(fault.what, What::Channel(_)) && !known(&fault.text) {
-                self.failures.push(error(fault.text.clone(), Vec::new()));
+            if !matches!(fault.what, What::Channel(_)) {
+                continue;
+            }
+            let text = fault.reason.to_string();
+            if !known(&text) {
+                self.failures.push(error(text, Vec::new()));
             }
         }
     }
@@ -324,7 +339,14 @@ impl<'r> Resolution<'r, '_> {
                     self.parts[at].state = State::Solved(answer);
                     return None;
                 }
-                Err(text) => text,
+                Err(error) => {
+                    let text = error.to_string();
+                    // A catalog is told about by itself.
+                    if !matches!(error, AnswerError::UseCatalog(_)) {
+                        self.misfit.get_or_insert_with(|| text.clone());
+                    }
+                    text
+                }
             },
             End::Contradiction(core) => {
                 let failure = self.contradiction(at, &core);
@@ -380,7 +402,7 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// What was chosen from catalogs, or what is wrong with it.
-    fn judge(&mut self, choices: &[Choice]) -> Result<Vec<(Var, EntryRef)>, String> {
+    fn judge(&self, choices: &[Choice]) -> Result<Vec<(Var, EntryRef)>, AnswerError> {
         let candidates = self.candidates;
         let entry = |var: Var| match candidates.problem.subjects[var.index()] {
             Subject::Bundle(at) => Some(at),
@@ -400,7 +422,7 @@ impl<'r> Resolution<'r, '_> {
                 source.fault.as_ref().filter(|_| Candidates::rank(of, at) < rank)
             });
             if let Some(fault) = preferred.into_iter().next() {
-                return Err(fault.clone());
+                return Err(fault.clone().into());
             }
         }
         let answer: Vec<(Var, EntryRef)> = choices
@@ -408,28 +430,18 @@ impl<'r> Resolution<'r, '_> {
             .filter_map(|choice| Some((choice.chosen, entry(choice.chosen)?)))
             .filter(|(_, at)| at.source != 0)
             .collect();
-        let mut errors = Vec::new();
+        let mut counts = Vec::new();
         for &(var, at) in &answer {
             if candidates.is_unreadable(at) {
-                let text = format!(
-                    "error determining origin of operator: unable to parse identifier {} for \
-                     source info",
-                    candidates.identifier(var)
-                );
-                self.misfit.get_or_insert_with(|| text.clone());
-                return Err(text);
+                let identifier = candidates.identifier(var);
+                return Err(AnswerError::ParseIdentifier { identifier });
             }
             match candidates.occurrences(at) {
                 1 => {}
-                count => errors.push(format!("expected exactly one operator, got {count}")),
+                count => counts.push(count),
             }
         }
-        if errors.is_empty() {
-            return Ok(answer);
-        }
-        let text = aggregate(&errors);
-        self.misfit.get_or_insert_with(|| text.clone());
-        Err(text)
+        if counts.is_empty() { Ok(answer) } else { Err(AnswerError::NotOnce(counts)) }
     }
 
     /// The failure of a part without an answer, for these reasons.
@@ -450,7 +462,7 @@ impl<'r> Resolution<'r, '_> {
         }
         // Something broken may hold what is missing.
         let channels = candidates.faults.iter().filter_map(|fault| match fault.what {
-            What::Channel(at) if core.contains(&at) => Some(fault.text.clone()),
+            What::Channel(at) if core.contains(&at) => Some(fault.reason.to_string()),
             _ => None,
         });
         let mut missing: Vec<String> = channels.collect();
@@ -461,7 +473,7 @@ impl<'r> Resolution<'r, '_> {
             )
         };
         if missing.is_empty() && core.iter().any(needs) {
-            missing.extend(candidates.sources.iter().filter_map(|source| source.fault.clone()));
+            missing.extend(candidates.catalog_faults().map(ToString::to_string));
         }
         if !missing.is_empty() {
             failure.kind = FailureKind::Error;

@@ -1,6 +1,6 @@
 //! One catalog as resolution asks it: decoded, indexed, immutable.
 
-use crate::channel;
+use crate::channel::{self, ChannelError};
 use crate::predicate::{self, Predicate};
 use crate::property::{Api, Facts, LegacyDependency, Property};
 use mainstay_catalog::Catalog;
@@ -40,7 +40,7 @@ pub struct Snapshot {
 struct Group {
     entries: std::ops::Range<u32>,
     /// From the head downwards, without what is skipped; or why there is no such order.
-    chain: OnceLock<Result<Vec<u32>, String>>,
+    chain: OnceLock<Result<Vec<u32>, ChannelError>>,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) struct Providers {
     /// Best first.
     pub entries: Vec<u32>,
     /// Why channels that have something offer nothing.
-    pub faults: Vec<String>,
+    pub faults: Vec<ChannelError>,
     /// Steps it takes to find out, whether or not it was known already.
     pub steps: u64,
 }
@@ -283,7 +283,7 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
         facts.require_legacy(*dependency);
         match requirement {
             Ok(requirement) => facts.require(requirement),
-            Err(reason) => facts.cannot_read(reason),
+            Err(error) => facts.cannot_read(error),
         }
     }
     if bundle.dependencies.is_empty() {
@@ -386,7 +386,7 @@ impl Snapshot {
     }
 
     /// The chain of the channel that an entry is in.
-    pub(crate) fn chain(&self, at: u32) -> &Result<Vec<u32>, String> {
+    pub(crate) fn chain(&self, at: u32) -> &Result<Vec<u32>, ChannelError> {
         let group = &self.groups[self.group_of[at as usize] as usize];
         group.chain.get_or_init(|| {
             let entries: Vec<u32> = group.entries.clone().collect();
@@ -424,7 +424,7 @@ impl Snapshot {
                     let meets = |at: &u32| group.binary_search(at).is_ok();
                     providers.entries.extend(chain.iter().copied().filter(meets));
                 }
-                Err(fault) => providers.faults.push(fault.clone()),
+                Err(error) => providers.faults.push(error.clone()),
             }
         }
         providers

@@ -12,9 +12,12 @@
 //! What is broken is written down as a [`Fault`] and left out. A Subscription that cannot be met
 //! because of one asks for nothing, and what it has installed stays.
 
+mod error;
 mod subscribed;
 
-use crate::channel;
+pub(crate) use error::{CatalogError, CatalogReason, FaultReason};
+
+use crate::channel::{self, ChannelError};
 use crate::existing::{self, Existing};
 use crate::predicate::Predicate;
 use crate::problem::{Problem, Reason, Rule, Subject, Var};
@@ -58,7 +61,7 @@ pub(crate) struct Source<'a> {
     priority: i64,
     snapshot: &'a Snapshot,
     /// Why it cannot be asked; the snapshot is empty then.
-    pub fault: Option<String>,
+    pub fault: Option<CatalogError>,
 }
 
 /// Where something broken was met.
@@ -88,8 +91,8 @@ pub(crate) enum What {
 pub(crate) struct Fault {
     pub asking: Asking,
     pub what: What,
-    /// The original's text.
-    pub text: String,
+    /// Why it is broken.
+    pub reason: FaultReason,
 }
 
 /// The problem of a world, with everything that gives its variables a meaning.
@@ -126,7 +129,7 @@ pub(crate) struct Candidates<'a> {
 #[derive(Clone)]
 struct Listed {
     vars: Rc<[Var]>,
-    faults: Rc<[String]>,
+    faults: Rc<[ChannelError]>,
 }
 
 static EMPTY: LazyLock<Snapshot> = LazyLock::new(Snapshot::default);
@@ -201,6 +204,11 @@ impl<'a> Candidates<'a> {
         }
     }
 
+    /// Why catalogs cannot be asked, in the order of the sources.
+    pub(crate) fn catalog_faults(&self) -> impl Iterator<Item = &CatalogError> {
+        self.sources.iter().filter_map(|source| source.fault.as_ref())
+    }
+
     /// The name of a variable in texts: `catalog/namespace/channel/name` for candidates.
     pub(crate) fn identifier(&self, var: Var) -> String {
         match self.problem.subjects[var.index()] {
@@ -216,7 +224,10 @@ impl<'a> Candidates<'a> {
     fn add_sources(&mut self, exclude_global: bool, existing: &'a Existing) {
         let world = self.world;
         let own = CatalogKey::new(existing::CATALOG, &*world.namespace);
-        let fault = existing.error.as_ref().map(|error| using(&own, error));
+        let fault = existing.error.clone().map(|error| CatalogError {
+            catalog: own.clone(),
+            reason: CatalogReason::ReadExisting(Box::new(error)),
+        });
         self.sources.push(Source { key: own, priority: 0, snapshot: &existing.snapshot, fault });
         let mut visible: Vec<_> = world
             .catalogs
@@ -239,17 +250,7 @@ impl<'a> Candidates<'a> {
         });
         for catalog in visible {
             let key = catalog.key.clone();
-            let error = match &catalog.content {
-                Content::Ready(_) => None,
-                Content::NotConnected => {
-                    let CatalogKey { name, namespace } = &key;
-                    Some(format!(
-                        "no registry client established for catalogsource {namespace}/{name}"
-                    ))
-                }
-                Content::Failed(reason) => Some(format!("failed to list bundles: {reason}")),
-            };
-            let fault = error.map(|error| using(&key, &error));
+            let fault = CatalogError::of(catalog);
             let snapshot = match &catalog.content {
                 Content::Ready(snapshot) => snapshot,
                 _ => &*EMPTY,
@@ -337,14 +338,14 @@ impl<'a> Candidates<'a> {
         while let Some(at) = stack.pop() {
             let (var, _) = self.variable(at);
             let (entry, facts) = self.entry(at);
-            if let Some(text) = &given_up {
-                let what = What::Bundle(var);
-                self.faults.push(Fault { asking, what, text: String::clone(text) });
+            if let Some(reason) = &given_up {
+                let (what, reason) = (What::Bundle(var), FaultReason::clone(reason));
+                self.faults.push(Fault { asking, what, reason });
                 continue;
             }
-            if let Some(reason) = &facts.unreadable {
+            if let Some(error) = &facts.unreadable {
                 let what = What::Bundle(var);
-                self.faults.push(Fault { asking, what, text: reason.clone() });
+                self.faults.push(Fault { asking, what, reason: error.clone().into() });
                 continue;
             }
             for (number, &requirement) in facts.known.iter().enumerate() {
@@ -354,21 +355,19 @@ impl<'a> Candidates<'a> {
                 } else {
                     let listed = self.list(at.source, requirement, &mut stack);
                     if self.is_over() {
-                        let text = format!(
-                            "finding what bundle {} requires takes too many steps, it was given up",
-                            entry.name
-                        );
+                        let bundle = entry.name.to_string();
+                        let reason = FaultReason::RequirementSteps { bundle };
                         let what = What::Bundle(var);
-                        self.faults.push(Fault { asking, what, text: text.clone() });
-                        given_up = Some(text);
+                        self.faults.push(Fault { asking, what, reason: reason.clone() });
+                        given_up = Some(reason);
                         break;
                     }
                     self.lists.insert(key, listed.clone());
                     listed
                 };
-                for text in listed.faults.iter() {
+                for error in listed.faults.iter() {
                     let what = What::Channel(self.problem.constraints.len());
-                    self.faults.push(Fault { asking, what, text: text.clone() });
+                    self.faults.push(Fault { asking, what, reason: error.clone().into() });
                 }
                 let rule = Rule::Dependency(listed.vars);
                 self.problem.constrain(Some(var), rule, Reason::Required(number));
@@ -452,7 +451,7 @@ impl<'a> Candidates<'a> {
                 .collect();
             match channel::sort(&some, entry) {
                 Ok(chain) => providers.entries.extend(chain),
-                Err(fault) => providers.faults.push(fault),
+                Err(error) => providers.faults.push(error),
             }
         }
         providers
@@ -479,12 +478,12 @@ impl<'a> Candidates<'a> {
         let asking = Asking::Demand(at);
         let listed = self.list_of(None, &Predicate::All(parts), 0, &mut stack);
         if self.is_over() {
-            let text = format!("finding package {} takes too many steps", demand.package);
-            self.faults.push(Fault { asking: Asking::Demand(at), what: What::Bundle(var), text });
+            let reason = FaultReason::PackageSteps { package: demand.package.clone() };
+            self.faults.push(Fault { asking, what: What::Bundle(var), reason });
         }
-        for text in listed.faults.iter() {
+        for error in listed.faults.iter() {
             let what = What::Channel(self.problem.constraints.len());
-            self.faults.push(Fault { asking, what, text: text.clone() });
+            self.faults.push(Fault { asking, what, reason: error.clone().into() });
         }
         self.problem.constrain(Some(var), Rule::Dependency(listed.vars), Reason::Supplied);
         // They were put there in order, and are taken in order.
@@ -577,11 +576,6 @@ impl<'a> Candidates<'a> {
             .iter()
             .any(|part| part.contains('/'))
     }
-}
-
-/// The original's text for a catalog that cannot be asked.
-pub(crate) fn using(key: &CatalogKey, error: &str) -> String {
-    format!("error using catalogsource {}/{}: {error}", key.namespace, key.name)
 }
 
 /// Whether a cluster's Kubernetes is the least that is asked for; vendors' marks behind its version

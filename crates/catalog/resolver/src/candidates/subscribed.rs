@@ -1,7 +1,8 @@
 //! Candidates of a Subscription, or the reason why there are none.
 
+use super::error::{CatalogError, SubscriptionError};
 use super::{Asking, Candidates, EntryRef, Fault, What};
-use crate::channel;
+use crate::channel::{self, ChannelError};
 use crate::problem::{Reason, Rule, Subject};
 use crate::snapshot::Entry;
 use crate::world::{CatalogKey, Subscription};
@@ -12,21 +13,27 @@ impl Candidates<'_> {
         let subscription = self.subscriptions[at];
         let asking = Asking::Subscription(at);
         let installed = self.installed(subscription);
-        if let Some(text) = self.unreadable_catalog(&subscription.catalog) {
+        if let Some(error) = self.unreadable_catalog(&subscription.catalog) {
             // The catalog is told about by itself.
-            self.faults.push(Fault { asking, what: What::Subscription(at), text });
+            let reason = error.clone().into();
+            self.faults.push(Fault { asking, what: What::Subscription(at), reason });
             return;
         }
         let sorted = match self.subscribed_entries(subscription, installed) {
-            Ok(Ok(sorted)) => sorted,
-            Ok(Err(text)) => {
-                let var = self.problem.variable(Subject::Subscription(at));
-                self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
-                self.problem.constrain(Some(var), Rule::Prohibited, Reason::Invalid(text));
+            Ok(sorted) => sorted,
+            Err(SubscriptionError::SortChannel(error)) => {
+                let (what, reason) = (What::Subscription(at), error.into());
+                self.faults.push(Fault { asking, what, reason });
                 return;
             }
-            Err(text) => {
-                self.faults.push(Fault { asking, what: What::Subscription(at), text });
+            Err(error) => {
+                let var = self.problem.variable(Subject::Subscription(at));
+                self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
+                self.problem.constrain(
+                    Some(var),
+                    Rule::Prohibited,
+                    Reason::Invalid(error.to_string()),
+                );
                 return;
             }
         };
@@ -60,27 +67,23 @@ impl Candidates<'_> {
     }
 
     /// Why a catalog that a Subscription is about cannot be asked.
-    fn unreadable_catalog(&self, catalog: &CatalogKey) -> Option<String> {
+    fn unreadable_catalog(&self, catalog: &CatalogKey) -> Option<&CatalogError> {
         let sources = self.subscribed_sources(catalog).into_iter();
-        sources.map(|source| &self.sources[source]).find_map(|source| source.fault.clone())
+        sources.map(|source| &self.sources[source]).find_map(|source| source.fault.as_ref())
     }
 
-    /// The entries that a Subscription is about, best first. The inner error says why there are
-    /// none, the outer one that their channel is broken.
+    /// The entries that a Subscription is about, best first.
     fn subscribed_entries(
         &self,
         subscription: &Subscription,
         installed: Option<EntryRef>,
-    ) -> Result<Result<Vec<EntryRef>, String>, String> {
+    ) -> Result<Vec<EntryRef>, SubscriptionError> {
         let Subscription { name, package, channel, starting_csv, catalog, .. } = subscription;
         let sources = self.subscribed_sources(catalog);
         let empty = |source: &usize| self.sources[*source].snapshot.is_empty();
         if sources.iter().all(empty) {
-            let CatalogKey { name: source, namespace } = catalog;
-            return Ok(Err(format!(
-                "no operators found from catalog {source} in namespace {namespace} referenced by \
-                 subscription {name}"
-            )));
+            let (catalog, subscription) = (catalog.clone(), name.clone());
+            return Err(SubscriptionError::EmptyCatalog { catalog, subscription });
         }
         let mut entries: Vec<EntryRef> = sources
             .iter()
@@ -90,19 +93,18 @@ impl Candidates<'_> {
             })
             .collect();
         if entries.is_empty() {
-            return Ok(Err(format!(
-                "no operators found in package {package} in the catalog referenced by \
-                 subscription {name}"
-            )));
+            let (package, subscription) = (package.clone(), name.clone());
+            return Err(SubscriptionError::NoPackage { package, subscription });
         }
         if !channel.is_empty() {
             entries.retain(|at| *self.entry(*at).0.channel == **channel);
         }
         if entries.is_empty() {
-            return Ok(Err(format!(
-                "no operators found in channel {channel} of package {package} in the catalog \
-                 referenced by subscription {name}"
-            )));
+            return Err(SubscriptionError::NoChannel {
+                channel: channel.clone(),
+                package: package.clone(),
+                subscription: name.clone(),
+            });
         }
         let all = entries.len();
         if installed.is_none()
@@ -112,10 +114,12 @@ impl Candidates<'_> {
             entries.retain(|at| *self.entry(*at).0.name == **starting_csv);
         }
         if entries.is_empty() {
-            return Ok(Err(format!(
-                "no operators found with name {starting_csv} in channel {channel} of package \
-                 {package} in the catalog referenced by subscription {name}"
-            )));
+            return Err(SubscriptionError::NoStartingVersion {
+                starting_csv: starting_csv.clone(),
+                channel: channel.clone(),
+                package: package.clone(),
+                subscription: name.clone(),
+            });
         }
         let current = installed.map(|at| self.entry(at).0);
         let wanted =
@@ -128,17 +132,18 @@ impl Candidates<'_> {
         if !whole {
             let mut sorted = self.sort_subscribed(entries)?;
             sorted.retain(wanted);
-            return Ok(Ok(sorted));
+            return Ok(sorted);
         }
         let mut sorted = Vec::new();
         let channel = |at: &EntryRef| &self.entry(*at).0.channel;
         for same in entries.chunk_by(|a, b| channel(a) == channel(b)) {
             let source = same[0].source;
-            let chain = self.sources[source].snapshot.chain(same[0].entry).as_ref()?;
+            let chain = self.sources[source].snapshot.chain(same[0].entry);
+            let chain = chain.as_ref().map_err(ChannelError::clone)?;
             let chain = chain.iter().map(|&entry| EntryRef { source, entry });
             sorted.extend(chain.filter(wanted));
         }
-        Ok(Ok(sorted))
+        Ok(sorted)
     }
 
     /// The sources that a Subscription names; all of them if it names none.
@@ -156,7 +161,7 @@ impl Candidates<'_> {
     }
 
     /// Default channel first, then by name; inside a channel from the head downwards.
-    fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, String> {
+    fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, ChannelError> {
         entries.sort_by_key(|at| {
             let entry = self.entry(*at).0;
             (!entry.default_channel, entry.channel.clone())

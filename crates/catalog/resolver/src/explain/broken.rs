@@ -9,8 +9,8 @@ use super::proposals::{self, Involved};
 use super::remedies;
 use super::repair::Repair;
 use super::trial::Situation;
-use crate::candidates::{Candidates, What, using};
-use crate::existing;
+use crate::candidates::{Candidates, CatalogError, What};
+use crate::existing::ExistingError;
 use crate::outcome::Failure;
 use crate::problem::{Subject, Var};
 use crate::snapshot::{Entry, Snapshot};
@@ -23,10 +23,16 @@ use std::collections::BTreeSet;
 /// How many places are named.
 const PLACES: usize = 4;
 
-/// Explains the failure of a whole namespace.
-pub(crate) fn whole(world: &World<'_>, failure: &mut Failure) {
+/// Explains the failure of a whole namespace; `existing` is why its existing operators cannot be
+/// told, if that is the only reason.
+pub(crate) fn whole(world: &World<'_>, failure: &mut Failure, existing: Option<&ExistingError>) {
     if world.operator_groups.len() == 1 {
-        of_existing(world, failure);
+        if let Some(error) = existing {
+            of_existing(world, failure, error);
+        } else {
+            let cause = Cause::new("nothing in the namespace can be resolved");
+            failure.cause = cause.because(Cause::new(failure.message.clone()));
+        }
     } else {
         of_groups(world, failure);
     }
@@ -60,67 +66,49 @@ fn of_groups(world: &World<'_>, failure: &mut Failure) {
 }
 
 /// Explains the failure of a namespace whose existing operators cannot be told.
-fn of_existing(world: &World<'_>, failure: &mut Failure) {
-    let own = CatalogKey::new(existing::CATALOG, &*world.namespace);
-    let prefix = using(&own, "");
-    let cause = Cause::new("nothing in the namespace can be resolved");
-    let Some(text) = failure.message.strip_prefix(&prefix) else {
-        failure.cause = cause.because(Cause::new(failure.message.clone()));
-        return;
-    };
+fn of_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) {
     let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by(|a, b| a.name.cmp(&b.name));
-    let named = |before: &str, after: &str| {
-        csvs.iter().copied().find(|csv| text.starts_with(&format!("{before}{}{after}", csv.name)))
-    };
-    let namespace = &world.namespace;
-    let quoted = |csv: &&Csv| {
-        let name = quote(&csv.name);
-        text.starts_with(&format!("failed to retrieve properties of csv {name}: "))
-    };
-    if let Some(csv) = csvs.iter().copied().find(quoted) {
-        let reason = text.rsplit_once("annotation: ").map_or(text, |(_, reason)| reason);
-        failure.cause = cause.because(Cause::new(format!(
-            "the annotation `operatorframework.io/properties` of ClusterServiceVersion `{}` cannot \
-             be read: {reason}",
-            csv.name
-        )));
-        failure.repairs = vec![Repair::DropProperties { csv: csv.name.clone() }];
-    } else if let Some(crd) = text.strip_prefix("error parsing crd name: ") {
-        let has =
-            |csv: &&&Csv| csv.owned_crds.iter().chain(&csv.required_crds).any(|it| it.name == crd);
-        let who: Vec<String> = names::quoted(csvs.iter().filter(has).map(|csv| csv.name.as_str()));
-        failure.cause = cause.because(
+    let named = |name: &str| csvs.iter().copied().find(|csv| csv.name == name);
+    let reason = match error {
+        ExistingError::ParseProperties { csv, error } => {
+            failure.repairs = vec![Repair::DropProperties { csv: csv.clone() }];
+            Cause::new(format!(
+                "the annotation `operatorframework.io/properties` of ClusterServiceVersion `{csv}` \
+                 cannot be read: {error}"
+            ))
+        }
+        ExistingError::ParseCrdName { crd } => {
+            let has = |csv: &&&Csv| {
+                csv.owned_crds.iter().chain(&csv.required_crds).any(|named| named.name == *crd)
+            };
+            let who = names::quoted(csvs.iter().filter(has).map(|csv| csv.name.as_str()));
             Cause::new(format!(
                 "ClusterServiceVersion {} names a custom resource definition `{crd}`, without a \
                  group",
                 names::some(&who, "and")
             ))
-            .remedy("name it `plural.group`"),
-        );
-    } else if let Some(csv) = named(&format!("csv {namespace}/"), " in phase ") {
-        let next = csvs.iter().find(|it| it.replaces == csv.name);
-        let by = next.map(|it| format!(" by `{}`", it.name)).unwrap_or_default();
-        failure.cause = cause.because(
+            .remedy("name it `plural.group`")
+        }
+        ExistingError::NotReplacing { csv, phase, .. } if named(csv).is_some() => {
+            let next = csvs.iter().find(|next| next.replaces == *csv);
+            let by = next.map(|next| format!(" by `{}`", next.name)).unwrap_or_default();
             Cause::new(format!(
-                "ClusterServiceVersion `{}` is being replaced{by}, but its phase is {} instead of \
+                "ClusterServiceVersion `{csv}` is being replaced{by}, but its phase is {} instead of \
                  Replacing",
-                csv.name,
-                if csv.phase.is_empty() { "unknown" } else { &csv.phase }
+                if phase.is_empty() { "unknown" } else { phase }
             ))
-            .remedy("wait until its phase is Replacing, or delete the one that replaces it"),
-        );
-    } else if let Some(csv) = named(&format!("csv {namespace}/"), " has already been seen") {
-        failure.cause = cause.because(
-            Cause::new(format!(
-                "the ClusterServiceVersions from `{}` on replace each other in a circle",
-                csv.name
-            ))
-            .remedy("delete the one that must not replace another"),
-        );
-    } else {
-        failure.cause = cause.because(Cause::new(text.to_owned()));
-    }
+            .remedy("wait until its phase is Replacing, or delete the one that replaces it")
+        }
+        ExistingError::Circle { csv, .. } if named(csv).is_some() => Cause::new(format!(
+            "the ClusterServiceVersions from `{csv}` on replace each other in a circle"
+        ))
+        .remedy("delete the one that must not replace another"),
+        ExistingError::NotReplacing { .. } | ExistingError::Circle { .. } => {
+            Cause::new(error.to_string())
+        }
+    };
+    failure.cause = Cause::new("nothing in the namespace can be resolved").because(reason);
     remedies(failure);
 }
 
@@ -143,8 +131,9 @@ pub(super) fn explain(
     let mut causes = Vec::new();
     let mut proposals = Vec::new();
     for catalog in catalogs(world) {
-        if let Some(text) = fault(world, catalog)
-            && failure.message.contains(&text)
+        if is_visible(world, &catalog.key)
+            && let Some(error) = CatalogError::of(catalog)
+            && failure.message.contains(&error.to_string())
         {
             causes.push(catalog_cause(world, catalog, &of));
             proposals.push(vec![Repair::RestoreCatalog { catalog: catalog.key.clone() }]);
@@ -197,22 +186,6 @@ pub(super) fn explain(
         }
     };
     remedies(failure);
-}
-
-/// What the original says of a catalog that resolution cannot look at.
-fn fault(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
-    if !is_visible(world, &catalog.key) {
-        return None;
-    }
-    let CatalogKey { name, namespace } = &catalog.key;
-    let reason = match &catalog.content {
-        Content::Ready(_) => return None,
-        Content::NotConnected => {
-            format!("no registry client established for catalogsource {namespace}/{name}")
-        }
-        Content::Failed(reason) => format!("failed to list bundles: {reason}"),
-    };
-    Some(using(&catalog.key, &reason))
 }
 
 fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscription]) -> Cause {
@@ -355,7 +328,8 @@ fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) 
     for fault in &candidates.faults {
         let What::Bundle(var) = fault.what else { continue };
         let Subject::Bundle(at) = candidates.problem.subjects[var.index()] else { continue };
-        if !message.contains(&fault.text) {
+        let text = fault.reason.to_string();
+        if !message.contains(&text) {
             continue;
         }
         let name = &candidates.entry(at).0.name;
@@ -365,7 +339,7 @@ fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) 
             let catalog = names::catalog(world, candidates.catalog(at));
             format!("bundle `{name}` in catalog {catalog}")
         };
-        let text = names::shortened(&fault.text);
+        let text = names::shortened(&text);
         let what = format!("{of} states a requirement that cannot be read: {text}");
         if !causes.iter().any(|(known, _)| *known == what) {
             let cause = Cause::new(what.clone()).remedy("correct the requirement there");

@@ -50,7 +50,7 @@ impl<'a> Involved<'a> {
         }
         for fault in &candidates.faults {
             if matches!(fault.what, What::Channel(at) if core.contains(&at)) {
-                for (mend, _) in channels_without_order(world, &fault.text) {
+                for (mend, _) in channels_without_order(world, &fault.reason.to_string()) {
                     if !involved.channels.contains(&mend) {
                         involved.channels.push(mend);
                     }

@@ -1,0 +1,136 @@
+//! What is broken on the way to candidates, and why a Subscription has none.
+
+use crate::channel::ChannelError;
+use crate::existing::ExistingError;
+use crate::predicate::RequirementError;
+use crate::world::{CatalogKey, CatalogView, Content};
+
+/// A catalog cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error using catalogsource {}/{}: {reason}", catalog.namespace, catalog.name)]
+pub(crate) struct CatalogError {
+    /// The catalog.
+    pub catalog: CatalogKey,
+    /// Why it cannot be asked.
+    pub reason: CatalogReason,
+}
+
+/// Why a catalog cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CatalogReason {
+    /// The existing operators, which are a catalog of their own, cannot be read.
+    #[error(transparent)]
+    ReadExisting(Box<ExistingError>),
+    /// There is no connection to the catalog yet.
+    #[error("no registry client established for catalogsource {namespace}/{name}")]
+    NotConnected {
+        /// The namespace of the catalog.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// The catalog does not list its bundles; what it said.
+    #[error("failed to list bundles: {0}")]
+    ListBundles(String),
+}
+
+impl CatalogError {
+    /// Why a catalog of a world cannot be asked; none if it can.
+    pub(crate) fn of(catalog: &CatalogView<'_>) -> Option<Self> {
+        let reason = match &catalog.content {
+            Content::Ready(_) => return None,
+            Content::NotConnected => {
+                let CatalogKey { name, namespace } = catalog.key.clone();
+                CatalogReason::NotConnected { namespace, name }
+            }
+            Content::Failed(reason) => CatalogReason::ListBundles(reason.clone()),
+        };
+        Some(Self { catalog: catalog.key.clone(), reason })
+    }
+}
+
+/// Why something is broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FaultReason {
+    /// A catalog cannot be asked.
+    #[error(transparent)]
+    UseCatalog(#[from] CatalogError),
+    /// A channel has no order.
+    #[error(transparent)]
+    SortChannel(#[from] ChannelError),
+    /// A bundle states a requirement that cannot be read.
+    #[error(transparent)]
+    ReadRequirement(#[from] RequirementError),
+    /// It takes too long to find what a bundle requires.
+    #[error("finding what bundle {bundle} requires takes too many steps, it was given up")]
+    RequirementSteps {
+        /// The bundle.
+        bundle: String,
+    },
+    /// It takes too long to find a package that is demanded.
+    #[error("finding package {package} takes too many steps")]
+    PackageSteps {
+        /// The package.
+        package: String,
+    },
+}
+
+/// A Subscription has no candidates.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SubscriptionError {
+    /// Its catalog has nothing, or is not there.
+    #[error(
+        "no operators found from catalog {} in namespace {} referenced by subscription \
+         {subscription}",
+        catalog.name,
+        catalog.namespace
+    )]
+    EmptyCatalog {
+        /// The catalog.
+        catalog: CatalogKey,
+        /// The Subscription.
+        subscription: String,
+    },
+    /// Its catalog does not have the package.
+    #[error(
+        "no operators found in package {package} in the catalog referenced by subscription \
+         {subscription}"
+    )]
+    NoPackage {
+        /// The package.
+        package: String,
+        /// The Subscription.
+        subscription: String,
+    },
+    /// The package does not have the channel.
+    #[error(
+        "no operators found in channel {channel} of package {package} in the catalog referenced by \
+         subscription {subscription}"
+    )]
+    NoChannel {
+        /// The channel.
+        channel: String,
+        /// The package.
+        package: String,
+        /// The Subscription.
+        subscription: String,
+    },
+    /// The channel does not have the version that the Subscription starts with.
+    #[error(
+        "no operators found with name {starting_csv} in channel {channel} of package {package} in \
+         the catalog referenced by subscription {subscription}"
+    )]
+    NoStartingVersion {
+        /// The name of the version.
+        starting_csv: String,
+        /// The channel.
+        channel: String,
+        /// The package.
+        package: String,
+        /// The Subscription.
+        subscription: String,
+    },
+    /// The channel has no order.
+    #[error(transparent)]
+    SortChannel(#[from] ChannelError),
+}
