@@ -47,7 +47,7 @@ pub(crate) enum Place {
     Text,
     /// Behind the backslash of a text.
     Escape,
-    /// Behind `\\u` in a text.
+    /// Behind `\u` in a text.
     HexEscape,
     /// Inside a word, where it has another letter.
     Word {
