@@ -46,7 +46,7 @@ where
 }
 
 /// The API as whoever connects uses it: each request is answered for the identity that its
-/// connection or token proves. What [`serve::serve`] puts behind a port.
+/// connection or token proves. What [`crate::serve::serve`] puts behind a port.
 #[derive(Clone, Debug)]
 pub struct PortService {
     server: Arc<ApiServer>,
