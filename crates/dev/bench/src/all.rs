@@ -97,6 +97,10 @@ pub(crate) fn run(arguments: &Arguments, record: Option<&Path>) -> Result<()> {
         }
         let subject = command.find_subcommand(part.name).context("a subject without a command")?;
         let takes = |long| subject.get_arguments().any(|option| option.get_long() == Some(long));
+        if takes("load") && arguments.load.is_none() {
+            println!("skipped: {} needs the program that --load names", part.name);
+            continue;
+        }
         let mut words = vec![OsString::from(part.name)];
         let given = [
             ("real", arguments.real.as_deref()),

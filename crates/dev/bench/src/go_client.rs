@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// The program that puts the load; without it nothing is measured.
+    /// The program that puts the load.
     #[arg(long, value_name = "PROGRAM")]
     load: Option<PathBuf>,
     /// A program that starts a real control plane to compare with, as for the subject `api`.
@@ -94,10 +94,8 @@ type Figures = Vec<Figure>;
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let mut report = Report::default();
-    let Some(load) = &arguments.load else {
-        println!("skipped: no program with a client written in Go is named (--load)");
-        return Ok(report);
-    };
+    let load = arguments.load.as_ref();
+    let load = load.context("name the program that puts the load with --load")?;
     let (mut ours, mut real): (Vec<Figures>, Vec<Figures>) = (Vec::new(), Vec::new());
     for _ in 0..arguments.rounds.max(1) {
         let (data, work) = (arguments.program.folder()?, arguments.program.folder()?);
