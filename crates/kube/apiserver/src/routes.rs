@@ -49,6 +49,7 @@ impl ApiServer {
                 path,
                 query,
                 headers,
+                encoding: head.format.encoding,
                 uri: &parts.uri,
                 body,
                 warnings,

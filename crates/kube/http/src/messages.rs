@@ -3,7 +3,7 @@
 //! Objects, lists and refusals go into the envelope that Kubernetes' clients know. A watch is a
 //! sequence of events, each behind its length.
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::protobuf;
@@ -58,11 +58,10 @@ impl<S: AsRef<str>> MessageKind<S> {
     /// kind is no list.
     pub fn list(&self, json: &[u8], items: Vec<Bytes>) -> Option<ListBody> {
         // All lists have their items behind the same tag.
-        let tags = &self.definition.field("items")?.tags;
-        debug_assert_eq!(**tags, [2], "{}", self.kind.as_ref());
+        self.definition.field("items").filter(|field| *field.tags == [protobuf::ITEMS_TAG])?;
         let head = self.message(json)?;
-        let of_item = |item: &Bytes| protobuf::item_start(item.len()).len() + item.len();
-        let length = head.len() + items.iter().map(of_item).sum::<usize>();
+        let lengths = items.iter().map(|item| protobuf::item_length(item.len()));
+        let length = head.len() + lengths.sum::<usize>();
         let mut start =
             protobuf::envelope_start(self.api_version.as_ref(), self.kind.as_ref(), length);
         let size = start.len() + length + protobuf::ENVELOPE_END.len();
@@ -116,7 +115,7 @@ impl Iterator for ListBody {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        let mut chunk = BytesMut::with_capacity(self.size.min(CHUNK + CHUNK / 8));
+        let mut chunk = Vec::with_capacity(self.size.min(CHUNK + CHUNK / 8));
         if let Some(start) = self.start.take() {
             chunk.extend_from_slice(&start);
         } else if self.items.is_empty() {
@@ -124,13 +123,12 @@ impl Iterator for ListBody {
         }
         while chunk.len() < CHUNK {
             let Some(item) = self.items.pop_front() else { break };
-            chunk.extend_from_slice(&protobuf::item_start(item.len()));
-            chunk.extend_from_slice(item.chunk());
+            protobuf::put_item(&mut chunk, &item);
         }
         if self.items.is_empty() {
             chunk.extend_from_slice(&protobuf::ENVELOPE_END);
         }
-        Some(chunk.freeze())
+        Some(chunk.into())
     }
 }
 
@@ -196,6 +194,20 @@ mod tests {
             whole["items"] = maps.into();
             assert_eq!(sent, body(&text(&whole)).unwrap());
         }
+    }
+
+    #[test]
+    fn all_lists_of_built_in_kinds_have_their_items_behind_the_same_tag() {
+        let mut lists = 0;
+        for row in builtin::kinds() {
+            let (api_version, kind) = (row.gvk().api_version(), format!("{}List", row.kind));
+            // What is not stored has no lists.
+            let Some(list) = MessageKind::of(api_version, kind.clone()) else { continue };
+            let head = br#"{"metadata":{"resourceVersion":"7"}}"#;
+            assert!(list.list(head, Vec::new()).is_some(), "{kind}");
+            lists += 1;
+        }
+        assert!(lists > 50, "{lists}");
     }
 
     #[test]

@@ -12,12 +12,10 @@
 //! client wants (a watch, a stream) has none, and neither has one of this process, unless it says so.
 //! What is over its time is answered with 504 and its handler dropped, as when its client had gone.
 
-mod finish;
 mod head;
 pub(crate) mod info;
 mod record;
 
-use self::finish::ToTheEnd;
 use self::head::LONGEST;
 pub(crate) use self::head::{RequestHead, timeout};
 use self::info::Info;
@@ -339,7 +337,9 @@ impl Call<'_> {
         answer.into_response(head.format)
     }
 
-    /// Carries a write out even if whoever sent it goes away or is out of patience meanwhile.
+    /// Carries a write out even if its client goes away or its time is over meanwhile: what follows
+    /// from a commit (kinds that are served, addresses and quotas that are taken) must not be left
+    /// undone.
     ///
     /// Boxed, because what a write calls may write itself.
     fn to_the_end(self, body: Bytes) -> BoxFuture<'static, Result<ApiResponse, Status>> {
@@ -347,24 +347,20 @@ impl Call<'_> {
         let (server, head) = (Arc::clone(self.server), Arc::clone(self.head));
         let identity = self.identity.clone();
         let pool = Arc::clone(self.server);
-        let task = async move { server.route(&identity, &head, body).await };
-        let work = pool.compute.run(task, large);
-        match self.source {
-            Source::Port => Box::pin(ToTheEnd::new(work)),
-            // A task of its own: what asks from inside may hold a permit that this work needs.
-            Source::Inside => Box::pin(async move {
-                match tokio::spawn(work).await {
-                    Ok(answer) => answer,
-                    Err(failure) => match failure.try_into_panic() {
-                        Ok(panic) => std::panic::resume_unwind(panic),
-                        Err(_) => Err(Status::new(
-                            Reason::ServiceUnavailable,
-                            "the server is shutting down".to_owned(),
-                        )),
-                    },
-                }
-            }),
-        }
+        let work = async move { server.route(&identity, &head, body).await };
+        let task = tokio::spawn(pool.compute.run(work, large));
+        Box::pin(async move {
+            match task.await {
+                Ok(answer) => answer,
+                Err(failure) => match failure.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => Err(Status::new(
+                        Reason::ServiceUnavailable,
+                        "the server is shutting down".to_owned(),
+                    )),
+                },
+            }
+        })
     }
 
     /// Whether a change is about an object that is large already, or an eviction about budgets that are.

@@ -69,6 +69,8 @@ pub(crate) struct Request<'a> {
     pub(crate) path: &'a ResourcePath,
     pub(crate) query: &'a Query,
     pub(crate) headers: &'a HeaderMap,
+    /// How the client wants objects to be written.
+    pub(crate) encoding: Encoding,
     pub(crate) uri: &'a Uri,
     pub(crate) body: Bytes,
     pub(crate) warnings: Warnings,
@@ -104,7 +106,7 @@ impl Request<'_> {
 
     /// The kind of the objects of an answer of such a form, if that is written in protobuf.
     fn message_kind(&self, form: Form) -> Option<MessageKind<Arc<str>>> {
-        if negotiate::encoding(text(self.headers, &ACCEPT)) != Encoding::Protobuf {
+        if self.encoding != Encoding::Protobuf {
             return None;
         }
         match form {

@@ -115,8 +115,8 @@ pub(super) async fn list(
     metadata: Value,
 ) -> Result<ApiResponse, Status> {
     let row = &request.row;
-    let form = request.form()?;
-    if let Form::Table(version) = form {
+    let accepted = request.form()?;
+    if let Form::Table(version) = accepted {
         let options = table_options(request.server, request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
         for turn in items.chunks(super::read::TURN) {
@@ -130,7 +130,7 @@ pub(super) async fn list(
         let table = if items.len() > super::read::TURN { aside(table) } else { table() };
         return Ok(ApiResponse::ok(&table));
     }
-    let (kind, api_version, form) = match form {
+    let (kind, api_version, form) = match accepted {
         Form::Metadata(version) => (
             "PartialObjectMetadataList".to_owned(),
             format!("meta.k8s.io/{version}"),
@@ -144,7 +144,7 @@ pub(super) async fn list(
         let fields = metadata.as_object_mut();
         fields.map(|fields| fields.entry("continue").or_insert_with(|| "".into()));
     }
-    if let Some(answer) = protobuf_list(request, &items, &metadata).await? {
+    if let Some(answer) = protobuf_list(request, accepted, &items, &metadata).await? {
         return Ok(answer);
     }
     let head = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}).to_string();
@@ -177,17 +177,16 @@ pub(super) async fn list(
 /// form of its kind.
 async fn protobuf_list(
     request: &Request<'_>,
+    form: Form,
     items: &[Arc<Stored>],
     metadata: &Value,
 ) -> Result<Option<ApiResponse>, Status> {
-    let form = request.form()?;
+    let Some(kind) = request.message_kind(form) else { return Ok(None) };
     let list_kind = match form {
         Form::Metadata(version) => MessageKind::metadata_list(version),
         _ => MessageKind::of(request.row.api_version.clone(), request.row.list_kind.clone()),
     };
-    let (Some(kind), Some(list_kind)) = (request.message_kind(form), list_kind) else {
-        return Ok(None);
-    };
+    let Some(list_kind) = list_kind else { return Ok(None) };
     let mut messages = Vec::with_capacity(items.len());
     for turn in items.chunks(super::read::TURN) {
         for stored in turn {

@@ -5,7 +5,9 @@
 //! [`Layout`] keeps that order and those values for each type.
 
 use super::layout::{Entry, Layout};
-use super::wire::{put_bytes, put_fixed64, put_nested, put_number, put_varint};
+use super::wire::{
+    nest, number_length, put_bytes, put_fixed64, put_nested, put_number, put_varint,
+};
 use super::{MAGIC, MAX_DEPTH, ProtobufError};
 use crate::builtin::{Definition, Shape, Type};
 use base64::Engine as _;
@@ -65,12 +67,17 @@ pub fn envelope_start(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
 /// The end of every body: the empty fields of the envelope that follow the message.
 pub const ENVELOPE_END: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
 
-/// What stands before an item of `length` bytes in the message of a list.
-pub fn item_start(length: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(6);
-    put_number(&mut out, 2 << 3 | 2);
-    put_number(&mut out, length as u64);
-    out
+/// The tag of the items in the message of every list.
+pub const ITEMS_TAG: u32 = 2;
+
+/// How many bytes an item of `length` bytes takes in the message of a list.
+pub const fn item_length(length: usize) -> usize {
+    number_length((ITEMS_TAG as u64) << 3 | 2) + number_length(length as u64) + length
+}
+
+/// Writes an item into the message of a list.
+pub fn put_item(out: &mut Vec<u8>, item: &[u8]) {
+    put_bytes(out, ITEMS_TAG, item);
 }
 
 /// An event of a watch behind its length, about an object in its envelope.
@@ -118,10 +125,7 @@ fn length(entries: &[Entry], values: &[Range<usize>]) -> usize {
         Entry::Field { at, .. } => values[*at].len(),
         Entry::Embedded { tag, entries } => {
             let inner = length(entries, values);
-            let mut head = Vec::with_capacity(8);
-            put_number(&mut head, u64::from(*tag) << 3 | 2);
-            put_number(&mut head, inner as u64);
-            head.len() + inner
+            number_length(u64::from(*tag) << 3 | 2) + number_length(inner as u64) + inner
         }
     };
     entries.iter().map(of).sum()
@@ -275,8 +279,8 @@ impl Typed<'_, '_> {
         };
         let (start, depth) = (self.writer.out.len(), self.depth + 1);
         let writer = self.writer;
-        let mut part = |tag, text: &str| {
-            read(Message { writer: &mut *writer, definition: props, tag: Some(tag), depth }, text)
+        let part = |writer: &mut Writer, tag, text: &str| {
+            read(Message { writer, definition: props, tag: Some(tag), depth }, text)
         };
         match (definition.short_name(), raw.as_bytes().first()) {
             ("JSONSchemaPropsOrBool", Some(b't' | b'f')) => {
@@ -284,10 +288,7 @@ impl Typed<'_, '_> {
             }
             ("JSONSchemaPropsOrBool", _) => {
                 put_varint(&mut writer.out, 1, 1);
-                read(
-                    Message { writer: &mut *writer, definition: props, tag: Some(2), depth },
-                    raw,
-                )?;
+                part(writer, 2, raw)?;
             }
             ("JSONSchemaPropsOrStringArray", Some(b'[')) => {
                 for name in serde_json::from_str::<Vec<String>>(raw)? {
@@ -296,13 +297,12 @@ impl Typed<'_, '_> {
             }
             (_, Some(b'[')) => {
                 for item in serde_json::from_str::<Vec<&RawValue>>(raw)? {
-                    part(2, item.get())?;
+                    part(writer, 2, item.get())?;
                 }
             }
-            _ => part(1, raw)?,
+            _ => part(writer, 1, raw)?,
         }
-        let inner = writer.out.split_off(start);
-        put_bytes(&mut writer.out, self.tag, &inner);
+        nest(&mut writer.out, self.tag, start);
         Ok(())
     }
 }
@@ -431,9 +431,9 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
                 is_element: true,
             })?;
             if is_list {
-                super::wire::nest(&mut writer.out, 2, inner);
+                nest(&mut writer.out, 2, inner);
             }
-            super::wire::nest(&mut writer.out, tag, start);
+            nest(&mut writer.out, tag, start);
         }
         Ok(())
     }

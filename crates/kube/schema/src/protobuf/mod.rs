@@ -28,7 +28,9 @@ use std::borrow::Cow;
 use wire::{Reader, Wire};
 
 pub use decode::decode;
-pub use encode::{ENVELOPE_END, encode, envelope_start, event, item_start, wrap};
+pub use encode::{
+    ENVELOPE_END, ITEMS_TAG, encode, envelope_start, event, item_length, put_item, wrap,
+};
 pub(crate) use layout::Layout;
 
 /// The media type of bodies in this form.

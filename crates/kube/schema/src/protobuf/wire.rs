@@ -190,6 +190,11 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     }
 }
 
+/// How many bytes a number takes.
+pub(super) const fn number_length(number: u64) -> usize {
+    (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// Writes a field that is a number.
 pub(super) fn put_varint(out: &mut Vec<u8>, tag: u32, number: u64) {
     put_number(out, u64::from(tag) << 3);
