@@ -20,7 +20,7 @@ pub(crate) enum JsonError {
         /// The character, a blank behind the end.
         found: u8,
         /// Where it stands.
-        place: Place,
+        place: JsonContext,
     },
     /// Go takes the text and the reader here does not, such as for its depth; what that one says.
     #[error("{0}")]
@@ -36,7 +36,7 @@ impl JsonError {
 
 /// Where a character stands that does not belong there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum JsonContext {
     /// Inside a number.
     Number,
     /// Behind the decimal point of a number.
@@ -70,7 +70,7 @@ pub(crate) enum Place {
     AfterDocument,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for JsonContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Number => "in numeric literal",
@@ -121,7 +121,7 @@ impl Reader<'_> {
         self.at >= self.bytes.len()
     }
 
-    fn wrong(&self, place: Place) -> JsonError {
+    fn wrong(&self, place: JsonContext) -> JsonError {
         JsonError::InvalidCharacter { found: self.peek(), place }
     }
 
@@ -139,12 +139,12 @@ impl Reader<'_> {
         match self.peek() {
             b'0' => self.at += 1,
             b'1'..=b'9' => self.digits(),
-            _ => return Err(self.wrong(Place::Number)),
+            _ => return Err(self.wrong(JsonContext::Number)),
         }
         if self.peek() == b'.' {
             self.at += 1;
             if !self.peek().is_ascii_digit() {
-                return Err(self.wrong(Place::Fraction));
+                return Err(self.wrong(JsonContext::Fraction));
             }
             self.digits();
         }
@@ -154,7 +154,7 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !self.peek().is_ascii_digit() {
-                return Err(self.wrong(Place::Exponent));
+                return Err(self.wrong(JsonContext::Exponent));
             }
             self.digits();
         }
@@ -174,7 +174,7 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 b'\\' => self.escape()?,
-                0..b' ' => return Err(self.wrong(Place::Text)),
+                0..b' ' => return Err(self.wrong(JsonContext::Text)),
                 _ => self.at += 1,
             }
         }
@@ -188,12 +188,12 @@ impl Reader<'_> {
                 self.at += 1;
                 for _ in 0..4 {
                     if !self.peek().is_ascii_hexdigit() {
-                        return Err(self.wrong(Place::HexEscape));
+                        return Err(self.wrong(JsonContext::HexEscape));
                     }
                     self.at += 1;
                 }
             }
-            _ => return Err(self.wrong(Place::Escape)),
+            _ => return Err(self.wrong(JsonContext::Escape)),
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Reader<'_> {
         for expected in word.bytes() {
             if self.peek() != expected {
                 let expected = char::from(expected);
-                return Err(self.wrong(Place::Word { word, expected }));
+                return Err(self.wrong(JsonContext::Word { word, expected }));
             }
             self.at += 1;
         }
@@ -239,7 +239,7 @@ pub(crate) fn fault_of_first(json: &str) -> Option<JsonError> {
         JsonError::InvalidCharacter { found: b' ', .. } if ends_open(json) => {
             Some(JsonError::UnexpectedEof)
         }
-        JsonError::InvalidCharacter { place: Place::AfterDocument, .. } => None,
+        JsonError::InvalidCharacter { place: JsonContext::AfterDocument, .. } => None,
         error => Some(error),
     }
 }
@@ -273,7 +273,7 @@ fn read(json: &str) -> Result<(), JsonError> {
     while !reader.is_done() && is_blank(reader.peek()) {
         reader.at += 1;
     }
-    if reader.is_done() { Ok(()) } else { Err(reader.wrong(Place::AfterDocument)) }
+    if reader.is_done() { Ok(()) } else { Err(reader.wrong(JsonContext::AfterDocument)) }
 }
 
 /// Reads one value.
@@ -304,13 +304,13 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
                 State::Colon
             }
             (State::FirstKey | State::Key, _) => {
-                return Err(reader.wrong(Place::Key));
+                return Err(reader.wrong(JsonContext::Key));
             }
             (State::Colon, b':') => {
                 reader.at += 1;
                 State::Value
             }
-            (State::Colon, _) => return Err(reader.wrong(Place::AfterKey)),
+            (State::Colon, _) => return Err(reader.wrong(JsonContext::AfterKey)),
             (State::AfterValue, b',') => {
                 reader.at += 1;
                 if open.last() == Some(&true) { State::Key } else { State::Value }
@@ -321,9 +321,9 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
                 State::AfterValue
             }
             (State::AfterValue, _) if open.last() == Some(&true) => {
-                return Err(reader.wrong(Place::AfterField));
+                return Err(reader.wrong(JsonContext::AfterField));
             }
-            (State::AfterValue, _) => return Err(reader.wrong(Place::AfterElement)),
+            (State::AfterValue, _) => return Err(reader.wrong(JsonContext::AfterElement)),
             (State::Value | State::FirstItem, _) => value(reader, byte, &mut open)?,
         };
     }
@@ -345,7 +345,7 @@ fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<Stat
         b't' => reader.word("true")?,
         b'f' => reader.word("false")?,
         b'n' => reader.word("null")?,
-        _ => return Err(reader.wrong(Place::Value)),
+        _ => return Err(reader.wrong(JsonContext::Value)),
     }
     Ok(State::AfterValue)
 }

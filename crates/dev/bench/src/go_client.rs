@@ -34,17 +34,17 @@ pub(crate) struct Arguments {
     rounds: usize,
 }
 
-/// Where a figure stands in what the program prints.
+/// A figure that the program prints.
 struct Printed {
     key: &'static str,
     title: &'static str,
     /// The name of its line.
     line: &'static str,
-    place: Place,
+    format: ValueFormat,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum ValueFormat {
     /// `N/s`, the first word.
     Rate,
     /// A time, the first word.
@@ -54,39 +54,49 @@ enum Place {
 }
 
 const PRINTED: [Printed; 9] = [
-    printed("creates-1", "creates/s, 1 client", "create 1 clients", Place::Rate),
-    printed("creates-32", "creates/s, 32 clients", "create 32 clients", Place::Rate),
-    printed("list-json", "list of all as JSON", "list json", Place::First),
-    printed("list-json-any", "list of all of any age as JSON", "list json rv=0", Place::First),
+    printed("creates-1", "creates/s, 1 client", "create 1 clients", ValueFormat::Rate),
+    printed("creates-32", "creates/s, 32 clients", "create 32 clients", ValueFormat::Rate),
+    printed("list-json", "list of all as JSON", "list json", ValueFormat::First),
+    printed(
+        "list-json-any",
+        "list of all of any age as JSON",
+        "list json rv=0",
+        ValueFormat::First,
+    ),
     printed(
         "list-protobuf",
         "list of all of any age as protobuf",
         "list protobuf rv=0",
-        Place::First,
+        ValueFormat::First,
     ),
-    printed("applies", "server-side apply/s, 1 client", "server-side apply 1 client", Place::Rate),
+    printed(
+        "applies",
+        "server-side apply/s, 1 client",
+        "server-side apply 1 client",
+        ValueFormat::Rate,
+    ),
     printed(
         "watch-half",
         "one change to all watches, half of them",
         "watch fan-out",
-        Place::Behind("p50"),
+        ValueFormat::Behind("p50"),
     ),
     printed(
         "watch-last",
         "one change to all watches, the last",
         "watch fan-out",
-        Place::Behind("max"),
+        ValueFormat::Behind("max"),
     ),
-    printed("deletecollection", "deletecollection of all", "deletecollection", Place::First),
+    printed("deletecollection", "deletecollection of all", "deletecollection", ValueFormat::First),
 ];
 
 const fn printed(
     key: &'static str,
     title: &'static str,
     line: &'static str,
-    place: Place,
+    format: ValueFormat,
 ) -> Printed {
-    Printed { key, title, line, place }
+    Printed { key, title, line, format }
 }
 
 /// The figures of one run, in the order of [`PRINTED`].
@@ -129,9 +139,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         let ours = middle(&ours).context("no run of ours")?;
         let mut cells: Vec<Cell> = vec![ours.into()];
         if let Some(real) = middle(&real) {
-            let times = match printed.place {
-                Place::Rate => ours.over(real),
-                Place::First | Place::Behind(_) => real.over(ours),
+            let times = match printed.format {
+                ValueFormat::Rate => ours.over(real),
+                ValueFormat::First | ValueFormat::Behind(_) => real.over(ours),
             };
             cells.extend([real.into(), times.map_or(Cell::Nothing, Into::into)]);
         }
@@ -173,13 +183,13 @@ fn figure(printed: &Printed, said: &str) -> Result<Figure> {
     let value = value.with_context(|| format!("no line {:?} in what was printed", printed.line))?;
     let mut words = value.split(' ');
     let read = || format!("reading {value:?} of {:?}", printed.line);
-    match printed.place {
-        Place::Rate => {
+    match printed.format {
+        ValueFormat::Rate => {
             let rate = words.next().and_then(|word| word.strip_suffix("/s")).with_context(read)?;
             Ok(Figure::new(rate.parse().with_context(read)?, Unit::Rate))
         }
-        Place::First => words.next().and_then(time).with_context(read),
-        Place::Behind(word) => {
+        ValueFormat::First => words.next().and_then(time).with_context(read),
+        ValueFormat::Behind(word) => {
             words.find(|one| *one == word).with_context(read)?;
             words.next().and_then(time).with_context(read)
         }

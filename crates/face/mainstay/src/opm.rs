@@ -1,5 +1,6 @@
 //! `opm` and `operator-sdk`: hands the process to the other command line that its name means.
 
+use crate::Threads;
 use mainstay_clock::Clock;
 use mainstay_opm::{self as opm, Io, sdk};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -34,6 +35,14 @@ impl CommandLine {
     /// A command line of `opm`, without the name of the program.
     pub(crate) fn opm(arguments: Vec<String>) -> Self {
         Self { program: Program::Opm, arguments }
+    }
+
+    /// How many threads it needs.
+    pub(crate) fn threads(&self) -> Threads {
+        match self.program {
+            Program::Opm if opm::serves(&self.arguments) => Threads::All,
+            Program::Opm | Program::OperatorSdk => Threads::One,
+        }
     }
 
     /// Runs it on this process's outside.

@@ -59,6 +59,13 @@ pub async fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     run_tree(&tree::root(io.alpha), arguments, io).await
 }
 
+/// Whether a command line (without the name of the program) is one of a server: `serve` or
+/// `registry serve`.
+pub fn serves(arguments: &[String]) -> bool {
+    let mut words = arguments.iter().map(String::as_str);
+    words.find(|word| !word.starts_with('-') && *word != "registry") == Some("serve")
+}
+
 /// Reads one command line (without the name of the program) as [`run`] does, and carries nothing out.
 ///
 /// # Errors
@@ -103,4 +110,24 @@ pub fn is_name(program: &str) -> bool {
 #[expect(clippy::disallowed_methods, reason = "the environment is read by the command line")]
 pub fn shows_alpha() -> bool {
     std::env::var_os("HELP_ALPHA").is_some_and(|value| value == "true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serves;
+
+    #[test]
+    fn servers_are_known_by_their_command() {
+        for (line, expected) in [
+            ("serve catalog", true),
+            ("--debug serve catalog", true),
+            ("registry serve -d index.db", true),
+            ("render serve", false),
+            ("registry add serve", false),
+            ("", false),
+        ] {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(serves(&words), expected, "{line}");
+        }
+    }
 }

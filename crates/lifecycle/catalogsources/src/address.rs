@@ -16,7 +16,7 @@
 //! less than a second, each a connection attempt and nothing more, so that a server that comes back is
 //! noticed within a second. Until then its last good content goes on counting.
 
-use crate::simulated::{self, Behind, Looked};
+use crate::simulated::{self, ClusterEndpoints, Looked};
 use crate::store::{self, CatalogState, CatalogStore};
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
@@ -64,10 +64,10 @@ impl CatalogStore {
             Err(fault) => return self.lost(key, address, format!("{LISTING}{fault}")).await,
         };
         // Where pods run nowhere, nobody listens in one or behind a Service.
-        let place = simulated::Place::of(parsed.host()).filter(|_| self.pods().simulated);
+        let place = simulated::ClusterAddress::of(parsed.host()).filter(|_| self.pods().simulated);
         let mut behind = place
             .zip(self.cluster())
-            .map(|(place, cluster)| Behind::begin(&cluster, place, parsed.port()));
+            .map(|(place, cluster)| ClusterEndpoints::begin(&cluster, place, parsed.port()));
         let mut backoff = Backoff::new(CONNECT.0, CONNECT.1);
         let mut refused = Backoff::new(REFUSED.0, REFUSED.1);
         loop {
@@ -253,7 +253,7 @@ impl CatalogStore {
             return None;
         }
         let (name, address, modified) = (key.clone(), address.to_owned(), self.modified(key));
-        let read = move || store::kept_named(&name, &address, &copy, modified);
+        let read = move || store::load_copy_of(&name, &address, &copy, modified);
         tokio::task::spawn_blocking(read).await.ok().flatten()
     }
 

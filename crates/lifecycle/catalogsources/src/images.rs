@@ -216,7 +216,7 @@ impl CatalogStore {
                 Err(failure) => {
                     let copy = copy.filter(|_| first);
                     let content =
-                        copy.and_then(|copy| store::kept_named(&name, &image, &copy, modified));
+                        copy.and_then(|copy| store::load_copy_of(&name, &image, &copy, modified));
                     CatalogState { content, failure: Some(failure), ..CatalogState::default() }
                 }
             };

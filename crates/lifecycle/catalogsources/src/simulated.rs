@@ -37,17 +37,17 @@ pub(crate) enum Looked {
     Elsewhere,
 }
 
-/// What an address may mean inside of a cluster.
+/// What the host of an address names inside of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ClusterAddress {
     Service(NamespacedName),
     Pod(IpAddr),
 }
 
-/// A place inside of a cluster, and the pods that are there.
-pub(crate) struct Behind {
+/// A Service or Pod address inside of a cluster, and the Pods behind it.
+pub(crate) struct ClusterEndpoints {
     cluster: Cluster,
-    place: Place,
+    place: ClusterAddress,
     port: u16,
     /// The Service, if the place is one.
     services: Option<Cache<Service>>,
@@ -112,7 +112,7 @@ pub(crate) fn service(host: &str) -> Option<NamespacedName> {
     whole.then(|| NamespacedName::new(namespace, name))
 }
 
-impl Place {
+impl ClusterAddress {
     /// What the host of an address may mean.
     pub(crate) fn of(host: &str) -> Option<Self> {
         match service(host) {
@@ -122,13 +122,13 @@ impl Place {
     }
 }
 
-impl Behind {
+impl ClusterEndpoints {
     /// Begins to look at a place.
-    pub(crate) fn begin(cluster: &Cluster, place: Place, port: u16) -> Self {
+    pub(crate) fn begin(cluster: &Cluster, place: ClusterAddress, port: u16) -> Self {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let services = match &place {
-            Place::Pod(_) => None,
-            Place::Service(key) => {
+            ClusterAddress::Pod(_) => None,
+            ClusterAddress::Service(key) => {
                 let hear = Arc::clone(&changed);
                 let selection = Selection::all(known::SERVICE)
                     .namespace(&*key.namespace)
@@ -153,7 +153,7 @@ impl Behind {
     /// that IP.
     async fn pod(&mut self) -> Option<Result<(NamespacedName, Arc<Pod>, Value), String>> {
         let (selection, selector, target) = match (&self.place, &self.services) {
-            (Place::Service(key), Some(services)) => {
+            (ClusterAddress::Service(key), Some(services)) => {
                 services.synced().await;
                 let service = services.get(key).filter(|it| !it.selector.is_empty())?;
                 let Some(target) = service.target(self.port) else {
@@ -165,11 +165,11 @@ impl Behind {
                 let selection = Selection::all(known::POD).namespace(&*key.namespace);
                 (selection.labels(&*selector), selector, target.clone())
             }
-            (Place::Pod(ip), _) => {
+            (ClusterAddress::Pod(ip), _) => {
                 let selection = Selection::all(known::POD).fields(format!("status.podIP={ip}"));
                 (selection, String::new(), Value::from(self.port))
             }
-            (Place::Service(_), None) => return None,
+            (ClusterAddress::Service(_), None) => return None,
         };
         if self.pods.as_ref().is_none_or(|it| it.selector != selector) {
             let (hear, stop) = (Arc::clone(&self.changed), self.stop.child_token());
@@ -183,11 +183,11 @@ impl Behind {
         let oldest = pods.into_iter().min_by(|a, b| (&a.1.made, &a.0).cmp(&(&b.1.made, &b.0)));
         match (oldest, &self.place) {
             (Some((key, pod)), _) => Some(Ok((key, pod, target))),
-            (None, Place::Service(key)) => {
+            (None, ClusterAddress::Service(key)) => {
                 Some(Err(format!("no Pod that is ready stands behind the Service {key}")))
             }
             // It may be the address of a machine.
-            (None, Place::Pod(_)) => None,
+            (None, ClusterAddress::Pod(_)) => None,
         }
     }
 }
@@ -199,7 +199,7 @@ impl CatalogStore {
         &self,
         key: &NamespacedName,
         address: &str,
-        behind: &mut Behind,
+        behind: &mut ClusterEndpoints,
     ) -> Looked {
         let (name, pod, target) = match behind.pod().await {
             None => return Looked::Elsewhere,
@@ -331,8 +331,9 @@ mod tests {
 
     #[test]
     fn hosts_of_services_and_pods_are_those_that_the_inside_of_a_cluster_knows() {
-        let service = |namespace, name| Place::Service(NamespacedName::new(namespace, name));
-        let pod = |ip: &str| Place::Pod(ip.parse().unwrap());
+        let service =
+            |namespace, name| ClusterAddress::Service(NamespacedName::new(namespace, name));
+        let pod = |ip: &str| ClusterAddress::Pod(ip.parse().unwrap());
         for (host, wanted) in [
             ("cat.olm.svc", Some(service("olm", "cat"))),
             ("cat.olm.svc.cluster.local", Some(service("olm", "cat"))),
@@ -345,7 +346,7 @@ mod tests {
             ("localhost", None),
             ("10.244.1", None),
         ] {
-            assert_eq!(Place::of(host), wanted, "{host}");
+            assert_eq!(ClusterAddress::of(host), wanted, "{host}");
         }
     }
 }

@@ -492,14 +492,18 @@ fn read(
         }
         Err(failure) => {
             let failure = Some(failure);
-            let content = copy.filter(|_| first).and_then(|copy| kept(key, copy, modified));
+            let content = copy.filter(|_| first).and_then(|copy| load_copy(key, copy, modified));
             CatalogState { content, failure, ..CatalogState::default() }
         }
     }
 }
 
 /// The copy of what a catalog last was, if there is one.
-fn kept(key: &NamespacedName, copy: &Path, modified: SystemTime) -> Option<Arc<CatalogContent>> {
+fn load_copy(
+    key: &NamespacedName,
+    copy: &Path,
+    modified: SystemTime,
+) -> Option<Arc<CatalogContent>> {
     if !copy.exists() {
         return None;
     }
@@ -539,7 +543,7 @@ pub(crate) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalo
 }
 
 /// The copy of what that image or server had, if there is one.
-pub(crate) fn kept_named(
+pub(crate) fn load_copy_of(
     key: &NamespacedName,
     source: &str,
     copy: &Path,
@@ -547,7 +551,7 @@ pub(crate) fn kept_named(
 ) -> Option<Arc<CatalogContent>> {
     let is_of =
         mainstay_files::read_text(&name_of(copy), LONGEST_NAME).is_ok_and(|name| name == source);
-    is_of.then(|| kept(key, copy, modified)).flatten()
+    is_of.then(|| load_copy(key, copy, modified)).flatten()
 }
 
 /// A catalog in the forms that are asked for.

@@ -8,7 +8,7 @@ use mainstay_api::{
 use mainstay_catalogsources::CatalogContent;
 
 /// The deprecations that concern a Subscription, each with its text.
-type Told = [(Type, Option<String>); 3];
+type Deprecations = [(Type, Option<String>); 3];
 
 /// Writes what the content of its catalog says of the package and channel of a Subscription, and of
 /// the version that it has installed.
@@ -18,44 +18,48 @@ pub(super) fn write(
     status: &mut SubscriptionStatus,
     now: Time,
 ) {
-    state(told(subscription, content, &status.installed_csv), status, now);
+    set_conditions(deprecations(subscription, content, &status.installed_csv), status, now);
 }
 
-fn told(subscription: &Subscription, content: &CatalogContent, installed: &str) -> Told {
+fn deprecations(
+    subscription: &Subscription,
+    content: &CatalogContent,
+    installed: &str,
+) -> Deprecations {
     let name = &subscription.spec.package;
     let package = content.catalog().package(name);
-    let channel = package.and_then(|it| match &*subscription.spec.channel {
-        "" => it.channel(&it.default_channel),
-        channel => it.channel(channel),
+    let channel = package.and_then(|package| match &*subscription.spec.channel {
+        "" => package.channel(&package.default_channel),
+        channel => package.channel(channel),
     });
-    let bundle = package.and_then(|it| it.bundle(installed));
+    let bundle = package.and_then(|package| package.bundle(installed));
     [
         (
             Type::PackageDeprecated,
             package
-                .and_then(|it| it.deprecation.as_ref())
+                .and_then(|package| package.deprecation.as_ref())
                 .map(|text| format!("olm.package/{name}: {text}")),
         ),
         (
             Type::ChannelDeprecated,
-            channel.and_then(|it| {
-                Some(format!("olm.channel/{}: {}", it.name, it.deprecation.as_ref()?))
+            channel.and_then(|channel| {
+                Some(format!("olm.channel/{}: {}", channel.name, channel.deprecation.as_ref()?))
             }),
         ),
         (
             Type::BundleDeprecated,
-            bundle.and_then(|it| {
-                Some(format!("olm.bundle/{}: {}", it.name, it.deprecation.as_ref()?))
+            bundle.and_then(|bundle| {
+                Some(format!("olm.bundle/{}: {}", bundle.name, bundle.deprecation.as_ref()?))
             }),
         ),
     ]
 }
 
-/// One condition for each, and one that has them all.
-fn state(told: Told, status: &mut SubscriptionStatus, now: Time) {
-    let texts: Vec<String> = told.iter().filter_map(|(_, text)| text.clone()).collect();
+/// Sets a condition for each deprecation, and `Deprecated` with all of their texts.
+fn set_conditions(deprecations: Deprecations, status: &mut SubscriptionStatus, now: Time) {
+    let texts: Vec<String> = deprecations.iter().filter_map(|(_, text)| text.clone()).collect();
     let all = (!texts.is_empty()).then(|| texts.join("; "));
-    for (kind, text) in told.into_iter().chain([(Type::Deprecated, all)]) {
+    for (kind, text) in deprecations.into_iter().chain([(Type::Deprecated, all)]) {
         match text {
             Some(text) => set(status, kind, true, Why::default(), text, now),
             None => remove(status, &[kind]),
@@ -85,14 +89,14 @@ mod tests {
             };
             status.conditions.iter().map(text).collect::<Vec<_>>()
         };
-        state(of([Some("a"), None, Some("c")]), &mut status, now);
+        set_conditions(of([Some("a"), None, Some("c")]), &mut status, now);
         assert_eq!(
             told(&status),
             ["PackageDeprecated=True a", "BundleDeprecated=True c", "Deprecated=True a; c"]
         );
-        state(of([None, Some("b"), None]), &mut status, now);
+        set_conditions(of([None, Some("b"), None]), &mut status, now);
         assert_eq!(told(&status), ["Deprecated=True b", "ChannelDeprecated=True b"]);
-        state(of([None, None, None]), &mut status, now);
+        set_conditions(of([None, None, None]), &mut status, now);
         assert!(status.conditions.is_empty());
     }
 }
