@@ -11,15 +11,20 @@ use crate::{Cluster, Selection};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-type Project<T> = Box<dyn Fn(&Object) -> Option<T> + Send + Sync>;
-type Index<T> = Box<dyn Fn(&T) -> Vec<Arc<str>> + Send + Sync>;
-type Subscriber<T> = Arc<dyn Fn(&Changed<'_, T>) + Send + Sync>;
+/// A projection without its type: what all caches do with entries is compiled once. The methods of
+/// [`Cache`] give it its type back, which is always the one that the cache was built with.
+type Entry = Arc<dyn Any + Send + Sync>;
+type Project = Box<dyn Fn(&Object) -> Option<Entry> + Send + Sync>;
+type Index = Box<dyn Fn(&Entry) -> Vec<Arc<str>> + Send + Sync>;
+type Subscriber = Box<dyn Fn(&NamespacedName, Option<&Entry>, Option<&Entry>) + Send + Sync>;
 
 /// A change of one entry.
 #[derive(Debug)]
@@ -36,35 +41,41 @@ pub struct Changed<'a, T> {
 ///
 /// Subscribers hear of an object only if its projection changed.
 pub struct Cache<T> {
-    inner: Arc<Inner<T>>,
+    entries: Arc<Entries>,
+    projection: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for Cache<T> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { entries: Arc::clone(&self.entries), projection: PhantomData }
     }
 }
 
-struct Inner<T> {
-    project: Project<T>,
-    index: Option<Index<T>>,
-    entries: RwLock<Entries<T>>,
-    subscribers: RwLock<Vec<Subscriber<T>>>,
+/// The entries of a cache, and what is done with them.
+struct Entries {
+    project: Project,
+    /// Whether two entries are the same.
+    same: fn(&Entry, &Entry) -> bool,
+    index: Option<Index>,
+    known: RwLock<Known>,
+    subscribers: RwLock<Vec<Subscriber>>,
     /// The last revision seen; zero before the first list is complete.
     revision: Arc<watch::Sender<u64>>,
 }
 
-struct Entries<T> {
-    objects: BTreeMap<NamespacedName, Arc<T>>,
+#[derive(Default)]
+struct Known {
+    objects: BTreeMap<NamespacedName, Entry>,
     by_index: KeysByValue,
 }
 
 /// What a cache shall do, before it starts.
 pub struct CacheBuilder<T> {
     selection: Selection,
-    project: Project<T>,
-    index: Option<Index<T>>,
-    subscribers: Vec<Subscriber<T>>,
+    project: Project,
+    index: Option<Index>,
+    subscribers: Vec<Subscriber>,
+    projection: PhantomData<fn() -> T>,
 }
 
 /// Caches that belong together: who waits for the set waits for every cache that it has started.
@@ -92,7 +103,7 @@ impl CacheSet {
         cache: CacheBuilder<T>,
     ) -> Cache<T> {
         let cache = cache.start(&self.cluster, self.stop.clone());
-        self.revisions.push(cache.inner.revision.subscribe());
+        self.revisions.push(cache.entries.revision.subscribe());
         cache
     }
 
@@ -109,37 +120,44 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
     /// Adds an index: each entry can be found by each of the values that `values` gives for it.
     #[must_use]
     pub fn index(mut self, values: impl Fn(&T) -> Vec<Arc<str>> + Send + Sync + 'static) -> Self {
-        self.index = Some(Box::new(values));
+        self.index =
+            Some(Box::new(move |entry| entry.downcast_ref().map(&values).unwrap_or_default()));
         self
     }
 
     /// Adds a subscriber from the start; see [`Cache::subscribe`].
     #[must_use]
     pub fn subscribe(mut self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) -> Self {
-        self.subscribers.push(Arc::new(hear));
+        self.subscribers.push(subscriber(hear));
         self
     }
 
     /// Starts to list and watch until the token is cancelled. Must be called inside a tokio runtime.
     pub fn start(self, cluster: &Cluster, stop: CancellationToken) -> Cache<T> {
         let revision = Arc::new(watch::Sender::new(0));
-        let cache = Cache {
-            inner: Arc::new(Inner {
-                project: self.project,
-                index: self.index,
-                entries: RwLock::new(Entries {
-                    objects: BTreeMap::new(),
-                    by_index: KeysByValue::default(),
-                }),
-                subscribers: RwLock::new(self.subscribers),
-                revision: Arc::clone(&revision),
-            }),
-        };
-        let reflector =
-            Reflector::new(cluster.clone(), self.selection, revision, Box::new(cache.clone()));
+        let entries = Arc::new(Entries {
+            project: self.project,
+            same: |one, other| one.downcast_ref::<T>() == other.downcast_ref(),
+            index: self.index,
+            known: RwLock::default(),
+            subscribers: RwLock::new(self.subscribers),
+            revision: Arc::clone(&revision),
+        });
+        let target = Box::new(Arc::clone(&entries));
+        let reflector = Reflector::new(cluster.clone(), self.selection, revision, target);
         reflector.start(stop);
-        cache
+        Cache { entries, projection: PhantomData }
     }
+}
+
+/// What calls a subscriber with entries of its type.
+fn subscriber<T: Send + Sync + 'static>(
+    hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static,
+) -> Subscriber {
+    Box::new(move |key, before, after| {
+        let (before, after) = (before.and_then(typed), after.and_then(typed));
+        hear(&Changed { key, before: before.as_ref(), after: after.as_ref() });
+    })
 }
 
 impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
@@ -149,7 +167,13 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         selection: Selection,
         project: impl Fn(&Object) -> Option<T> + Send + Sync + 'static,
     ) -> CacheBuilder<T> {
-        CacheBuilder { selection, project: Box::new(project), index: None, subscribers: Vec::new() }
+        CacheBuilder {
+            selection,
+            project: Box::new(move |object| Some(Arc::new(project(object)?))),
+            index: None,
+            subscribers: Vec::new(),
+            projection: PhantomData,
+        }
     }
 
     /// [`Cache::builder`] and [`CacheBuilder::start`] in one.
@@ -164,39 +188,39 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// The entry of a name.
     pub fn get(&self, key: &NamespacedName) -> Option<Arc<T>> {
-        self.inner.entries.read().objects.get(key).cloned()
+        typed(self.entries.known.read().objects.get(key)?)
     }
 
     /// The entries of one namespace, or all, in order.
     pub fn list(&self, namespace: Option<&str>) -> Vec<(NamespacedName, Arc<T>)> {
-        let entries = self.inner.entries.read();
-        let copy = |(key, entry): (&NamespacedName, &Arc<T>)| (key.clone(), Arc::clone(entry));
+        let known = self.entries.known.read();
+        let copy = |(key, entry): (&NamespacedName, &Entry)| Some((key.clone(), typed(entry)?));
         match namespace {
-            None => entries.objects.iter().map(copy).collect(),
-            Some(namespace) => entries
+            None => known.objects.iter().filter_map(copy).collect(),
+            Some(namespace) => known
                 .objects
                 .range((Bound::Included(NamespacedName::new(namespace, "")), Bound::Unbounded))
                 .take_while(|(key, _)| &*key.namespace == namespace)
-                .map(copy)
+                .filter_map(copy)
                 .collect(),
         }
     }
 
     /// The entries that the index lists under a value, in order; none without an index.
     pub fn indexed(&self, value: &str) -> Vec<(NamespacedName, Arc<T>)> {
-        let entries = self.inner.entries.read();
-        let keys = entries.by_index.get(value).into_iter().flatten();
-        keys.filter_map(|key| Some((key.clone(), Arc::clone(entries.objects.get(key)?)))).collect()
+        let known = self.entries.known.read();
+        let keys = known.by_index.get(value).into_iter().flatten();
+        keys.filter_map(|key| Some((key.clone(), typed(known.objects.get(key)?)?))).collect()
     }
 
     /// How many entries the index lists under a value.
     pub fn count(&self, value: &str) -> usize {
-        self.inner.entries.read().by_index.get(value).map_or(0, BTreeSet::len)
+        self.entries.known.read().by_index.get(value).map_or(0, BTreeSet::len)
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.inner.entries.read().objects.len()
+        self.entries.known.read().objects.len()
     }
 
     /// Whether there are none.
@@ -208,8 +232,9 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     /// each object. It runs in the cache's task and must be quick: typically it adds a key to a
     /// [`crate::Queue`]. An entry that arrives meanwhile may be told twice.
     pub fn subscribe(&self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
-        let hear: Subscriber<T> = Arc::new(hear);
-        self.inner.subscribers.write().push(Arc::clone(&hear));
+        let hear = Arc::new(hear);
+        let later = Arc::clone(&hear);
+        self.entries.subscribers.write().push(subscriber(move |change| later(change)));
         for (key, entry) in self.list(None) {
             hear(&Changed { key: &key, before: None, after: Some(&entry) });
         }
@@ -222,7 +247,7 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
-        *self.inner.revision.borrow() > 0
+        *self.entries.revision.borrow() > 0
     }
 
     /// Returns once the cache has everything up to a revision: that of an object *of this
@@ -237,55 +262,61 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// Returns once something holds that changes of this cache bring about.
     pub async fn until(&self, mut good: impl FnMut() -> bool) {
-        let mut seen = self.inner.revision.subscribe();
+        let mut seen = self.entries.revision.subscribe();
         // The sender lives in `self`.
         while !good() && seen.changed().await.is_ok() {}
     }
 
     async fn reached(&self, revision: u64) {
-        let mut seen = self.inner.revision.subscribe();
+        let mut seen = self.entries.revision.subscribe();
         // The sender lives in `self`, so this ends only with success.
         let _ = seen.wait_for(|seen| *seen >= revision).await;
     }
+}
 
-    fn exchange(&self, key: &NamespacedName, after: Option<&Arc<T>>) {
+/// An entry with the type that its cache was built with.
+fn typed<T: Send + Sync + 'static>(entry: &Entry) -> Option<Arc<T>> {
+    Arc::clone(entry).downcast().ok()
+}
+
+impl Entries {
+    fn exchange(&self, key: &NamespacedName, after: Option<&Entry>) {
         let before = {
-            let mut entries = self.inner.entries.write();
-            let before = entries.objects.get(key).cloned();
-            if before.as_ref() == after {
-                return;
+            let mut known = self.known.write();
+            let before = known.objects.get(key).cloned();
+            match (&before, after) {
+                (None, None) => return,
+                (Some(before), Some(after)) if (self.same)(before, after) => return,
+                _ => {}
             }
-            if let Some(index) = &self.inner.index {
-                let old = before.as_deref().map(index).unwrap_or_default();
-                let new = after.map(|entry| index(entry)).unwrap_or_default();
-                entries.by_index.update(key, &old, &new);
+            if let Some(index) = &self.index {
+                let old = before.as_ref().map(index).unwrap_or_default();
+                let new = after.map(index).unwrap_or_default();
+                known.by_index.update(key, &old, &new);
             }
             match after {
                 Some(entry) => {
-                    entries.objects.insert(key.clone(), Arc::clone(entry));
+                    known.objects.insert(key.clone(), Arc::clone(entry));
                 }
                 None => {
-                    entries.objects.remove(key);
+                    known.objects.remove(key);
                 }
             }
             before
         };
-        let change = Changed { key, before: before.as_ref(), after };
-        let subscribers = self.inner.subscribers.read();
-        for hear in subscribers.iter() {
-            hear(&change);
+        for hear in self.subscribers.read().iter() {
+            hear(key, before.as_ref(), after);
         }
     }
 }
 
-impl<T: PartialEq + Send + Sync + 'static> ReflectorTarget for Cache<T> {
+impl ReflectorTarget for Arc<Entries> {
     fn begin_list(&self) -> Box<dyn Listing> {
-        Box::new(ListedEntries { cache: self.clone(), entries: BTreeMap::new() })
+        Box::new(ListedEntries { target: Self::clone(self), listed: BTreeMap::new() })
     }
 
     fn put(&self, object: &Object) {
-        let entry = (self.inner.project)(object).map(Arc::new);
-        self.exchange(&object.key(), entry.as_ref());
+        self.exchange(&object.key(), (self.project)(object).as_ref());
     }
 
     fn remove(&self, key: &NamespacedName) {
@@ -294,27 +325,26 @@ impl<T: PartialEq + Send + Sync + 'static> ReflectorTarget for Cache<T> {
 }
 
 /// What a list has so far; the cache stays as it is until the list is complete.
-struct ListedEntries<T> {
-    cache: Cache<T>,
-    entries: BTreeMap<NamespacedName, Option<Arc<T>>>,
+struct ListedEntries {
+    target: Arc<Entries>,
+    listed: BTreeMap<NamespacedName, Option<Entry>>,
 }
 
-impl<T: PartialEq + Send + Sync + 'static> Listing for ListedEntries<T> {
+impl Listing for ListedEntries {
     fn add(&mut self, object: &Object) {
-        let entry = (self.cache.inner.project)(object).map(Arc::new);
-        self.entries.insert(object.key(), entry);
+        self.listed.insert(object.key(), (self.target.project)(object));
     }
 
     fn finish(self: Box<Self>) {
         let gone: Vec<NamespacedName> = {
-            let known = self.cache.inner.entries.read();
-            known.objects.keys().filter(|key| !self.entries.contains_key(key)).cloned().collect()
+            let known = self.target.known.read();
+            known.objects.keys().filter(|key| !self.listed.contains_key(key)).cloned().collect()
         };
         for key in gone {
-            self.cache.exchange(&key, None);
+            self.target.exchange(&key, None);
         }
-        for (key, entry) in &self.entries {
-            self.cache.exchange(key, entry.as_ref());
+        for (key, entry) in &self.listed {
+            self.target.exchange(key, entry.as_ref());
         }
     }
 }

@@ -55,6 +55,19 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Action, Self::Error>> + Send;
 }
 
+/// A reconciler without its type: the loop around it is compiled once for each type of key.
+trait AnyReconciler<K>: Send + Sync {
+    fn reconcile<'a>(&'a self, key: &'a K) -> BoxFuture<'a, Result<Action, AnyError>>;
+}
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<R: Reconciler> AnyReconciler<R::Key> for R {
+    fn reconcile<'a>(&'a self, key: &'a R::Key) -> BoxFuture<'a, Result<Action, AnyError>> {
+        Box::pin(async move { Ok(Reconciler::reconcile(self, key).await?) })
+    }
+}
+
 /// What a controller has done so far.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -144,9 +157,17 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
 
     /// Starts. Must be called inside a tokio runtime. Cancelling the token ends it: running
     /// reconciliations are dropped at their next await.
-    pub fn start<R: Reconciler<Key = K>>(
+    pub fn start(
         self,
-        reconciler: R,
+        reconciler: impl Reconciler<Key = K>,
+        stop: CancellationToken,
+    ) -> ControllerHandle<K> {
+        self.start_any(Box::new(reconciler), stop)
+    }
+
+    fn start_any(
+        self,
+        reconciler: Box<dyn AnyReconciler<K>>,
         stop: CancellationToken,
     ) -> ControllerHandle<K> {
         let counters = Arc::new(Counters::default());
@@ -244,17 +265,17 @@ fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
         .any(Error::is_passing)
 }
 
-struct Run<R: Reconciler> {
+struct Run<K> {
     name: &'static str,
-    queue: Queue<R::Key>,
-    reconciler: R,
+    queue: Queue<K>,
+    reconciler: Box<dyn AnyReconciler<K>>,
     backoff: Backoff,
     /// Failures in a row of keys that failed last time.
-    failures: Mutex<FxHashMap<R::Key, u32>>,
+    failures: Mutex<FxHashMap<K, u32>>,
     counters: Arc<Counters>,
 }
 
-impl<R: Reconciler> Run<R> {
+impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
     async fn dispatch(self: Arc<Self>, workers: usize) {
         let slots = Arc::new(Semaphore::new(workers));
         // Dropped with this future at shutdown, which ends every running reconciliation.
@@ -273,7 +294,7 @@ impl<R: Reconciler> Run<R> {
         }
     }
 
-    async fn one(&self, key: &R::Key) {
+    async fn one(&self, key: &K) {
         let begun = now();
         let outcome = AssertUnwindSafe(self.reconciler.reconcile(key)).catch_unwind().await;
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -289,7 +310,7 @@ impl<R: Reconciler> Run<R> {
                 }
             }
             Ok(Err(error)) => {
-                let error: &(dyn std::error::Error + 'static) = &error;
+                let error: &(dyn std::error::Error + 'static) = error.as_ref();
                 let (wait, before) = self.failed(key, is_passing(error));
                 // A first failure is mostly somebody else's write in between.
                 if before == 0 {
@@ -313,7 +334,7 @@ impl<R: Reconciler> Run<R> {
 
     /// Counts a failure and returns the wait and how many failures there were before in a row. What
     /// passes is waited for in short pauses.
-    fn failed(&self, key: &R::Key, passing: bool) -> (Duration, u32) {
+    fn failed(&self, key: &K, passing: bool) -> (Duration, u32) {
         self.counters.failed.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
