@@ -47,12 +47,6 @@ const fn wide(name: &'static str) -> Column {
 const NAME: Column = Column { format: "name", ..text("Name") };
 const AGE: Column = text("Age");
 
-/// Cells of any kinds of values.
-macro_rules! cells {
-    ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
-}
-pub(super) use cells;
-
 macro_rules! printers {
     ($($group:literal $kind:literal $cells:path => [$($column:expr),* $(,)?];)*) => {
         /// The printer of a built-in kind.

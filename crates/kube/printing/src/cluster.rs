@@ -1,6 +1,6 @@
 //! Nodes, namespaces, events, and what configures the server.
 
-use super::builtin::cells;
+use super::row::cells;
 use super::row::{NONE, Row, UNSET, at, number, plain, selector_text, text};
 use super::{age, human};
 use jiff::SignedDuration;

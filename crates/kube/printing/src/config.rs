@@ -1,6 +1,6 @@
 //! Configuration, access and storage.
 
-use super::builtin::cells;
+use super::row::cells;
 use super::row::{NONE, Row, UNSET, at, plain, text};
 use serde_json::Value;
 

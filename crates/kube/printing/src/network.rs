@@ -1,6 +1,6 @@
 //! Services and what stands around them.
 
-use super::builtin::cells;
+use super::row::cells;
 use super::row::{NONE, Row, UNSET, number, some, text};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Pods: the one status word that stands for phase, conditions and every container's state.
 
-use super::builtin::cells;
 use super::human;
+use super::row::cells;
 use super::row::{NONE, Row, at, number, text};
 use jiff::Timestamp;
 use mainstay_object::Object;

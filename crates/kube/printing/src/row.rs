@@ -6,6 +6,12 @@ use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, value_at};
 use serde_json::Value;
 
+/// Cells of any kinds of values.
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
+}
+pub(super) use cells;
+
 /// Shown where there is nothing.
 pub(super) const NONE: &str = "<none>";
 /// Shown where nobody has said anything.

@@ -1,7 +1,7 @@
 //! What makes, keeps and scales pods.
 
-use super::builtin::cells;
 use super::human;
+use super::row::cells;
 use super::row::{NONE, Row, UNSET, at, plain, selector_text, some, text, yes_no};
 use jiff::Timestamp;
 use serde_json::Value;

@@ -30,6 +30,7 @@ mod services;
 mod signing;
 mod slices;
 mod storage;
+mod volume_sources;
 mod workloads;
 
 pub(super) use self::access::{

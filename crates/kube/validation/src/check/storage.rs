@@ -6,11 +6,10 @@ use super::super::rules::{
     selectors::{annotations, label_selector, labels, node_selector},
     walk, walk_object,
 };
-use super::{pod, view};
+use super::view;
+use super::volume_sources::{self as sources, Source, driver_name, source, storage_os};
 use mainstay_object::{Object, names};
-use pod::volumes as sources;
 use serde_json::Value;
-use sources::Source;
 use std::collections::HashSet;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -24,10 +23,6 @@ const SECRET: &[Check] = &[
     ("namespace", Rule::Named(names::dns1123_label)),
 ];
 const NAME_AND_NAMESPACE: &[Check] = &[("name", Rule::Needed("")), ("namespace", Rule::Needed(""))];
-
-const fn source(field: &'static str, checks: &'static [Check]) -> Source {
-    Source { field, shown: field, surplus: field, checks }
-}
 
 /// Sources of volumes of the cluster, in the order in which the original looks at them.
 const SOURCES: &[Source] = &[
@@ -72,30 +67,6 @@ const SOURCES: &[Source] = &[
         ],
     ),
 ];
-
-/// The name of a driver of volumes.
-pub(super) fn driver_name(node: &Node<'_, '_>, errors: &mut Errors) {
-    if node.text().is_empty() {
-        errors.required(node, "");
-        return;
-    }
-    if node.text().len() > 63 {
-        errors.too_long(node, 63);
-    }
-    errors.each(node, node.text(), formats::caseless_subdomain(node.text()));
-}
-
-pub(super) fn storage_os(node: &Node<'_, '_>, errors: &mut Errors) {
-    walk(
-        node,
-        &[
-            ("volumeName", Rule::Named(names::dns1123_label)),
-            ("volumeNamespace", Rule::Format(names::dns1123_label)),
-            ("secretRef", Rule::Inside(&[("name", Rule::Needed(""))])),
-        ],
-        errors,
-    );
-}
 
 fn access_modes(node: &Node<'_, '_>, errors: &mut Errors) {
     let (mut alone, mut others) = (false, false);
