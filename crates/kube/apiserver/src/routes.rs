@@ -3,6 +3,7 @@
 use crate::aggregation;
 use crate::chain::RequestHead;
 use crate::discovery::{self, DiscoveryRequest};
+use crate::handlers::compute::WorkSize;
 use crate::handlers::{self, Request};
 use crate::metrics;
 use crate::server::{ApiServer, text};
@@ -25,6 +26,7 @@ impl ApiServer {
         identity: &Identity,
         head: &RequestHead,
         body: Bytes,
+        size: WorkSize,
     ) -> Result<ApiResponse, Status> {
         let RequestHead { parts, target, .. } = head;
         let query = head.query.as_ref().map_err(Clone::clone)?;
@@ -55,6 +57,7 @@ impl ApiServer {
                 warnings,
                 on_upgrade,
                 loopback: LoopbackClient(Arc::clone(self)),
+                size,
                 reservations,
             };
             let deprecated = request.row.deprecation().map(str::to_owned);

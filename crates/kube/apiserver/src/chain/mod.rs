@@ -22,8 +22,9 @@ use self::info::Info;
 use self::record::Record;
 use crate::aggregation;
 use crate::flow::{Seat, Turn};
+use crate::handlers;
 use crate::handlers::aside::aside;
-use crate::handlers::{self, compute};
+use crate::handlers::compute::{self, WorkSize};
 use crate::serve::Peer;
 use crate::server::ApiServer;
 use bytes::{Buf, Bytes};
@@ -325,7 +326,9 @@ impl Call<'_> {
     async fn handled(self, body: Result<Bytes, Status>) -> Response<Body> {
         let Self { server, head, identity, .. } = self;
         let answer = match (&head.query, body) {
-            (Ok(_), Ok(body)) if head.is_read() => server.route(identity, head, body).await,
+            (Ok(_), Ok(body)) if head.is_read() => {
+                server.route(identity, head, body, WorkSize::default()).await
+            }
             (Ok(_), Ok(body)) => self.to_the_end(body).await,
             (Err(status), _) => Err(status.clone()),
             (_, Err(status)) => Err(status),
@@ -343,12 +346,13 @@ impl Call<'_> {
     ///
     /// Boxed, because what a write calls may write itself.
     fn to_the_end(self, body: Bytes) -> BoxFuture<'static, Result<ApiResponse, Status>> {
-        let large = body.len() >= compute::LARGE || self.is_large();
+        let size = WorkSize::new(body.len() >= compute::LARGE || self.is_large());
+        let known = size.clone();
         let (server, head) = (Arc::clone(self.server), Arc::clone(self.head));
         let identity = self.identity.clone();
         let pool = Arc::clone(self.server);
-        let work = async move { server.route(&identity, &head, body).await };
-        let task = tokio::spawn(pool.compute.run(work, large));
+        let work = async move { server.route(&identity, &head, body, known).await };
+        let task = tokio::spawn(pool.compute.run(work, size));
         Box::pin(async move {
             match task.await {
                 Ok(answer) => answer,

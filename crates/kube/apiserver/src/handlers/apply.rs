@@ -7,7 +7,7 @@ use super::change::{self, Made, Version};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
-use super::{Request, compute, create, decode};
+use super::{Request, create, decode};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
@@ -20,10 +20,9 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiRespo
     loop {
         attempts -= 1;
         if request.server.store.get(&request.key()).is_some() || part != Part::Main {
-            let tracker = Tracker::new(request, part, &options);
-            let make = |live: &Object| {
+            let make = |live: &Object, tracker: &Tracker<'_>| {
                 let config = Config::read(request)?;
-                let object = config.applied(request, &tracker, Some(live), &options)?;
+                let object = config.applied(request, tracker, Some(live), &options)?;
                 config.judge(request, &options)?;
                 let version = config.version();
                 Ok(Made { object, warnings: Vec::new(), tracked: true, version })
@@ -50,7 +49,8 @@ fn is_main(part: Part, attempts: usize) -> bool {
 async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<ApiResponse, Status> {
     let tracker = Tracker::new(request, Part::Main, options);
     let config = Config::read(request)?;
-    let mut object = config.applied(request, &tracker, None, options)?;
+    let applied = || config.applied(request, &tracker, None, options);
+    let mut object = tracker.converting(applied).await?;
     config.judge(request, options)?;
     super::write::check_size(request, &request.key(), &object)?;
     if !object.uid().is_empty() {
@@ -76,7 +76,7 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<ApiResp
     }
     let entries = object.remove(&ENTRIES);
     create::receive(request, &mut object)?;
-    compute::join(&object).await;
+    request.size.look_at(&object).await;
     if let Some(entries) = entries {
         object.set(&ENTRIES, entries);
     }

@@ -1,7 +1,6 @@
 //! Work that takes long stands aside: other requests of the same thread go on elsewhere.
 
 use serde_json::Value;
-use std::thread;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Values above this are large: more parts than these, a text counted as one for each 64 bytes.
@@ -15,29 +14,6 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),
     }
-}
-
-/// Waits for work where nobody can await it, on a runtime of several threads. Other requests of the
-/// same thread go on elsewhere.
-///
-/// # Errors
-/// The system has no thread left, or the work panicked.
-pub(crate) fn waited<T: Send>(
-    runtime: &Handle,
-    work: impl Future<Output = T> + Send,
-) -> Result<T, String> {
-    // Not on this thread: `block_on` parks it, and would swallow what wakes up who polls us here.
-    super::compute::release();
-    let wait = || {
-        thread::scope(|scope| {
-            let waiting = thread::Builder::new()
-                .name("waits".to_owned())
-                .spawn_scoped(scope, || runtime.block_on(work))
-                .map_err(|error| format!("no thread to wait on: {error}"))?;
-            waiting.join().map_err(|_| "what was waited for ended early".to_owned())
-        })
-    };
-    tokio::task::block_in_place(wait)
 }
 
 /// Whether rules may take long to look at a value.
@@ -101,37 +77,5 @@ mod tests {
         });
         let (got, other) = waiting.await.unwrap();
         assert_eq!((got, other.unwrap()), (Ok(7), true));
-    }
-
-    #[test]
-    fn who_waits_does_not_swallow_what_wakes_its_thread_up() {
-        let (done, seen) = std::sync::mpsc::channel();
-        thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
-            let runtime = runtime.unwrap();
-            let mut polled = false;
-            let twice = std::future::poll_fn(|context| {
-                if std::mem::replace(&mut polled, true) {
-                    return std::task::Poll::Ready(());
-                }
-                let waker = context.waker().clone();
-                let work = async {
-                    tokio::spawn(async move { waker.wake() }).await.unwrap();
-                    tokio::spawn(async {}).await.unwrap();
-                };
-                waited(&Handle::current(), work).unwrap();
-                std::task::Poll::Pending
-            });
-            runtime.block_on(twice);
-            done.send(()).unwrap();
-        });
-        // Woken while it waited, so polled again.
-        assert!(seen.recv_timeout(std::time::Duration::from_secs(20)).is_ok());
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn what_panics_while_it_is_waited_for_is_an_error() {
-        let made = waited(&Handle::current(), async { panic!("on purpose") });
-        assert_eq!(made, Err::<(), _>("what was waited for ended early".to_owned()));
     }
 }

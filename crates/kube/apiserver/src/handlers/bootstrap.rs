@@ -271,7 +271,7 @@ fn fresh(
     let identity = Identity::admin();
     meta::stamp(server, &mut object);
     row.strategy.default(&mut object);
-    Tracker::own(server, row, Part::Main).created(&mut object, None);
+    Tracker::own(server, row, Part::Main).made(&mut object);
     row.strategy.prepare_create(&mut object, &context(server, &identity, reservations, row))?;
     forms::complete(row, &mut object);
     if row.strategy.counts_generations() {

@@ -4,7 +4,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, compute, create, decode, definitions, meta, scale};
+use super::{Request, create, decode, definitions, meta, scale};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_conversion::decode::Decoded;
@@ -33,7 +33,7 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<ApiRespo
     }
     let unconditional = request.row.strategy.allows_unconditional_update();
     let version = if unconditional { Version::IfSent } else { Version::Required };
-    let make = |old: &Object| {
+    let make = |old: &Object, _: &Tracker<'_>| {
         check_uid(request, &object, old)?;
         Ok(Made::sent(object.clone(), warnings.clone(), version))
     };
@@ -129,7 +129,7 @@ pub(super) async fn apply(
     request: &Request<'_>,
     part: Part,
     options: &WriteOptions,
-    mut make: impl FnMut(&Object) -> Result<Made, Status>,
+    mut make: impl FnMut(&Object, &Tracker<'_>) -> Result<Made, Status>,
 ) -> Result<Changed, Status> {
     let row = &request.row;
     let name = request.path.name.as_str();
@@ -143,7 +143,7 @@ pub(super) async fn apply(
         let mut old = forms::stored_form(row, &stored);
         let spoken = (!forms::is_identity(row)).then(|| forms::object(row, &stored));
         let current = spoken.as_ref().unwrap_or(&old);
-        let mut made = make(current)?;
+        let mut made = tracker.converting(|| make(current, &tracker)).await?;
         if part == Part::Scale {
             made = scale::admitted(asked, request, options, current, made).await?;
         }
@@ -157,11 +157,11 @@ pub(super) async fn apply(
         let entries = object.remove(&ENTRIES);
         forms::to_storage(row, &mut object);
         mainstay_conversion::decode::default(row, &mut object);
-        compute::join(&object).await;
+        request.size.look_at(&object).await;
         let renewed = row.strategy.counts_as_change(&object);
         forms::complete(row, &mut object);
         if !tracked {
-            tracker.updated(&mut old, &mut object, entries.as_ref());
+            tracker.updated(&mut old, &mut object, entries.as_ref()).await;
         } else if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
         }

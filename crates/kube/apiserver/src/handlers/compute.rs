@@ -5,7 +5,8 @@
 //! [`Computing`]: each poll first waits for one of few permits, then hands the other tasks of its
 //! thread to another one. What the request awaits (the store, webhooks) it awaits without a permit.
 //!
-//! Some requests turn out to be large only when defaults were filled in: they [`join`] the pool then.
+//! Some requests turn out to be large only when defaults were filled in: their [`WorkSize`] says so, and
+//! they go on in the pool.
 //!
 //! There are as many permits as processors: copies of a version into a thousand namespaces are large
 //! writes, too, and use all of them. Small requests share the processors with them as the system's
@@ -17,23 +18,41 @@
 
 use super::aside::{are_large, aside};
 use mainstay_object::Object;
-use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::thread::available_parallelism;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::PollSemaphore;
 
 /// Bodies and stored objects from this size on are large: some milliseconds of work. Most versions of
 /// operators are smaller, and are copied into a thousand namespaces.
 pub(crate) const LARGE: usize = 64 * 1024;
 
-thread_local! {
-    /// The permit of the poll that runs on this thread.
-    static PERMIT: RefCell<Option<OwnedSemaphorePermit>> = const { RefCell::new(None) };
-    /// Whether the work that is polled on this thread asked to go on in the pool.
-    static JOINS: Cell<bool> = const { Cell::new(false) };
+/// Whether the work of a request is large; what works on it and the pool that runs it know the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkSize {
+    is_large: Arc<AtomicBool>,
+}
+
+impl WorkSize {
+    /// Work that is known to be large, or not known to be.
+    pub(crate) fn new(is_large: bool) -> Self {
+        Self { is_large: Arc::new(AtomicBool::new(is_large)) }
+    }
+
+    fn is_large(&self) -> bool {
+        self.is_large.load(Ordering::Relaxed)
+    }
+
+    /// Looks at an object that is worked on: if it is large by now, the work goes on in the pool.
+    pub(super) async fn look_at(&self, object: &Object) {
+        if !self.is_large() && are_large(object.fields().values()) {
+            self.is_large.store(true, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 /// The permits of a server.
@@ -54,18 +73,10 @@ impl ComputePool {
         Self { permits: Arc::new(Semaphore::new(permits)) }
     }
 
-    /// The same work, done in the pool if it is large, or from when it [joins](join).
-    pub(crate) fn run<F: Future>(&self, work: F, large: bool) -> Computing<F> {
+    /// The same work, done in the pool if it is large, or from when it is.
+    pub(crate) fn run<F: Future>(&self, work: F, size: WorkSize) -> Computing<F> {
         let permits = PollSemaphore::new(self.permits.clone());
-        Computing { work: Box::pin(work), permits, large }
-    }
-}
-
-/// Has the request that is worked on go on in the pool if an object of it is large by now.
-pub(super) async fn join(object: &Object) {
-    if are_large(object.fields().values()) {
-        JOINS.set(true);
-        tokio::task::yield_now().await;
+        Computing { work: Box::pin(work), permits, size }
     }
 }
 
@@ -73,7 +84,7 @@ pub(super) async fn join(object: &Object) {
 pub(crate) struct Computing<F> {
     work: Pin<Box<F>>,
     permits: PollSemaphore,
-    large: bool,
+    size: WorkSize,
 }
 
 impl<F: Future> Future for Computing<F> {
@@ -81,47 +92,26 @@ impl<F: Future> Future for Computing<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        if !this.large {
-            let outcome = this.work.as_mut().poll(context);
-            this.large = JOINS.take();
-            return outcome;
+        if !this.size.is_large() {
+            return this.work.as_mut().poll(context);
         }
-        // None if the semaphore is closed, which nobody does.
-        let Poll::Ready(permit) = this.permits.poll_acquire(context) else { return Poll::Pending };
-        aside(|| {
-            let before = PERMIT.replace(permit);
-            let _restored = Restored(before);
-            this.work.as_mut().poll(context)
-        })
+        // None if the semaphore is closed, which nobody does. The permit is given back after the poll.
+        let Poll::Ready(_permit) = this.permits.poll_acquire(context) else { return Poll::Pending };
+        aside(|| this.work.as_mut().poll(context))
     }
-}
-
-/// Gives a thread back the permit that it had, also when a poll panics.
-struct Restored(Option<OwnedSemaphorePermit>);
-
-impl Drop for Restored {
-    fn drop(&mut self) {
-        PERMIT.set(self.0.take());
-    }
-}
-
-/// Gives up the permit of the poll that runs on this thread, if it has one: it is about to wait for
-/// what may need a permit itself.
-pub(super) fn release() {
-    drop(PERMIT.take());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn small_work_goes_on_while_large_work_keeps_its_thread() {
         let pool = ComputePool::new(1);
         let (send, receive) = mpsc::channel();
-        let large = tokio::spawn(pool.run(async move { receive.recv() }, true));
+        let large = tokio::spawn(pool.run(async move { receive.recv() }, WorkSize::new(true)));
         // The only worker thread is needed for this task while the large one waits for it.
         let small = tokio::spawn(async move { send.send(7).is_ok() });
         assert!(small.await.unwrap());
@@ -142,7 +132,8 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        let all: Vec<_> = (0..20).map(|_| tokio::spawn(pool.run(work(), true))).collect();
+        let all: Vec<_> =
+            (0..20).map(|_| tokio::spawn(pool.run(work(), WorkSize::new(true)))).collect();
         for one in all {
             one.await.unwrap();
         }
@@ -154,14 +145,10 @@ mod tests {
         let pool = Arc::new(ComputePool::new(1));
         let inner = pool.clone();
         let outer = pool.run(
-            async move {
-                let awaited = tokio::spawn(inner.run(async { 1 }, true)).await.unwrap();
-                release();
-                awaited + inner.run(async { 2 }, true).await
-            },
-            true,
+            async move { tokio::spawn(inner.run(async { 1 }, WorkSize::new(true))).await.unwrap() },
+            WorkSize::new(true),
         );
-        assert_eq!(tokio::spawn(outer).await.unwrap(), 3);
+        assert_eq!(tokio::spawn(outer).await.unwrap(), 1);
     }
 
     fn object(items: usize) -> Object {
@@ -172,17 +159,19 @@ mod tests {
     async fn work_that_turns_out_to_be_large_goes_on_in_the_pool() {
         let pool = ComputePool::new(1);
         let (send, receive) = mpsc::channel();
-        let grown = tokio::spawn(pool.run(
-            async move {
-                join(&object(10_000)).await;
-                receive.recv()
-            },
-            false,
-        ));
+        let size = WorkSize::default();
+        let known = size.clone();
+        let grown = async move {
+            known.look_at(&object(10_000)).await;
+            receive.recv()
+        };
+        let grown = tokio::spawn(pool.run(grown, size));
         let small = tokio::spawn(async move { send.send(7).is_ok() });
         assert!(small.await.unwrap());
         assert_eq!(grown.await.unwrap(), Ok(7));
-        let small = pool.run(async { join(&object(10)).await }, false);
+        let size = WorkSize::default();
+        let known = size.clone();
+        let small = pool.run(async move { known.look_at(&object(10)).await }, size);
         assert!(futures::FutureExt::now_or_never(small).is_some());
     }
 }

@@ -4,7 +4,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, compute, decode, definitions, events, meta, present};
+use super::{Request, decode, definitions, events, meta, present};
 use http::StatusCode;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation};
 use mainstay_conversion::decode::Decoded;
@@ -34,8 +34,8 @@ pub(super) async fn create(
     meta::drop_repeated_owners(request, &mut object, false);
     let sent = object.remove(&ENTRIES);
     receive(request, &mut object)?;
-    compute::join(&object).await;
-    Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref());
+    request.size.look_at(&object).await;
+    Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref()).await;
     store(request, object, warnings, options).await
 }
 

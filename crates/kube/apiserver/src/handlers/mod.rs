@@ -9,7 +9,6 @@ pub(crate) mod bootstrap;
 mod change;
 pub(crate) mod compute;
 mod connect;
-mod convert_now;
 mod create;
 mod decode;
 pub(crate) mod definitions;
@@ -34,6 +33,7 @@ mod track;
 mod watch;
 mod write;
 
+use self::compute::WorkSize;
 use self::part::Part;
 use crate::chain;
 use crate::discovery;
@@ -78,6 +78,8 @@ pub(crate) struct Request<'a> {
     pub(crate) on_upgrade: Option<OnUpgrade>,
     /// Client for requests of the server itself.
     pub(crate) loopback: LoopbackClient,
+    /// Whether its work is large.
+    pub(crate) size: WorkSize,
     /// Service IPs and node ports that it reserves until it is over.
     pub(crate) reservations: Reservations,
 }

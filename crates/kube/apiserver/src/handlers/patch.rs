@@ -174,7 +174,7 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiRespo
     let gvk = row.gvk();
     let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
     let (patch, options) = Patch::read(request, builtin)?;
-    let changed = change::apply(request, part, &options, |current| {
+    let changed = change::apply(request, part, &options, |current, _| {
         let object = patch.patched(request, current)?;
         let same = object.resource_version() == current.resource_version();
         let version = if same && !patch.names_version() { Version::Kept } else { Version::IfSent };

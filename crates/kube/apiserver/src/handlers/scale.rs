@@ -42,7 +42,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
         let Decoded { object: mut sent, warnings } =
             decoded.map_err(|status| unreadable(row, status))?;
         change::names_what_is_asked(request, &mut sent)?;
-        change::apply(request, Part::Scale, &options, |current| {
+        change::apply(request, Part::Scale, &options, |current, _| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let mut scale = sent.clone();
             managers.updated(&mut scale);
@@ -51,7 +51,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
         .await?
     } else if patch::is_apply(request) {
         let options = WriteOptions::read(request, Verb::Apply)?;
-        change::apply(request, Part::Scale, &options, |current| {
+        change::apply(request, Part::Scale, &options, |current, _| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let config = Config::read(request)?;
             let merged = managers.applied(&config.value, options.force)?;
@@ -66,7 +66,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
     } else {
         let builtin = row.custom().is_none().then_some(&gvk);
         let (patch, options) = Patch::read(request, builtin)?;
-        change::apply(request, Part::Scale, &options, |current| {
+        change::apply(request, Part::Scale, &options, |current, _| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
             let mut value = patch.apply(&scale)?;

@@ -7,13 +7,14 @@ use super::part::{self, Part};
 use super::{Request, scale};
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
-use mainstay_conversion::webhook as conversion;
+use mainstay_conversion::webhook::Converter;
 use mainstay_kinds::{Custom, KindRow, Kinds, Source};
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Duplicates, Filter, PathElement, TypeRef, Versions, validate};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{crd, form};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +53,12 @@ impl<'a> Tracker<'a> {
             subresource: part.name(),
             gvk: row.gvk(),
             now: server.clock.now_rfc3339(),
-            versions: KindVersions { server, row, kinds: server.registry.kinds() },
+            versions: KindVersions {
+                server,
+                row,
+                kinds: server.registry.kinds(),
+                webhook: Mutex::default(),
+            },
             filters: part::reset(row, part),
         }
     }
@@ -70,15 +76,56 @@ impl<'a> Tracker<'a> {
         })
     }
 
+    /// Does what compares versions of an object. Where a webhook converts between them it is done again
+    /// after each conversion that the webhook had to make for it.
+    pub(super) async fn converting<T>(&self, mut step: impl FnMut() -> T) -> T {
+        loop {
+            let done = step();
+            // No conversion is asked for twice, so this ends.
+            let Some(missing) = self.versions.webhook.lock().missing.take() else { return done };
+            let made = self.versions.convert_by_webhook(&missing).await;
+            self.versions.webhook.lock().made.push((missing, made));
+        }
+    }
+
     /// Settles the managers of a new object in the stored form; `sent` is what the client says of
     /// them.
-    pub(super) fn created(&self, object: &mut Object, sent: Option<&Value>) {
+    pub(super) async fn created(&self, object: &mut Object, sent: Option<&Value>) {
+        if self.versions.converter().is_none() {
+            return self.settle_created(object, sent);
+        }
+        let settled = || {
+            let mut settled = object.clone();
+            self.settle_created(&mut settled, sent);
+            settled
+        };
+        *object = self.converting(settled).await;
+    }
+
+    fn settle_created(&self, object: &mut Object, sent: Option<&Value>) {
         self.in_version(object, |object| self.with(|write| write.created(object, sent)));
     }
 
     /// Settles the managers of an object that replaces another one; both in the stored form.
     /// `sent` is what the client says of them.
-    pub(super) fn updated(&self, old: &mut Object, object: &mut Object, sent: Option<&Value>) {
+    pub(super) async fn updated(
+        &self,
+        old: &mut Object,
+        object: &mut Object,
+        sent: Option<&Value>,
+    ) {
+        if self.versions.converter().is_none() {
+            return self.settle_updated(old, object, sent);
+        }
+        let settled = || {
+            let (mut old, mut settled) = (old.clone(), object.clone());
+            self.settle_updated(&mut old, &mut settled, sent);
+            (old, settled)
+        };
+        (*old, *object) = self.converting(settled).await;
+    }
+
+    fn settle_updated(&self, old: &mut Object, object: &mut Object, sent: Option<&Value>) {
         if self.spoils(old, object) {
             return;
         }
@@ -114,10 +161,15 @@ impl<'a> Tracker<'a> {
             && wrong()
     }
 
-    /// The same for an object that was made from the old one, with its managers.
+    /// Settles the managers of a new object that the server makes, of a built-in kind.
+    pub(super) fn made(&self, object: &mut Object) {
+        self.settle_created(object, None);
+    }
+
+    /// Settles the managers of an object that the server made from the old one, of a built-in kind.
     pub(super) fn changed(&self, old: &mut Object, object: &mut Object) {
         object.remove(&ENTRIES);
-        self.updated(old, object, None);
+        self.settle_updated(old, object, None);
     }
 
     /// Does something with an object in the request's version, and takes its managers over.
@@ -191,9 +243,45 @@ struct KindVersions<'a> {
     server: &'a ApiServer,
     row: &'a KindRow,
     kinds: Arc<Kinds>,
+    webhook: Mutex<WebhookConversions>,
+}
+
+/// An object and the version that it is to be converted to.
+type Conversion = (Object, String);
+
+/// What a webhook converts while managers are settled. Those who settle them cannot wait: what they
+/// miss is noted, made, and there when they are asked again ([`Tracker::converting`]).
+#[derive(Default)]
+struct WebhookConversions {
+    made: Vec<(Conversion, Result<Value, String>)>,
+    /// The first one that was missed.
+    missing: Option<Conversion>,
+}
+
+impl WebhookConversions {
+    fn convert(&mut self, object: Object, api_version: &str) -> Result<Value, String> {
+        let is_wanted = |(from, to): &Conversion| *from == object && to == api_version;
+        if let Some((_, made)) = self.made.iter().find(|(conversion, _)| is_wanted(conversion)) {
+            return made.clone();
+        }
+        self.missing.get_or_insert_with(|| (object, api_version.to_owned()));
+        Err(format!("waiting for the conversion to {api_version}"))
+    }
 }
 
 impl KindVersions<'_> {
+    /// The webhook that converts the kind, if one does.
+    fn converter(&self) -> Option<Arc<Converter>> {
+        Converter::of(self.row.custom()?)
+    }
+
+    async fn convert_by_webhook(&self, (object, wanted): &Conversion) -> Result<Value, String> {
+        let Some(converter) = self.converter() else { return Ok(object.to_value()) };
+        let objects = std::slice::from_ref(object);
+        let mut made = converter.convert(&self.server.outbound, objects, wanted).await?;
+        Ok(made.pop().unwrap_or_default().into_value())
+    }
+
     /// The row of another version of a built-in kind.
     fn sibling(&self, api_version: &str) -> Option<&Arc<KindRow>> {
         self.kinds.rows().find(|row| {
@@ -220,19 +308,10 @@ impl Versions for KindVersions<'_> {
                     "request to convert CR to an invalid group/version: {api_version}"
                 ));
             }
-            Source::Custom(custom) => match conversion::Converter::of(custom) {
-                Some(converter) => {
-                    let server = self.server;
-                    return super::convert_now::at_once(
-                        server,
-                        custom,
-                        &converter,
-                        object,
-                        api_version,
-                    );
-                }
-                None => object.set(&["apiVersion"], api_version.into()),
-            },
+            Source::Custom(_) if self.converter().is_some() => {
+                return self.webhook.lock().convert(object, api_version);
+            }
+            Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
             Source::BuiltIn(_) => {
                 let missing = |version: &str| format!("no kind {} in {version}", self.row.kind);
                 let spoken = self.sibling(from).ok_or_else(|| missing(from))?;
@@ -396,4 +475,28 @@ fn with_paths<T>(row: &KindRow, act: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T 
     let paths: Vec<_> =
         owned.iter().map(|(version, path)| (version.as_str(), path.as_slice())).collect();
     act(&paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(version: &str) -> Object {
+        Object::from_value(json!({"apiVersion": version, "kind": "Widget"})).unwrap()
+    }
+
+    #[test]
+    fn a_conversion_by_webhook_is_asked_for_once_and_found_afterwards() {
+        let mut webhook = WebhookConversions::default();
+        assert!(webhook.convert(object("x/v1"), "x/v2").is_err());
+        // Another one that is missed in the same round waits for the next.
+        assert!(webhook.convert(object("x/v1"), "x/v3").is_err());
+        let missing = webhook.missing.take().unwrap();
+        assert_eq!(missing, (object("x/v1"), "x/v2".to_owned()));
+        webhook.made.push((missing, Ok(object("x/v2").into_value())));
+        assert_eq!(webhook.convert(object("x/v1"), "x/v2"), Ok(object("x/v2").into_value()));
+        assert_eq!(webhook.missing, None);
+        assert!(webhook.convert(object("x/v1"), "x/v3").is_err());
+        assert_eq!(webhook.missing.map(|(_, version)| version).as_deref(), Some("x/v3"));
+    }
 }
