@@ -10,7 +10,7 @@ use mainstay_image::manifest::{Config, Descriptor, Document, Manifest};
 use mainstay_image::mirror::{self, Rules};
 use mainstay_image::platform::Platform;
 use mainstay_image::reference::Reference;
-use mainstay_image::registry::{Client, Security, Want};
+use mainstay_image::registry::{Client, RegistryError, RetryListener, Security, Want};
 use mainstay_image::store::Store;
 use mainstay_object::{Gvk, Object, known};
 use serde_json::Value;
@@ -44,6 +44,20 @@ impl Puller {
     /// # Errors
     /// Why it cannot be had, in one line that names the image.
     pub async fn pull(&self, image: &str, requester: &Requester) -> Result<PulledImage, PullError> {
+        self.pull_with_retries(image, requester, |_| ()).await
+    }
+
+    /// As [`Puller::pull`]. `on_retry` gets the error of each attempt that is made again: a registry is
+    /// asked for a while before [`Puller::pull`] gives up.
+    ///
+    /// # Errors
+    /// Why it cannot be had, in one line that names the image.
+    pub async fn pull_with_retries(
+        &self,
+        image: &str,
+        requester: &Requester,
+        on_retry: impl Fn(PullError) + Send + Sync + 'static,
+    ) -> Result<PulledImage, PullError> {
         let reference = Reference::parse(image).map_err(|error| PullError::ParseReference {
             image: image.to_owned(),
             reason: error.to_string(),
@@ -57,13 +71,14 @@ impl Puller {
         if local.only_here {
             return Err(PullError::NotInCluster { image: image.to_owned() });
         }
-        self.pull_from_registry(&reference, requester).await
+        self.pull_from_registry(&reference, requester, on_retry).await
     }
 
     async fn pull_from_registry(
         &self,
         reference: &Reference,
         requester: &Requester,
+        on_retry: impl Fn(PullError) + Send + Sync + 'static,
     ) -> Result<PulledImage, PullError> {
         let read = Arc::clone(&self.images.policy);
         // First: what is not to be taken is nobody's to be asked for.
@@ -71,9 +86,23 @@ impl Puller {
         let image = || reference.to_string();
         let policy = policy.map_err(|reason| PullError::ReadPolicy { image: image(), reason })?;
         let (keyring, missing) = self.keyring(requester).await?;
+        let secret = |name: &String| format!("{}/{name}", requester.namespace);
+        let secrets: Vec<String> = missing.iter().map(secret).collect();
+        let refused = {
+            let name = reference.to_string();
+            move |error: &dyn std::error::Error| {
+                let text = line(error);
+                // Mirrors name it themselves.
+                let reason = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
+                PullError::AskRegistry { reason, secrets: secrets.clone() }
+            }
+        };
         let rules = self.mirrors().await?;
         let mut settings = self.images.registries.clone();
         settings.keyring = Arc::new(keyring);
+        let retried = refused.clone();
+        settings.on_retry =
+            RetryListener::new(move |error: &RegistryError| on_retry(retried(error)));
         let no_client = |reason: String| PullError::AskRegistry {
             reason: format!("{reference}: {reason}"),
             secrets: Vec::new(),
@@ -89,14 +118,7 @@ impl Puller {
             security: security(reference),
         };
         let want = Want::Platform(Platform::host());
-        let pulled = fetcher.fetch(reference, &want).await.map_err(|error| {
-            let text = line(&error);
-            // Mirrors name it themselves.
-            let name = reference.to_string();
-            let reason = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
-            let secret = |name: &String| format!("{}/{name}", requester.namespace);
-            PullError::AskRegistry { reason, secrets: missing.iter().map(secret).collect() }
-        })?;
+        let pulled = fetcher.fetch(reference, &want).await.map_err(|error| refused(&error))?;
         let store = self.images.pulled.clone();
         let read = move || {
             let image = pulled.image.as_ref().unwrap_or(&pulled.top);

@@ -18,6 +18,7 @@ mod proxy;
 mod pull;
 mod push;
 mod refusal;
+mod retry;
 mod send;
 mod transport;
 
@@ -25,6 +26,7 @@ pub use certs::CertFolders;
 pub use progress::{Counted, Progress};
 pub use proxy::{NoProxy, Proxies, Proxy, ProxyError};
 pub use pull::{Pulled, Want};
+pub use retry::RetryListener;
 pub use transport::{Dial, Stream, TcpDial};
 
 use crate::{
@@ -79,6 +81,8 @@ pub struct Settings {
     pub largest: u64,
     /// Where it is counted how far pulls and pushes are.
     pub progress: Arc<Progress>,
+    /// Who hears of attempts that are made again.
+    pub on_retry: RetryListener,
     /// What time it is.
     pub clock: Clock,
 }
@@ -100,6 +104,7 @@ impl Settings {
             parallel: 4,
             largest: 64 << 30,
             progress: Arc::default(),
+            on_retry: RetryListener::default(),
             clock,
         }
     }

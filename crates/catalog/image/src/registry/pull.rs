@@ -77,7 +77,7 @@ impl Client {
                 Err(error) if tries >= self.inner.settings.attempts || !is_broken(&error) => {
                     return Err(error);
                 }
-                Err(_) => self.inner.wait(tries, None).await,
+                Err(error) => self.inner.wait(tries, &error, None).await,
             }
         };
         let (wanted, found) = (blob.digest.clone(), blob.digest.same_of(&bytes));
@@ -164,7 +164,7 @@ impl Inner {
                 Err(error) if tries >= self.settings.attempts || !is_broken(&error) => {
                     return Err(error);
                 }
-                Err(_) => self.wait(tries, None).await,
+                Err(error) => self.wait(tries, &error, None).await,
             }
         };
         let found = digest.map_or_else(|| Digest::of(&bytes), |digest| digest.same_of(&bytes));
@@ -324,7 +324,7 @@ impl Inner {
                     if !is_broken(&error) || tries >= self.settings.attempts {
                         return Err(error);
                     }
-                    self.wait(tries, None).await;
+                    self.wait(tries, &error, None).await;
                     continue;
                 }
             }

@@ -100,7 +100,7 @@ impl Inner {
                 }
                 // The upload's own address is gone: begin anew.
                 Err(error) if tries < self.settings.attempts && error.is_not_found() => {
-                    self.wait(tries, None).await;
+                    self.wait(tries, &error, None).await;
                 }
                 Err(error) => return Err(error),
             }

@@ -3,6 +3,7 @@
 use super::{
     Inner, Progress, RegistryError, Secret, Security,
     challenge::{self, Challenge, Key},
+    retry::is_passing,
     transport::Outgoing,
 };
 use crate::{credentials::Login, digest::Digest, store::Store};
@@ -204,7 +205,7 @@ impl Inner {
                             continue;
                         }
                         _ if tries >= self.settings.attempts => return Err(error),
-                        _ => self.wait(tries, None).await,
+                        _ => self.wait(tries, &error, None).await,
                     }
                     continue;
                 }
@@ -212,7 +213,7 @@ impl Inner {
                     if tries >= self.settings.attempts {
                         return Err(error);
                     }
-                    self.wait(tries, None).await;
+                    self.wait(tries, &error, None).await;
                     continue;
                 }
             };
@@ -239,8 +240,7 @@ impl Inner {
                 continue;
             }
             if is_passing(status) && tries < self.settings.attempts {
-                let asked = self.asked_wait(answer.headers());
-                self.wait(tries, asked).await;
+                self.wait_as_asked(tries, &url, &answer).await;
                 continue;
             }
             return Err(self.refused(repository, &url, answer, secret.as_ref()).await);
@@ -336,29 +336,6 @@ impl Inner {
                 }
             }
         }
-    }
-
-    /// Waits before the next attempt.
-    pub(super) async fn wait(&self, tries: u32, asked: Option<Duration>) {
-        let settings = &self.settings;
-        let doubled = settings.backoff.saturating_mul(1 << tries.saturating_sub(1).min(16));
-        // Up to a quarter more, so that many who were refused together do not come back together.
-        let mut random = [0];
-        let _ = getrandom::fill(&mut random);
-        let jitter = doubled / 4 * u32::from(random[0]) / 255;
-        let own = doubled.saturating_add(jitter);
-        tokio::time::sleep(asked.unwrap_or(own).min(settings.longest_wait)).await;
-    }
-
-    /// What `Retry-After` asks for: seconds, or a time.
-    fn asked_wait(&self, headers: &HeaderMap) -> Option<Duration> {
-        let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-        if let Ok(seconds) = text.parse::<u64>() {
-            return Some(Duration::from_secs(seconds));
-        }
-        let at = jiff::Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()?;
-        let wait = at.duration_since(self.settings.clock.now());
-        Some(Duration::try_from(wait).unwrap_or_default())
     }
 
     async fn answer_challenge(
@@ -460,7 +437,7 @@ impl Inner {
                     if tries >= self.settings.attempts {
                         return Err(error);
                     }
-                    self.wait(tries, None).await;
+                    self.wait(tries, &error, None).await;
                     continue;
                 }
             };
@@ -470,8 +447,7 @@ impl Inner {
                 return challenge::token(&shown(&call.url), &bytes);
             }
             if is_passing(status) && tries < self.settings.attempts {
-                let asked = self.asked_wait(answer.headers());
-                self.wait(tries, asked).await;
+                self.wait_as_asked(tries, &call.url, &answer).await;
                 continue;
             }
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -558,11 +534,6 @@ enum Trip {
 
 fn wrong(url: &str, why: &str) -> Trip {
     Trip::Final(RegistryError::Answer { url: shown(url), why: why.to_owned() })
-}
-
-/// Whether a refusal will pass.
-fn is_passing(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
 fn basic(login: &Login) -> Secret {

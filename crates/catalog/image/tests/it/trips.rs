@@ -11,7 +11,9 @@ use mainstay_image::{
     manifest::{Descriptor, Index, Manifest, media_type as media},
     platform::Platform,
     reference::Reference,
-    registry::{Client, Dial, Proxies, RegistryError, Security, Settings, Stream, Want},
+    registry::{
+        Client, Dial, Proxies, RegistryError, RetryListener, Security, Settings, Stream, Want,
+    },
     serve::{self, Registry},
     store::Store,
 };
@@ -102,6 +104,27 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let error = net.client().tags(&reference, Security::Tls).await.unwrap_err();
     assert!(matches!(&error, RegistryError::Connection { .. }), "{error}");
     assert!(net.log().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_made_again_is_reported_before_the_wait() {
+    // Nothing listens.
+    let net = Net::default();
+    let errors: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&errors);
+    let mut settings = net.settings();
+    let clock = settings.clock;
+    let begun = clock.elapsed();
+    settings.on_retry = RetryListener::new(move |error| {
+        let after = clock.elapsed().saturating_sub(begun).as_secs();
+        heard.lock().unwrap().push(format!("{after} s: {error}"));
+    });
+    let client = Client::new(settings).unwrap();
+    let reference: Reference = "r.test/a:b".parse().unwrap();
+    let error = client.resolve(&reference, Security::Tls).await.unwrap_err().to_string();
+    let errors = errors.lock().unwrap();
+    assert_eq!(errors.len(), 3, "the fourth attempt is the last one: {errors:?}");
+    assert_eq!(errors[0], format!("0 s: {error}"));
 }
 
 #[tokio::test(start_paused = true)]

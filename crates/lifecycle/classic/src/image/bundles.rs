@@ -10,7 +10,7 @@ use crate::packed;
 use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
-use mainstay_images::{Puller, Requester};
+use mainstay_images::{PullError, Puller, Requester};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,8 +62,13 @@ impl Failure {
 /// How a bundle stands.
 #[derive(Clone, Debug)]
 pub(crate) enum Standing {
-    /// It is being unpacked, for this long already.
-    Running(Duration),
+    /// It is being unpacked.
+    Running {
+        /// For how long already.
+        age: Duration,
+        /// Why the last attempt to pull it failed, if one did.
+        error: Option<String>,
+    },
     /// It is unpacked.
     Ready,
     /// It failed, and is tried again after this while.
@@ -71,7 +76,8 @@ pub(crate) enum Standing {
 }
 
 enum State {
-    Running,
+    /// With the error of the last attempt to pull it.
+    Running(Option<String>),
     Ready(Arc<Vec<Object>>),
     Failed(Failure),
 }
@@ -146,7 +152,8 @@ impl Bundles {
         }
     }
 
-    /// Calls `hear` with each namespace that asked for a bundle which is settled now.
+    /// Calls `hear` with each namespace that asked for a bundle which is settled now, or which could not
+    /// be pulled at the first attempt.
     pub(crate) fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
         self.inner.subscribers.write().push(Box::new(hear));
     }
@@ -195,12 +202,12 @@ impl Bundles {
         let age = now.saturating_sub(entry.since);
         match &entry.state {
             State::Ready(_) => Standing::Ready,
-            State::Running => Standing::Running(age),
+            State::Running(error) => Standing::Running { age, error: error.clone() },
             State::Failed(failure) if age < entry.wait => {
                 Standing::Failed(failure.clone(), entry.wait.saturating_sub(age))
             }
             State::Failed(_) => {
-                (entry.state, entry.since) = (State::Running, now);
+                (entry.state, entry.since) = (State::Running(None), now);
                 let (bundles, key, asking) = (self.clone(), key.clone(), asking.clone());
                 let stop = self.inner.stop.child_token();
                 entry.work = Some(stop.clone().drop_guard());
@@ -208,15 +215,15 @@ impl Bundles {
                     let unpack = Box::pin(bundles.unpack(key, asking, patience));
                     stop.run_until_cancelled(unpack).await;
                 });
-                Standing::Running(Duration::ZERO)
+                Standing::Running { age: Duration::ZERO, error: None }
             }
         }
     }
 
     async fn unpack(&self, key: Key, asking: Requester, patience: Patience) {
         let outcome = match self.inner.jobs.get() {
-            Some(jobs) => self.by_job(jobs, &key.image, &asking, patience).await,
-            None => self.here(&key.image, &asking, patience).await,
+            Some(jobs) => self.by_job(jobs, &key, &asking, patience).await,
+            None => self.here(&key, &asking, patience).await,
         };
         let outcome = outcome.map(Arc::new);
         let askers = {
@@ -236,17 +243,31 @@ impl Bundles {
         self.tell(&askers);
     }
 
+    /// An attempt to pull a bundle failed and is made again: Subscriptions say why at once.
+    fn report_retry(&self, key: &Key, message: String) {
+        let askers = {
+            let mut entries = self.inner.entries.lock();
+            let Some(entry) = entries.get_mut(key) else { return };
+            match &mut entry.state {
+                State::Running(error) if error.as_ref() != Some(&message) => *error = Some(message),
+                _ => return,
+            }
+            entry.askers.clone()
+        };
+        self.tell(&askers);
+    }
+
     /// As this process unpacks it.
     async fn here(
         &self,
-        image: &str,
+        key: &Key,
         asking: &Requester,
         patience: Patience,
     ) -> Result<Vec<Object>, Failure> {
         // Nobody waits for those before it longer than for itself.
         let unpacked = async {
             let _room = self.inner.room.acquire().await.ok();
-            self.objects(image, asking).await
+            self.objects(key, asking).await
         };
         let timeout = patience.timeout.unwrap_or(Duration::MAX);
         match tokio::time::timeout(timeout, unpacked).await {
@@ -254,7 +275,7 @@ impl Bundles {
             Ok(Err(message)) => Err(Failure { reason: "BackoffLimitExceeded", message }),
             Err(_) => Err(Failure {
                 reason: "DeadlineExceeded",
-                message: format!("{image} was not unpacked within {} s", timeout.as_secs()),
+                message: format!("{} was not unpacked within {} s", key.image, timeout.as_secs()),
             }),
         }
     }
@@ -263,27 +284,32 @@ impl Bundles {
     async fn by_job(
         &self,
         jobs: &Jobs,
-        image: &str,
+        key: &Key,
         asking: &Requester,
         patience: Patience,
     ) -> Result<Vec<Object>, Failure> {
+        let image = &*key.image;
         match jobs.unpack(image, asking, patience).await {
             Ok(objects) => Ok(objects),
             Err(Unmade::Failed(failure)) => Err(failure),
             Err(Unmade::Nothing) => {
                 let failed = |message: String| Failure { reason: "BackoffLimitExceeded", message };
-                let objects = self.objects(image, asking).await.map_err(failed)?;
+                let objects = self.objects(key, asking).await.map_err(failed)?;
                 jobs.keep(image, asking, &objects).await.map_err(failed)?;
                 Ok(objects)
             }
         }
     }
 
-    async fn objects(&self, image: &str, asking: &Requester) -> Result<Vec<Object>, String> {
+    async fn objects(&self, key: &Key, asking: &Requester) -> Result<Vec<Object>, String> {
+        let image = &*key.image;
         let Some(puller) = self.inner.puller.clone() else {
             return Err(format!("bundles by image are not unpacked here: {image}"));
         };
-        let found = puller.pull(image, asking).await.map_err(|error| error.to_string())?;
+        let (bundles, of) = (self.clone(), key.clone());
+        let on_retry = move |error: PullError| bundles.report_retry(&of, error.to_string());
+        let found = puller.pull_with_retries(image, asking, on_retry).await;
+        let found = found.map_err(|error| error.to_string())?;
         let image = image.to_owned();
         let read = move || puller.bundle(&found).map_err(|why| format!("{image}: {why}"));
         tokio::task::spawn_blocking(read)

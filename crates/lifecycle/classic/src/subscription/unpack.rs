@@ -25,12 +25,25 @@ const UNNOTICED: Duration = Duration::from_secs(1);
 /// What a Subscription waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// A bundle that is being unpacked.
-    Running,
+    /// A bundle that is being unpacked, and of which image.
+    Running(String),
+    /// A bundle whose image is pulled again after a failure, and why.
+    Retrying(String),
     /// A bundle that cannot be unpacked, and why.
     Failed(String),
     /// A plan that is refused, and why.
     Unplanned(String),
+}
+
+impl Waiting {
+    /// Of what a Subscription waits for, the highest is shown.
+    fn severity(&self) -> u8 {
+        match self {
+            Self::Running(_) => 0,
+            Self::Retrying(_) => 1,
+            Self::Failed(_) | Self::Unplanned(_) => 2,
+        }
+    }
 }
 
 /// How the bundles of a namespace stand.
@@ -101,7 +114,7 @@ impl Outcome {
                 self.again = true;
                 return;
             }
-            Standing::Running(age) => {
+            Standing::Running { age, error } => {
                 // When it has ended, the namespace is looked at anyway.
                 for limit in [UNNOTICED, TOGETHER] {
                     if age < limit {
@@ -109,10 +122,11 @@ impl Outcome {
                     }
                 }
                 self.hold |= age < TOGETHER;
-                if age < UNNOTICED {
-                    return;
+                match error {
+                    Some(error) => Waiting::Retrying(format!("{error}; the pull is tried again")),
+                    None if age < UNNOTICED => return,
+                    None => Waiting::Running(format!("unpacking {}", needed.key.image)),
                 }
-                Waiting::Running
             }
             Standing::Failed(failure, wait) => {
                 look(wait);
@@ -125,7 +139,7 @@ impl Outcome {
         for name in &needed.subscriptions {
             // Of several bundles, one that failed is what people must know.
             let known = self.waiting.entry(name.clone()).or_insert_with(|| waiting.clone());
-            if *known == Waiting::Running {
+            if known.severity() < waiting.severity() {
                 *known = waiting.clone();
             }
         }
@@ -136,8 +150,8 @@ impl Outcome {
 pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, now: Time) {
     let (kind, reason, message) = match waiting {
         None => return resolved(status),
-        Some(Waiting::Running) => {
-            (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, "")
+        Some(Waiting::Running(message) | Waiting::Retrying(message)) => {
+            (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, &**message)
         }
         Some(Waiting::Failed(message)) => {
             remove(status, &[Condition::BundleUnpacking]);
@@ -190,10 +204,18 @@ mod tests {
         let second = Duration::from_secs;
         let failed = || Failure { reason: "BackoffLimitExceeded", message: "i: no".to_owned() };
         let said = "Bundle unpacking failed - BackoffLimitExceeded: i: no";
+        let running = |age: Duration| Standing::Running { age, error: None };
+        let unpacking = || Some(Waiting::Running("unpacking i".to_owned()));
+        let retried = |age: Duration| Standing::Running { age, error: Some("no".to_owned()) };
+        let retrying = || Some(Waiting::Retrying("no; the pull is tried again".to_owned()));
         for (standings, hold, after, waiting) in [
-            (vec![Standing::Running(Duration::ZERO)], true, Some(second(1)), None),
-            (vec![Standing::Running(second(3))], true, Some(second(7)), Some(Waiting::Running)),
-            (vec![Standing::Running(second(12))], false, None, Some(Waiting::Running)),
+            (vec![running(Duration::ZERO)], true, Some(second(1)), None),
+            (vec![running(second(3))], true, Some(second(7)), unpacking()),
+            (vec![running(second(12))], false, None, unpacking()),
+            // A failure is worth a condition at once, and is not hidden by what still runs.
+            (vec![retried(Duration::ZERO)], true, Some(second(1)), retrying()),
+            (vec![running(second(12)), retried(second(12))], false, None, retrying()),
+            (vec![retried(second(12)), running(second(12))], false, None, retrying()),
             (
                 vec![Standing::Failed(failed(), second(5))],
                 false,
@@ -201,7 +223,7 @@ mod tests {
                 Some(Waiting::Failed(said.to_owned())),
             ),
             (
-                vec![Standing::Running(second(12)), Standing::Failed(failed(), second(5))],
+                vec![retried(second(12)), Standing::Failed(failed(), second(5))],
                 false,
                 Some(second(5)),
                 Some(Waiting::Failed(said.to_owned())),
@@ -253,12 +275,12 @@ mod tests {
         let kinds = |status: &SubscriptionStatus| {
             status.conditions.iter().map(|it| it.kind.to_string()).collect::<Vec<_>>()
         };
-        write(&mut status, Some(&Waiting::Running), now);
+        write(&mut status, Some(&Waiting::Running("i".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpacking"]);
         write(&mut status, Some(&Waiting::Failed("no".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed"]);
         // While it is tried again, what was wrong is still known.
-        write(&mut status, Some(&Waiting::Running), now);
+        write(&mut status, Some(&Waiting::Running("i".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed", "BundleUnpacking"]);
         write(&mut status, None, now);
         assert!(status.conditions.is_empty());

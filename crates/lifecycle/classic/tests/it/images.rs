@@ -458,6 +458,41 @@ async fn images_that_the_policy_of_the_machine_does_not_take_are_not_pulled() {
     until(&world, |it| state(it) == Some("READY")).await;
 }
 
+/// Puts a catalog into the cluster whose only bundle is an image of a registry.
+async fn source_of_bundle(world: &World, image: &str) {
+    let only_image = |_: &str, bundle: &mut Value| {
+        bundle["image"] = image.into();
+        let properties = bundle["properties"].as_array_mut().unwrap();
+        properties.retain(|property| property["type"] != "olm.bundle.object");
+    };
+    let label = ("operators.operatorframework.io.index.configs.v1", "/configs");
+    let files = [("configs/anvil/catalog.json", catalog(&["1.0.0"], only_image))];
+    put(&world.store(), "localhost/catalog:v1", &files, &[label]);
+    source(world, "localhost/catalog:v1", "").await;
+    until(world, |it| state(it) == Some("READY")).await;
+}
+
+#[tokio::test]
+async fn the_first_failure_of_a_pull_is_on_the_subscription_while_the_pull_is_tried_again() {
+    let world = World::start(&["0.1.0"]).await;
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let image = format!("{gone}/anvil-bundle:v1");
+    source_of_bundle(&world, &image).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far.away"})).await;
+    let clock = world.cluster.clock();
+    let begun = clock.elapsed();
+    let waits = world.subscription(|it| condition(it, "BundleUnpacking").is_some()).await;
+    // The registry is asked for some 18 s before the pull as a whole has failed.
+    assert!(clock.elapsed().saturating_sub(begun).as_secs() < 10);
+    let (reason, message) = condition(&waits, "BundleUnpacking").unwrap();
+    assert_eq!(reason, "UnpackingInProgress");
+    assert!(message.starts_with(&format!("cannot pull {image}: ")), "{message}");
+    assert!(message.contains("onnection refused"), "{message}");
+    assert!(message.ends_with("; the pull is tried again"), "{message}");
+    assert_eq!(condition(&waits, "BundleUnpackFailed"), None);
+}
+
 #[tokio::test]
 async fn bundles_that_the_policy_of_the_machine_does_not_take_are_not_unpacked() {
     let world = World::start(&["0.1.0"]).await;
@@ -465,16 +500,7 @@ async fn bundles_that_the_policy_of_the_machine_does_not_take_are_not_unpacked()
     *world.policy.lock().unwrap() = Some(format!(
         r#"{{"default": [{{"type": "insecureAcceptAnything"}}], "transports": {{"docker": {scope}}}}}"#
     ));
-    let only_image = |_: &str, bundle: &mut Value| {
-        bundle["image"] = "registry.invalid/anvil-bundle:v1".into();
-        let properties = bundle["properties"].as_array_mut().unwrap();
-        properties.retain(|it| it["type"] != "olm.bundle.object");
-    };
-    let label = ("operators.operatorframework.io.index.configs.v1", "/configs");
-    let files = [("configs/anvil/catalog.json", catalog(&["1.0.0"], only_image))];
-    put(&world.store(), "localhost/catalog:v1", &files, &[label]);
-    source(&world, "localhost/catalog:v1", "").await;
-    until(&world, |it| state(it) == Some("READY")).await;
+    source_of_bundle(&world, "registry.invalid/anvil-bundle:v1").await;
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
     let says = |it: &Object| {
