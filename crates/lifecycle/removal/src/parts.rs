@@ -1,6 +1,8 @@
 //! What belongs to an operator, and what becomes of it.
 
-use crate::{Definition, Item, Parts, Removal, Step, Target, Wish, World, item, step, unpacked};
+use crate::{
+    Definition, Item, Parts, Removal, Step, Target, Wish, World, has, item, step, unpacked,
+};
 use mainstay_api::resources::{INSTALL_PLAN, OPERATOR};
 use mainstay_api::{Operator, names};
 use mainstay_cause::Cause;
@@ -183,33 +185,63 @@ pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
     }
 }
 
-/// The install plans: they go with the last of the Subscriptions that they were made for.
+/// InstallPlans: each goes with the last of the Subscriptions that own it. Those of the operator that
+/// another Subscription owns, or none, stay.
 pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
     for plan in unpacked::going(world, target) {
         removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
         removal.goes.push(item(plan, "", None));
     }
+    let label = target.package.as_ref().map(|it| names::component_label(it, &target.namespace));
+    let is_labelled =
+        |plan: &Object| label.as_ref().is_some_and(|label| plan.label(label).is_some());
+    let own = uids(world, target);
+    for plan in world.plans.iter().filter(|plan| is_of(plan, target, &own) || is_labelled(plan)) {
+        let owners = plan.owner_references();
+        let others = world.subscriptions.iter().filter(|it| !own.contains(it.uid()));
+        let others: Vec<&str> = others
+            .filter(|it| owners.iter().any(|owner| owner.uid == it.uid()))
+            .map(Object::name)
+            .collect();
+        let delete = format!("kubectl -n {} delete installplan {}", plan.namespace(), plan.name());
+        let (why, remedy) = match others.as_slice() {
+            [] if owners.is_empty() => {
+                ("no Subscription owns it".to_owned(), format!("if nobody needs it: {delete}"))
+            }
+            // Its owners go, or are gone: so does it.
+            [] => continue,
+            [one] => (
+                format!("Subscription {one} owns it, too"),
+                format!("it goes with that Subscription, or with: {delete}"),
+            ),
+            several => (
+                format!("Subscriptions {} own it, too", several.join(", ")),
+                format!("it goes with the last of them, or with: {delete}"),
+            ),
+        };
+        removal.stays.push(item(plan, why, Some(remedy)));
+    }
+}
+
+/// The uids of an operator's Subscriptions.
+fn uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
+    let own = world.subscriptions.iter().filter(|it| has(&target.subscriptions, it));
+    own.map(Object::uid).collect()
+}
+
+/// Whether an InstallPlan is one of an operator: it names a version, or a Subscription with one of these
+/// uids owns it. One of an earlier version brought what is needed since.
+fn is_of(plan: &Object, target: &Target, own: &BTreeSet<&str>) -> bool {
+    let names = plan.array(&["spec", "clusterServiceVersionNames"]);
+    names.iter().any(|it| target.versions.iter().any(|version| version == it))
+        || plan.owner_references().iter().any(|it| own.contains(&*it.uid))
 }
 
 /// Subscriptions that came along, because the operator needs what they bring.
 pub(crate) fn dependencies(world: &World, target: &Target, removal: &mut Removal) {
-    let own: BTreeSet<&str> = world
-        .subscriptions
-        .iter()
-        .filter(|it| target.subscriptions.iter().any(|name| name == it.name()))
-        .map(Object::uid)
-        .collect();
-    let plans: BTreeSet<&str> = world
-        .plans
-        .iter()
-        .filter(|plan| {
-            let names = plan.array(&["spec", "clusterServiceVersionNames"]);
-            let of_version = names.iter().any(|it| target.versions.iter().any(|own| it == own));
-            // One of an earlier version brought what is needed since.
-            of_version || plan.owner_references().iter().any(|it| own.contains(&*it.uid))
-        })
-        .map(Object::name)
-        .collect();
+    let own = uids(world, target);
+    let plans = world.plans.iter().filter(|plan| is_of(plan, target, &own));
+    let plans: BTreeSet<&str> = plans.map(Object::name).collect();
     for it in &world.subscriptions {
         let came = it.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
         if came && !target.subscriptions.iter().any(|own| own == it.name()) {

@@ -277,6 +277,7 @@ fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
             "CustomResourceDefinition teapots.brew.example.com",
             "Teapot garden/green",
             "Teapot kitchen/black",
+            "InstallPlan kitchen/install-b",
             "ServiceAccount kitchen/kettle",
             "Operator teapot.kitchen",
             "Subscription kitchen/water-stable",
@@ -287,6 +288,48 @@ fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
     assert_eq!(steps(&removal), ["s1", "v1", "v2", "p1", "k1"]);
     let dependency = removal.stays.last().unwrap().remedy.clone().unwrap();
     assert!(dependency.ends_with("mainstay uninstall -n kitchen water-stable"), "{dependency}");
+}
+
+#[test]
+fn install_plans_that_stay_are_listed_with_the_subscriptions_that_keep_them() {
+    let plans = "
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: by-hand, namespace: kitchen, uid: p3}
+spec: {clusterServiceVersionNames: [teapot.v2]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: earlier, namespace: kitchen, uid: p4, labels: {operators.coreos.com/teapot.kitchen: ''}}
+spec: {clusterServiceVersionNames: [teapot.v0]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: of-water, namespace: kitchen, uid: p5}
+spec: {clusterServiceVersionNames: [water.v1]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: orphan, namespace: kitchen, uid: p6, ownerReferences: [{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, name: gone, uid: s9}]}
+spec: {clusterServiceVersionNames: [teapot.v1]}
+";
+    let world = world(&format!("{TEAPOT}{plans}"));
+    let wish = wish("tea");
+    let removal =
+        removal(&world, &Parts::default(), &target(&world, &wish).unwrap(), &wish).unwrap();
+    let stays = removal.stays.iter().filter(|item| item.kind == "InstallPlan");
+    let stays: Vec<String> = stays.map(|item| format!("{item}: {}", item.why)).collect();
+    assert_eq!(
+        stays,
+        [
+            "InstallPlan kitchen/install-b: Subscription water-stable owns it, too",
+            "InstallPlan kitchen/by-hand: no Subscription owns it",
+            "InstallPlan kitchen/earlier: no Subscription owns it",
+        ]
+    );
+    let remedy = removal.stays[0].remedy.clone().unwrap();
+    assert!(remedy.ends_with("kubectl -n kitchen delete installplan install-b"), "{remedy}");
 }
 
 #[test]
@@ -348,7 +391,10 @@ fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_w
     parts.owned.push((known::SERVICE_ACCOUNT, account));
     let removal = removed(&parts, &all);
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "d1", "k1", "a1", "o1"]);
-    assert_eq!(names(&removal.stays), ["Subscription kitchen/water-stable"]);
+    assert_eq!(
+        names(&removal.stays),
+        ["InstallPlan kitchen/install-b", "Subscription kitchen/water-stable"]
+    );
     assert!(names(&removal.goes).contains(&"Operator teapot.kitchen".to_owned()));
     let follow = removal.steps.iter().filter(|it| it.follows);
     assert_eq!(follow.map(|it| &*it.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
