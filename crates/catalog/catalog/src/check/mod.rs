@@ -16,6 +16,7 @@ use crate::{
     rule::Rule,
     upstream::{Stage, Words},
 };
+use mainstay_formats::near::nearest;
 use mainstay_gocompat::quote;
 use mainstay_object::names;
 use mainstay_version::Range;
@@ -83,6 +84,9 @@ const NOTHING_KNOWN: [&str; 2] =
     ["must be exactly one property with type \"olm.package\"", NO_IMAGE];
 
 const NO_ENTRIES: &str = "channel must contain at least one bundle";
+
+/// How many letters the name of a channel may differ from the one that was meant.
+const MISTYPED: usize = 2;
 
 fn invalid(what: &str, name: &str) -> String {
     format!("invalid {what} {}", quote(name))
@@ -423,10 +427,11 @@ impl<'i> Checker<'i> {
                 quote(default_channel)
             );
             let known: Vec<&str> = draft.channels.keys().map(|name| &**name).collect();
-            let remedy = if known.is_empty() {
-                "add an olm.channel document of that name".to_owned()
-            } else {
-                format!("the package has {}", known.join(", "))
+            let has = format!("the package has {}", known.join(", "));
+            let remedy = match nearest(default_channel, known.iter().copied(), MISTYPED) {
+                _ if known.is_empty() => "add an olm.channel document of that name".to_owned(),
+                Some(meant) => format!("did you mean {}? {has}", quote(meant)),
+                None => has,
             };
             self.miss(Rule::DefaultChannel, draft.item, &at, message, remedy);
         }

@@ -32,6 +32,20 @@ fn added(document: &str) -> String {
 }
 
 #[test]
+fn a_default_channel_that_a_package_does_not_have_names_its_channels_and_the_nearest_one() {
+    for (channel, wanted) in [
+        ("stabel", "did you mean \"stable\"? the package has beta, stable"),
+        ("gamma", "the package has beta, stable"),
+    ] {
+        let text =
+            SOUND.replacen("defaultChannel: stable", &format!("defaultChannel: {channel}"), 1);
+        let problems = load(&[("c.yaml", &text)]).unwrap_err().problems;
+        let remedies: Vec<&str> = problems.iter().map(|problem| &*problem.remedy).collect();
+        assert_eq!(remedies, [wanted]);
+    }
+}
+
+#[test]
 fn the_sound_catalog_has_no_problem() {
     assert_eq!(problems(SOUND), "");
 }
