@@ -1,6 +1,6 @@
 //! Answers: the walks of namespaces, as they are and as they are supposed to be.
 
-use crate::catalogs::CatalogSnapshots;
+use crate::catalogs::{CatalogSnapshots, is_not_at_hand};
 use crate::change::{self, ChangeError};
 use crate::request::{Change, PackageRequest};
 use crate::state::ClusterState;
@@ -100,7 +100,7 @@ impl Question<'_> {
         let existing = self.state.namespaces.get(namespace);
         let manual = existing.map(|state| state.manual.clone()).unwrap_or_default();
         let mut world = self.world(namespace, catalogs)?;
-        let before = NamespaceWalk::of(&world);
+        let before = NamespaceWalk::of(&world).with_hidden(catalogs.hidden());
         let concerns = |change: &usize| self.targets.concerns(*change, namespace);
         let changes: Vec<usize> = (0..self.changes.len()).filter(concerns).collect();
         // Requests were checked against the catalogs as they are: that a supposed content lacks a
@@ -111,7 +111,15 @@ impl Question<'_> {
             let data = |key: &CatalogKey| supposed.catalogs.get(key)?.data();
             Universe::of(&world, data).with_manual(&manual)
         });
-        let after = (!changes.is_empty()).then(|| NamespaceWalk::of(&world));
+        let after = (!changes.is_empty()).then(|| {
+            let mut hidden = supposed.hidden();
+            // An outage that is supposed is a failure, whoever may see the catalog.
+            hidden.retain(|key| {
+                let view = world.catalogs.iter().find(|view| view.key == *key);
+                view.is_some_and(|view| is_not_at_hand(&view.content))
+            });
+            NamespaceWalk::of(&world).with_hidden(hidden)
+        });
         let reported = existing.filter(|_| self.is_live).map(|state| &state.failing);
         let disagreements =
             reported.map(|failing| disagreements(&before, failing)).unwrap_or_default();

@@ -19,6 +19,11 @@ use std::sync::Arc;
 /// The message of the resolver about a catalog without content.
 pub(crate) const NOT_AT_HAND: &str = "its content is not at hand here";
 
+/// Whether a catalog has no content here.
+pub(crate) fn is_not_at_hand(content: &Content<'_>) -> bool {
+    matches!(content, Content::Failed(message) if message == NOT_AT_HAND)
+}
+
 /// A name that does not mean exactly one catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindCatalogError {
@@ -173,6 +178,11 @@ impl CatalogContent {
             }
             _ => None,
         }
+    }
+
+    /// Whether there is none because the account may not see the CatalogSource.
+    pub fn is_hidden(&self) -> bool {
+        matches!(self, Self::Missing(MissingContent::NotGiven { is_hidden: true, .. }))
     }
 
     /// The message of the resolver about an unusable folder.
@@ -420,6 +430,12 @@ impl CatalogSnapshots {
     /// The catalogs as resolution sees them.
     pub fn views(&self) -> Vec<CatalogView<'_>> {
         self.catalogs.iter().map(|(key, snapshot)| snapshot.view(key)).collect()
+    }
+
+    /// The catalogs without content that the account may not see.
+    pub fn hidden(&self) -> BTreeSet<CatalogKey> {
+        let hidden = self.catalogs.iter().filter(|(_, snapshot)| snapshot.content.is_hidden());
+        hidden.map(|(key, _)| key.clone()).collect()
     }
 
     /// Whether a folder that the user names holds no sound catalog.

@@ -90,7 +90,8 @@ fn rows(walk: &NamespaceWalk) -> Vec<(String, String)> {
         for name in &failure.subscriptions {
             let has = |path: &OperatorPath| path.subscriptions.contains(name);
             if !walk.operators.iter().any(has) {
-                rows.push((format!("Subscription {name}"), "fails".to_owned()));
+                let state = if walk.blocks(failure) { "fails" } else { "not known" };
+                rows.push((format!("Subscription {name}"), state.to_owned()));
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::entries::{self, Entries};
 use crate::heads::HeadSearch;
 use mainstay_cause::Cause;
 use mainstay_resolver::{
-    CatalogKey, Chosen, Csv, Failure, FailureKind, Memory, Outcome, Subscription, World,
+    CatalogKey, Chosen, Csv, Failure, FailureKind, Memory, Outcome, Repair, Subscription, World,
     resolve_again,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,6 +34,8 @@ pub struct NamespaceWalk {
     pub cut: Option<CutShort>,
     /// The number of held operators without an explanation.
     pub unexplained: usize,
+    /// The catalogs without content that the account may not see.
+    pub hidden: BTreeSet<CatalogKey>,
 }
 
 /// Why a walk was cut short.
@@ -156,9 +158,56 @@ impl NamespaceWalk {
     }
 
     /// Whether the first resolution fails. A broken catalog that no Subscription depends on is reported,
-    /// and is no failure.
+    /// and is no failure; neither is what only a hidden catalog can answer.
     pub fn fails(&self) -> bool {
-        fails(&self.outcome)
+        self.outcome.failures.iter().any(|failure| self.blocks(failure))
+    }
+
+    /// Whether a failure concerns a Subscription or an installed operator, and would be one whatever the
+    /// hidden catalogs hold.
+    pub fn blocks(&self, failure: &Failure) -> bool {
+        blocks(failure) && self.hidden_behind(failure).is_empty()
+    }
+
+    /// The hidden catalogs without which nothing is known about what a failure concerns; empty if the
+    /// failure has other reasons.
+    pub fn hidden_behind<'f>(&self, failure: &'f Failure) -> Vec<&'f CatalogKey> {
+        let unread = failure.repairs.iter().filter_map(|repair| match repair {
+            Repair::RestoreCatalog { catalog } => Some(catalog),
+            _ => None,
+        });
+        let unread: Vec<&CatalogKey> = unread.collect();
+        if unread.iter().all(|catalog| self.hidden.contains(*catalog)) {
+            unread
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whether nothing is known about an operator, because its catalog is hidden.
+    pub fn is_unknown(&self, path: &OperatorPath) -> bool {
+        let concerns = |failure: &&Failure| {
+            failure.subscriptions.iter().any(|name| path.subscriptions.contains(name))
+        };
+        matches!(path.end, PathEnd::Unknown)
+            && self.outcome.failures.iter().filter(concerns).any(|failure| !self.blocks(failure))
+    }
+
+    /// The walk as an account sees it that may not see some of the catalogs without content.
+    #[must_use]
+    pub fn with_hidden(mut self, hidden: BTreeSet<CatalogKey>) -> Self {
+        self.hidden = hidden;
+        let blocked: BTreeSet<String> = {
+            let blocking = self.outcome.failures.iter().filter(|failure| self.blocks(failure));
+            blocking.flat_map(|failure| failure.subscriptions.iter().cloned()).collect()
+        };
+        for path in &mut self.operators {
+            let fails = path.subscriptions.iter().any(|name| blocked.contains(name));
+            if matches!(path.end, PathEnd::Failed) && !fails {
+                path.end = PathEnd::Unknown;
+            }
+        }
+        self
     }
 
     /// Walks a world to the heads of its channels.
@@ -219,7 +268,8 @@ impl NamespaceWalk {
             let step = |path: &OperatorPath| path.hops.first().map_or(usize::MAX, |hop| hop.step);
             (step(a), &a.package, a.last()).cmp(&(step(b), &b.package, b.last()))
         });
-        Self { namespace: world.namespace.clone(), outcome, operators, later, cut, unexplained }
+        let (namespace, hidden) = (world.namespace.clone(), BTreeSet::new());
+        Self { namespace, outcome, operators, later, cut, unexplained, hidden }
     }
 }
 

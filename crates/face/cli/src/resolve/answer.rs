@@ -11,16 +11,19 @@ use crate::cluster::{ClusterHandle, read_registries};
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use crate::report::columns;
+use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
+use mainstay_resolver::CatalogKey;
 use mainstay_resolver::universe::{Universe, cause_json};
 use mainstay_version::parse_tolerant;
 use mainstay_whatif::{
     CatalogContent, CatalogOverrides, CatalogSnapshots, Change, ChangeTargets, ClusterState,
-    FolderCache, NamespaceAnswer, NamespaceWalk, Question, SavedStateReader, check_namespace,
+    FolderCache, NamespaceAnswer, NamespaceWalk, Note, Question, SavedStateReader, check_namespace,
     compare, namespaces_to_resolve, one_of,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 pub(super) async fn run<C: ClusterHandle>(
@@ -103,7 +106,10 @@ pub(super) async fn run<C: ClusterHandle>(
             if shown.has_unusable_folder() {
                 return Ok(unsound(arguments, io, shown, &why));
             }
-            return Err(Failure::usage(why));
+            // So may one be in a catalog that the account may not see.
+            let unseen = state.notes.iter().filter(|note| is_about_catalogs(note));
+            let unseen = unseen.map(|note| Cause::new(note.to_string()));
+            return Err(Failure::usage(why.because_all(unseen)));
         }
     };
     // Extensions belong to no namespace.
@@ -112,7 +118,8 @@ pub(super) async fn run<C: ClusterHandle>(
     } else {
         Extensions::default()
     };
-    let mut notes: Vec<String> = state.notes.iter().map(ToString::to_string).collect();
+    let hidden = shown.hidden();
+    let mut notes: Vec<String> = state.notes.iter().map(|note| note_text(note, &hidden)).collect();
     if !extensions.is_empty() {
         notes.extend(extensions.notes(arguments));
     }
@@ -320,11 +327,43 @@ pub(super) fn difference(out: &mut String, rows: Vec<[String; 3]>, same: usize) 
     }
 }
 
-/// The catalogs without content, each with its remedy.
+/// Whether a note is about CatalogSources that the account may not see.
+fn is_about_catalogs(note: &Note) -> bool {
+    matches!(note, Note::Hidden(hidden) if hidden.kind == CATALOG_SOURCE.kind)
+}
+
+/// A note as text. That of CatalogSources says which catalogs are missed, and what shows them.
+fn note_text(note: &Note, hidden: &BTreeSet<CatalogKey>) -> String {
+    if hidden.is_empty() || !is_about_catalogs(note) {
+        return note.to_string();
+    }
+    let names: Vec<String> =
+        hidden.iter().map(|key| format!("{}/{}", key.namespace, key.name)).collect();
+    let give: Vec<String> = names.iter().map(|name| format!("--catalog {name}=DIR")).collect();
+    let namespaces: BTreeSet<&str> = hidden.iter().map(|key| &*key.namespace).collect();
+    let grants = namespaces.iter().map(|namespace| {
+        format!(
+            "kubectl -n {namespace} create rolebinding see-catalogs --clusterrole=view --user=YOU"
+        )
+    });
+    let grants: Vec<String> = grants.collect();
+    format!(
+        "{note}; to read {}, have an administrator run: {}; or give the content with {}",
+        names.join(" and "),
+        grants.join("; "),
+        give.join(" "),
+    )
+}
+
+/// The catalogs without content, each with its remedy. A note tells of those that the account may not
+/// see.
 fn catalogs_text(catalogs: &CatalogSnapshots) -> String {
     let mut out = String::new();
     for (key, snapshot) in &catalogs.catalogs {
         let Some(cause) = failure::content(key, &snapshot.content) else { continue };
+        if snapshot.content.is_hidden() {
+            continue;
+        }
         let word = match &*snapshot.content {
             CatalogContent::Unusable { .. } => "cannot be used",
             _ => "has no content here",

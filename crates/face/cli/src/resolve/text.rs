@@ -36,13 +36,13 @@ impl Text<'_> {
             self.moving(&mut out, operator);
         }
         for operator in staying {
-            self.staying(&mut out, operator);
+            self.staying(&mut out, walk, operator);
         }
         for failure in &walk.outcome.failures {
-            self.failure(&mut out, failure, None);
+            self.failure(&mut out, walk, failure, None);
         }
         for (step, failure) in &walk.later {
-            self.failure(&mut out, failure, Some(*step));
+            self.failure(&mut out, walk, failure, Some(*step));
         }
         if walk.unexplained > 0 {
             let number = walk.unexplained;
@@ -109,10 +109,13 @@ impl Text<'_> {
         self.end(out, operator);
     }
 
-    fn staying(self, out: &mut String, operator: &OperatorPath) {
+    fn staying(self, out: &mut String, walk: &NamespaceWalk, operator: &OperatorPath) {
         let name = operator.installed.as_deref().unwrap_or_default();
         let _ = write!(out, "  {} {}", self.paint("2", "stays"), plain(name));
         self.asked_by(out, operator);
+        if walk.is_unknown(operator) {
+            return line(out, "end", "not known, see below");
+        }
         self.end(out, operator);
     }
 
@@ -175,10 +178,19 @@ impl Text<'_> {
         }
     }
 
-    fn failure(self, out: &mut String, failure: &Failure, step: Option<usize>) {
+    fn failure(
+        self,
+        out: &mut String,
+        walk: &NamespaceWalk,
+        failure: &Failure,
+        step: Option<usize>,
+    ) {
         let after = step.map(|step| format!(" after step {step}")).unwrap_or_default();
         let names: Vec<String> = failure.subscriptions.iter().map(|name| plain(name)).collect();
-        let word = if blocks(failure) {
+        let hidden = walk.hidden_behind(failure);
+        let word = if blocks(failure) && !hidden.is_empty() {
+            self.paint("33", &format!("not known{after}"))
+        } else if blocks(failure) {
             self.paint("31", &format!("fails{after}"))
         } else {
             self.paint("33", &format!("note{after}"))
@@ -190,6 +202,20 @@ impl Text<'_> {
             _ => " Subscriptions ",
         };
         let _ = writeln!(out, "  {word}{whom}{}", names.join(", "));
+        if !hidden.is_empty() {
+            let names: Vec<String> = hidden.into_iter().map(catalog).collect();
+            let what = if names.len() == 1 {
+                "the content of catalog"
+            } else {
+                "the contents of catalogs"
+            };
+            let _ = writeln!(
+                out,
+                "    {what} {} could not be read, see the note above",
+                names.join(", ")
+            );
+            return;
+        }
         tree(out, &self.remedies.cause(&failure.cause), "    ");
     }
 }
@@ -237,15 +263,21 @@ fn summary(walk: &NamespaceWalk) -> String {
     for (number, words) in [
         (number(&|path| starts(path) && path.installed.is_none()), "to install"),
         (number(&|path| starts(path) && path.installed.is_some()), "to upgrade"),
-        (number(&|path| path.hops.is_empty()), "to stay"),
+        (number(&|path| path.hops.is_empty() && !walk.is_unknown(path)), "to stay"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {words}"));
         }
     }
-    let failures = walk.outcome.failures.iter().filter(|failure| blocks(failure)).count();
-    if failures > 0 {
-        parts.push(count(failures, "failure"));
+    let blocking = walk.outcome.failures.iter().filter(|failure| blocks(failure));
+    let (failures, unknown): (Vec<&Failure>, Vec<&Failure>) =
+        blocking.partition(|failure| walk.blocks(failure));
+    if !failures.is_empty() {
+        parts.push(count(failures.len(), "failure"));
+    }
+    let unknown: usize = unknown.iter().map(|failure| failure.subscriptions.len().max(1)).sum();
+    if unknown > 0 {
+        parts.push(format!("{unknown} not known"));
     }
     if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }
 }

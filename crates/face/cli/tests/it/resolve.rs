@@ -531,7 +531,18 @@ fn a_viewer_of_one_namespace_is_answered_about_it_and_told_what_could_not_be_see
     let place = kitchen();
     let given = place.resolve_on(true, "-n kitchen --catalog olm/shop=shop", "");
     assert_eq!(given.code, 0, "{given:?}");
+    // That a catalog cannot be seen is no failure: one note says which one, and what shows it.
     let without = place.resolve_on(true, "-n kitchen", "");
+    assert_eq!(without.code, 0, "{without:?}");
+    let outage =
+        place.resolve_on(true, "-n kitchen --catalog olm/shop=shop --what-if outage=shop", "");
+    assert_eq!(outage.code, 3, "{outage:?}");
+    let json = place.resolve_on(true, "-n kitchen -o json", "");
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["namespaces"][0]["fails"], false, "{json:#}");
+    assert_eq!(json["namespaces"][0]["operators"][0]["end"]["kind"], "unknown", "{json:#}");
+    let named = place.resolve_on(true, "-n kitchen --cluster tea", "");
+    assert_eq!(named.code, 0, "{named:?}");
     let everything = place.resolve_on(true, "", "");
     assert_eq!(everything.code, 1, "{everything:?}");
     let text =
