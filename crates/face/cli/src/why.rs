@@ -6,7 +6,9 @@
 //! ```
 
 use crate::catalog::{Format, plain};
-use crate::cluster::{AskedArguments, ClusterHandle, Listing, namespaces_of_catalogs};
+use crate::cluster::{
+    AskedArguments, ClusterHandle, ClusterReadError, Listing, namespaces_of_catalogs,
+};
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
 use crate::resolve::{self, Io};
@@ -14,8 +16,10 @@ use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::{Cause, Place};
-use mainstay_explain::{Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, World, explain};
-use mainstay_object::{Object, Resource};
+use mainstay_explain::{
+    Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, World, explain, namespaces_of_events,
+};
+use mainstay_object::{Object, Resource, known};
 use mainstay_resolver::universe::cause_json;
 use mainstay_yaml::{Options, documents};
 use serde_json::{Value, json};
@@ -180,6 +184,15 @@ async fn listed(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing
             BTreeSet::from([namespace.to_owned()])
         };
         listing.add_everywhere(cluster, kind, None, &namespaces).await?;
+    }
+    let namespaces = namespaces_of_events(&listing.objects).into_iter().map(str::to_owned);
+    for namespace in namespaces.collect::<Vec<_>>() {
+        match cluster.list(&known::EVENT, Some(&namespace), None).await {
+            Ok(events) => listing.objects.extend(events),
+            // The status says what is wrong; only its cause is not known.
+            Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {}
+            Err(ClusterReadError::Failed(cause)) => return Err(cause),
+        }
     }
     Ok(listing)
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
 /// Looks at a `CatalogSource`.
-pub(crate) fn look(source: &Object) -> Finding {
-    let causes = causes(source);
+pub(crate) fn look(world: &World, source: &Object) -> Finding {
+    let causes = causes(world, source);
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()
     } else if is_ready(source) && has_content_problem(source) {
@@ -22,7 +22,7 @@ pub(crate) fn look(source: &Object) -> Finding {
 }
 
 /// Why a catalog cannot be asked.
-pub(crate) fn causes(source: &Object) -> Vec<Cause> {
+pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = leaving(source).into_iter().collect();
     let (namespace, name) = (source.namespace(), source.name());
     let see = format!("see its events: kubectl -n {namespace} describe catalogsource {name}");
@@ -65,7 +65,8 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
             }
             let since = if since.is_empty() { String::new() } else { format!(" since {since}") };
             let image = source.str(&["spec", "image"]).unwrap_or_default();
-            let cause = Cause::new(format!("its connection{of} is {state}{since}"));
+            let cause = Cause::new(format!("its connection{of} is {state}{since}"))
+                .because_all(newest_warning(world, source).map(Cause::new));
             causes.push(if image.is_empty() {
                 cause.remedy("see whether its registry server runs and listens there").remedy(see)
             } else {
@@ -79,6 +80,36 @@ pub(crate) fn causes(source: &Object) -> Vec<Cause> {
         None => {}
     }
     causes
+}
+
+/// The message of the newest Event about a CatalogSource, if that is a warning. The status says only
+/// that a registry cannot be reached; an Event says why.
+fn newest_warning<'w>(world: &'w World, source: &'w Object) -> Option<&'w str> {
+    let is_about = |event: &&Object| {
+        let field = |name| event.str(&["involvedObject", name]).unwrap_or_default();
+        let uid = field("uid");
+        field("kind") == "CatalogSource"
+            && field("name") == source.name()
+            && (uid.is_empty() || source.uid().is_empty() || uid == source.uid())
+    };
+    let time = |event: &&Object| {
+        let times: [&[&str]; 4] = [
+            &["series", "lastObservedTime"],
+            &["lastTimestamp"],
+            &["eventTime"],
+            &["metadata", "creationTimestamp"],
+        ];
+        times.iter().find_map(|path| event.str(path)).unwrap_or_default().to_owned()
+    };
+    let events = world.within("Event", source.namespace()).filter(is_about);
+    let newest = events.max_by_key(time).filter(|event| event.str(&["type"]) == Some("Warning"))?;
+    newest.str(&["message"]).filter(|message| !message.is_empty())
+}
+
+/// Whether the registry of a CatalogSource cannot be reached: then its Events say why.
+pub(crate) fn is_unreachable(source: &Object) -> bool {
+    let state = source.str(&["status", "connectionState", "lastObservedState"]);
+    state.is_some_and(|state| state != "READY") && !has_content_problem(source)
 }
 
 /// Whether the content is what is wrong with a catalog.
@@ -133,7 +164,7 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
         if serves_last_content(source, subscription) {
             return None;
         }
-        let causes = causes(source);
+        let causes = causes(world, source);
         return (!causes.is_empty()).then(|| {
             Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
         });
@@ -197,7 +228,9 @@ fn others<'w>(world: &'w World, subscription: &'w Object) -> Vec<(&'w str, &'w s
             let away = source.is_some_and(|source| {
                 !is_ready(source) && !serves_last_content(source, subscription)
             });
-            (away || !healthy).then(|| (namespace, name, source.map(causes).unwrap_or_default()))
+            (away || !healthy).then(|| {
+                (namespace, name, source.map(|source| causes(world, source)).unwrap_or_default())
+            })
         })
         .collect()
 }

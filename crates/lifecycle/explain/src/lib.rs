@@ -29,7 +29,7 @@ use mainstay_api::resources::{
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, known};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,6 +44,13 @@ pub const NEARBY: [Resource; 6] = [
     known::DEPLOYMENT,
     known::POD,
 ];
+
+/// The namespaces whose Events say why registries cannot be reached. Elsewhere nobody needs Events, of
+/// which there may be many.
+pub fn namespaces_of_events(objects: &[Object]) -> BTreeSet<&str> {
+    let sources = objects.iter().filter(|object| object.kind() == &*CATALOG_SOURCE.kind);
+    sources.filter(|source| catalog::is_unreachable(source)).map(Object::namespace).collect()
+}
 
 /// A kind that can be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +132,8 @@ impl fmt::Display for Target {
 /// What is known of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// Objects of the kinds [`EVERYWHERE`] and [`NEARBY`]; others do no harm.
+    /// Objects of the kinds [`EVERYWHERE`] and [`NEARBY`], and Events of [`namespaces_of_events`]; others
+    /// do no harm.
     pub objects: Vec<Object>,
     /// Why Subscriptions of the target's namespace cannot be resolved, by name.
     pub unresolved: BTreeMap<String, Cause>,
@@ -237,7 +245,7 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
             Some(from) => explain_copy(target, from),
             None => version::look(world, object),
         },
-        Kind::CatalogSource => catalog::look(object),
+        Kind::CatalogSource => catalog::look(world, object),
     };
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));

@@ -129,6 +129,31 @@ async fn while_a_catalog_does_not_answer_it_is_named_beside_the_subscription_of_
     assert!(up.stop("TERM").0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_source_whose_address_nobody_serves_says_that_connections_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory"]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    // The port of a listener that is gone.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
+    let address = gone.expect("its address").to_string();
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "gone", "namespace": "olm"},
+        "spec": {"sourceType": "grpc", "address": address},
+    });
+    make(&cluster, &CATALOG_SOURCE, source).await;
+    until(&cluster, &known::EVENT, Some("olm"), |event| {
+        (event.str(&["involvedObject", "name"]) == Some("gone")).then_some(())
+    })
+    .await;
+    let (code, text) = said(&up.kubeconfig, &["why", "catalogsource/gone", "-n", "olm"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("is TRANSIENT_FAILURE"), "{text}");
+    assert!(text.to_lowercase().contains("connection refused"), "{text}");
+    assert!(up.stop("TERM").0);
+}
+
 /// A kubeconfig of a ServiceAccount with the role `view` in its namespace.
 async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathBuf {
     let account = json!({

@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
+mod events;
 mod recorded;
 mod told;

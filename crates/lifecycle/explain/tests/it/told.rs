@@ -94,7 +94,7 @@ fn told_of(target: &str, world: &World) -> String {
     }
 }
 
-fn told(target: &str, texts: &[&str]) -> String {
+pub(crate) fn told(target: &str, texts: &[&str]) -> String {
     told_of(target, &World { objects: objects(texts), ..World::default() })
 }
 
