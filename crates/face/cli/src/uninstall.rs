@@ -169,7 +169,11 @@ async fn uninstall(
 async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Removal), Failure> {
     let own = Some(&*wish.namespace);
     let originals = format!("!{}", names::COPIED_FROM);
-    let versions = list_known(cluster, &CLUSTER_SERVICE_VERSION, None, Some(&originals)).await?;
+    let versions = cluster.list(&CLUSTER_SERVICE_VERSION, None, Some(&originals)).await;
+    let (versions, unserved) = match versions {
+        Err(ClusterReadError::UnknownKind(cause)) => (Vec::new(), Some(cause)),
+        listed => (listed?, None),
+    };
     let everywhere = versions.iter().map(|it| it.key().to_string()).collect();
     let mut world = World {
         definitions: Vec::new(),
@@ -182,7 +186,9 @@ async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Remo
         world.definitions =
             list_known(cluster, &known::CUSTOM_RESOURCE_DEFINITION, None, None).await?;
     }
-    let target = target(&world, wish).map_err(Failure::usage)?;
+    // Without the kinds of operators, the name is not what is wrong.
+    let target = target(&world, wish)
+        .map_err(|error| unserved.map_or_else(|| Failure::usage(error), Failure::from))?;
     let mut parts = Parts { versions: everywhere, ..Parts::default() };
     for version in &target.versions {
         let labels =

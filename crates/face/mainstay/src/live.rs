@@ -5,6 +5,7 @@ mod registry;
 
 use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use mainstay_api::resources::SUBSCRIPTION;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
@@ -113,10 +114,11 @@ impl RemoteCluster {
                     .remedy(slow)
             }
             Unanswered::Refused(error) => {
-                let cause = cause.because(chain(error));
                 if error.is_not_found() {
-                    cause.remedy("install Operator Lifecycle Manager, or look at another cluster")
-                } else if error.is_forbidden() {
+                    return unserved(cause, kind, chain(error));
+                }
+                let cause = cause.because(chain(error));
+                if error.is_forbidden() {
                     let place = namespace.map_or_else(
                         || "every namespace".to_owned(),
                         |namespace| format!("namespace {namespace}"),
@@ -128,6 +130,22 @@ impl RemoteCluster {
             }
         }
     }
+}
+
+/// Adds why a cluster does not serve a kind, and what brings the kind.
+fn unserved(cause: Cause, kind: &Resource, why: Cause) -> Cause {
+    let elsewhere = "look at another cluster with --kubeconfig FILE or --context NAME";
+    if kind.group != SUBSCRIPTION.group {
+        return cause.because(why).remedy(elsewhere);
+    }
+    let missing =
+        format!("the cluster has no CustomResourceDefinition {}.{}", kind.plural, kind.group);
+    cause
+        .because(Cause::new(missing).because(why))
+        .remedy("start the controllers, which create the CustomResourceDefinitions: mainstay run")
+        .remedy("or create these, and an account for controllers in a pod: mainstay manifests | kubectl apply -f -")
+        .remedy("or start a cluster of `mainstay up --bare` without --bare")
+        .remedy(format!("or {elsewhere}"))
 }
 
 /// Connects to the cluster that the arguments name, for a program that watches it: requests have no time

@@ -197,6 +197,11 @@ fn a_cluster_that_does_not_answer_ends_with_one_and_a_name_that_is_not_there_wit
     assert_eq!(answer.code, 1, "{answer:?}");
     let cluster = cluster();
     assert_eq!(uninstall(&cluster, 0, "nosuch --dry-run").code, 2);
+    let without_kinds =
+        RecordedCluster { unknown_group: Some("operators.coreos.com"), ..cluster.clone() };
+    let answer = uninstall(&without_kinds, 0, "nosuch --dry-run");
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.err.contains("there is no such kind"), "{answer:?}");
     let yaml = uninstall(&cluster, 0, "teapot --dry-run -o yaml");
     assert_eq!(yaml.code, 0, "{yaml:?}");
     let yaml = mainstay_yaml::one(yaml.out.as_bytes(), &mainstay_yaml::Options::default()).unwrap();

@@ -249,6 +249,32 @@ async fn a_viewer_of_one_namespace_is_told_what_waits_there_and_what_cannot_be_s
 }
 
 #[test]
+fn on_a_bare_cluster_every_command_names_what_brings_the_kinds_of_operators() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory", "--bare"]);
+    for arguments in [
+        &["why", "subscription/teapot", "-n", "default"][..],
+        &["why", "catalogsource/mine", "-n", "default"],
+        &["resolve"],
+        &["resolve", "-n", "default"],
+        &["uninstall", "teapot", "-n", "default", "--dry-run"],
+    ] {
+        let (code, text) = said(&up.kubeconfig, arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {text}");
+        for part in [
+            "the cluster has no CustomResourceDefinition ",
+            "→ start the controllers, which create the CustomResourceDefinitions: mainstay run\n",
+            "mainstay manifests | kubectl apply -f -\n",
+            "`mainstay up --bare` without --bare\n",
+        ] {
+            assert!(text.contains(part), "{arguments:?}: no `{part}` in:\n{text}");
+        }
+        assert!(!text.contains("install Operator Lifecycle Manager"), "{text}");
+    }
+    assert!(up.stop("TERM").0);
+}
+
+#[test]
 fn a_cluster_that_does_not_answer_ends_every_command_with_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("config");
