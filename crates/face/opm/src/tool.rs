@@ -2,6 +2,7 @@
 
 use super::call::Io;
 use super::go;
+use super::reference::Reach;
 use super::voice::{self, Level};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,14 +33,32 @@ impl Tool {
         ["docker", "podman"].into_iter().find(|tool| *tool == name).map(Self)
     }
 
-    /// Pulls an image and copies its files to a folder, as upstream has it done.
+    /// Pulls an image and copies its files to a folder, as upstream has it done. Docker decides by itself
+    /// how it reaches a registry, and is said to.
     ///
     /// # Errors
     /// Which step failed, with what the tool said.
-    pub(crate) fn unpack(self, io: &mut Io<'_>, image: &str, folder: &Path) -> Result<(), String> {
+    pub(crate) fn unpack(
+        self,
+        io: &mut Io<'_>,
+        image: &str,
+        folder: &Path,
+        reach: Reach,
+    ) -> Result<(), String> {
         let fields = [("container-tool", self.0)];
-        voice::log(io, Level::Info, &format!("running {} pull {image}", self.0), &fields);
-        self.run(io, &["pull", image]).map_err(|ended| {
+        let mut pull = vec!["pull", image];
+        match (reach, self.0) {
+            (Reach::Verified, _) => {}
+            (_, "podman") => pull.insert(1, "--tls-verify=false"),
+            _ => {
+                let said = "--use-http and --skip-tls-verify have no effect on docker: make the registry an \
+                            insecure one of its daemon, or use --image-builder none";
+                voice::log(io, Level::Warning, said, &fields);
+            }
+        }
+        let said = format!("running {} {}", self.0, pull.join(" "));
+        voice::log(io, Level::Info, &said, &fields);
+        self.run(io, &pull).map_err(|ended| {
             let all = ended.all();
             voice::log(io, Level::Error, &all, &fields);
             format!("error pulling image: {all}. {}", ended.why)

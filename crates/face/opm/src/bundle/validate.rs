@@ -2,14 +2,16 @@
 
 use super::super::call::{Call, End, Io};
 use super::super::pull::Images;
+use super::super::reference::{self, Reach};
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
 use mainstay_bundle::validate::{Settings, content, format};
 use mainstay_bundle::{Folder, Limits};
-use mainstay_image::registry::Security;
 use std::path::Path;
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    // Upstream takes these flags here, too, and forgets them.
+    let reach = reference::security(call).map_err(End::Usage)?;
     let builder = call.flags.text("image-builder").to_owned();
     let name = call.flags.text("tag").to_owned();
     let hub =
@@ -23,7 +25,7 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let said = format!("Create a temp directory at {}", root.display());
     voice::log(call.io, Level::Info, &said, &fields);
     voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
-    fetch(call.io, &builder, &name, &root).await.map_err(End::Usage)?;
+    fetch(call.io, &builder, &name, &root, reach).await.map_err(End::Usage)?;
     let said = "Unpacked image layers, validating bundle image format & contents";
     voice::log(call.io, Level::Info, said, &fields);
     let mut settings = Settings::default();
@@ -38,11 +40,17 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 }
 
 /// Gets an image with a container tool; without one it is pulled here.
-async fn fetch(io: &mut Io<'_>, builder: &str, name: &str, root: &Path) -> Result<(), String> {
+async fn fetch(
+    io: &mut Io<'_>,
+    builder: &str,
+    name: &str,
+    root: &Path,
+    reach: Reach,
+) -> Result<(), String> {
     if let Some(tool) = Tool::named(builder) {
-        return tool.unpack(io, name, root);
+        return tool.unpack(io, name, root, reach);
     }
-    let images = Images::containers(Security::Tls);
+    let images = Images::containers(reach.containers());
     let image = images.pull(io, name).await?;
     images.unpack(io, &image, root, Vec::new())
 }

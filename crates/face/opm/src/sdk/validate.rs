@@ -4,6 +4,7 @@ use super::super::bundle::validate::faults;
 use super::super::call::{Call, End, Io};
 use super::super::go;
 use super::super::pull::{Images, Way};
+use super::super::reference::Reach;
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
 use super::images::Asked;
@@ -109,7 +110,7 @@ impl Question {
         voice::info(io, "Unpacking image layers");
         let name = &self.bundle;
         let unpacked = if let Some(tool) = tool {
-            tool.unpack(io, name, &root)
+            tool.unpack(io, name, &root, Reach::Verified)
         } else {
             let images = Images::new(Security::Tls, Way::Containerd(Vec::new()));
             let pulled = images.pull(io, name).await;

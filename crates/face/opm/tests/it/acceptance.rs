@@ -179,6 +179,42 @@ fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
     assert_eq!([&blob["package"], &blob["image"]], ["b", &*name]);
 }
 
+#[test]
+fn validate_reaches_a_registry_without_tls_only_with_a_flag_that_says_so() {
+    let place = TestFolder::new();
+    let registry = LoopbackRegistry::open(place.path());
+    let mut files = Files::default();
+    for (name, text) in [("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)] {
+        files.add(name, text.as_bytes().to_vec()).unwrap();
+    }
+    let layer = build::layer(&registry.store, &files).unwrap();
+    let config = Config::default();
+    let image = build::image(&registry.store, Platform::host(), config, &[layer]).unwrap();
+    let name = format!("{}/org/kiwi:v1", registry.domain);
+    registry.store.set(&name.parse().unwrap(), &image).unwrap();
+    let validate =
+        |flags: &str| place.opm_pulling(&format!("alpha bundle validate -t {name} -b none{flags}"));
+    for flags in [" --use-http", " --skip-tls-verify"] {
+        let answer = validate(flags);
+        assert_eq!(answer.code, 0, "{flags}: {answer:?}");
+        assert!(answer.err.contains("validation tests have been completed successfully"));
+    }
+    let refused = validate("");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let both = validate(" --use-http --skip-tls-verify");
+    assert_eq!(both.code, 1, "{both:?}");
+    assert!(both.err.contains("--use-http and --skip-tls-verify cannot both be true"), "{both:?}");
+    // Container tools pull by themselves: podman is told, of docker nothing can be asked.
+    let pull = |tool: &str| {
+        place.opm_pulling(&format!("alpha bundle validate -t {name} -b {tool} --use-http")).err
+    };
+    let podman = pull("podman");
+    assert!(podman.contains(&format!("running podman pull --tls-verify=false {name}")), "{podman}");
+    let docker = pull("docker");
+    assert!(docker.contains("have no effect on docker"), "{docker}");
+    assert!(docker.contains(&format!("running docker pull {name}")), "{docker}");
+}
+
 /// AT-BND-07.
 #[test]
 fn both_dependencies_are_read_and_both_are_needed() {
