@@ -16,9 +16,11 @@ use jiff::Timestamp;
 use mainstay_api::{CatalogSource, Time, names};
 use mainstay_client::{Backoff, Cluster, DeleteOptions, ListParams, Patch};
 use mainstay_formats::duration;
-use mainstay_images::{PulledImage, Puller, Requester};
+use mainstay_images::{PullError, PulledImage, Puller, Requester};
 use mainstay_object::{NamespacedName, known};
+use parking_lot::Mutex;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The interval of a poll whose own cannot be read.
@@ -114,12 +116,16 @@ impl CatalogStore {
         let mut backoff = Backoff::new(AGAIN.0, AGAIN.1);
         let mut digest = None;
         loop {
-            let mut loading = std::pin::pin!(self.load_image(key, puller, request, digest.clone()));
+            let error: Arc<Mutex<Option<String>>> = Arc::default();
+            let retried = Arc::clone(&error);
+            let mut loading =
+                std::pin::pin!(self.load_image(key, puller, request, digest.clone(), retried));
             let in_time = tokio::time::timeout(PATIENCE, &mut loading).await;
             let loaded = if let Ok(loaded) = in_time {
                 loaded
             } else {
-                self.delayed(key, &request.image);
+                let error = error.lock().take();
+                self.delayed(key, &request.image, error);
                 loading.await
             };
             let wait = if let Some(found) = loaded {
@@ -182,8 +188,11 @@ impl CatalogStore {
         puller: &Puller,
         request: &Request,
         before: Option<String>,
+        retried: Arc<Mutex<Option<String>>>,
     ) -> Option<String> {
-        let found = puller.pull(&request.image, &request.requester).await;
+        let on_retry = move |error: PullError| *retried.lock() = Some(error.to_string());
+        let (image, requester) = (&request.image, &request.requester);
+        let found = puller.pull_with_retries(image, requester, on_retry).await;
         let polled = request.poll.map(|_| self.now());
         let digest = found.as_ref().ok().map(|it| it.digest.clone());
         if digest.is_some() && digest == before {
@@ -234,10 +243,14 @@ impl CatalogStore {
         digest.filter(|_| good)
     }
 
-    /// Says that an image takes long, so that nobody waits for its catalog any more.
-    fn delayed(&self, key: &NamespacedName, image: &str) {
+    /// Says that an image takes long, and the error of the last attempt to pull it, so that nobody waits
+    /// for its catalog any more.
+    fn delayed(&self, key: &NamespacedName, image: &str, error: Option<String>) {
         if self.state(key).is_some_and(|it| it.is_loading()) {
-            let failure = Some(format!("the image {image} is still being pulled"));
+            let failure = Some(match error {
+                Some(error) => format!("{error}; the pull is tried again"),
+                None => format!("the image {image} is still being pulled"),
+            });
             self.take(key, CatalogState { failure, ..CatalogState::default() }, None);
         }
     }

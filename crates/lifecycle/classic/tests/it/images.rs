@@ -494,6 +494,19 @@ async fn the_first_failure_of_a_pull_is_on_the_subscription_while_the_pull_is_tr
 }
 
 #[tokio::test]
+async fn a_catalog_whose_image_cannot_be_pulled_says_why_while_the_pull_is_tried_again() {
+    let world = World::start(&["0.1.0"]).await;
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let image = format!("{gone}/catalog:v1");
+    source(&world, &image, "").await;
+    let says = |source: &Object| {
+        let message = source.str(&["status", "message"]).unwrap_or_default();
+        message.contains("onnection refused") && message.ends_with("; the pull is tried again")
+    };
+    until(&world, says).await;
+}
+
+#[tokio::test]
 async fn bundles_that_the_policy_of_the_machine_does_not_take_are_not_unpacked() {
     let world = World::start(&["0.1.0"]).await;
     let scope = r#"{"registry.invalid": [{"type": "reject"}]}"#;
