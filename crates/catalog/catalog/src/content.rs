@@ -3,7 +3,9 @@
 //! Blobs are compressed one by one (as `pack` does it), so that reading one costs no more than that one. The table
 //! belongs to the catalog; neither a deleted file nor a changed one can be noticed through it.
 
-use crate::{pack::Packed, problem::BlobName};
+use crate::{decode::Base64Error, pack::Packed, problem::BlobName};
+use mainstay_object::NotAnObject;
+use mainstay_yaml::YamlError;
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
@@ -44,7 +46,7 @@ pub enum ContentError {
     },
     /// A property of a bundle does not hold what its type says.
     #[error(
-        "read bundle objects: package {package:?}, bundle {bundle:?}: parse property at index {index} as bundle object: {why}"
+        "read bundle objects: package {package:?}, bundle {bundle:?}: parse property at index {index} as bundle object: {source}"
     )]
     Object {
         /// The package of the bundle.
@@ -54,8 +56,28 @@ pub enum ContentError {
         /// The position of the property in the bundle's list.
         index: usize,
         /// What is wrong with it.
-        why: String,
+        source: ManifestError,
     },
+}
+
+/// A property of a bundle holds no manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It has no value.
+    #[error("no value")]
+    NoValue,
+    /// Its value has no text as data.
+    #[error(transparent)]
+    Property(#[from] serde_json::Error),
+    /// The data is no base64.
+    #[error(transparent)]
+    Base64(#[from] Base64Error),
+    /// What is in it is neither JSON nor YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
+    /// What is in it is no object.
+    #[error(transparent)]
+    NotAnObject(#[from] NotAnObject),
 }
 
 /// One document of a catalog, kept compressed. Cheap to clone; holds the whole area alive.

@@ -161,6 +161,12 @@ impl Declared {
         (catalog, outcome.findings, outcome.upstream.text())
     }
 
+    /// Why upstream does not take the documents for a catalog, if it does not.
+    pub(crate) fn fault(self) -> Option<LoadError> {
+        let (_, findings, upstream) = self.build();
+        upstream.map(|upstream| LoadError::new(place(None, findings.into_iter()), Some(upstream)))
+    }
+
     /// Whether a manifest in a bundle cannot be read.
     pub(crate) fn has_object_faults(&self) -> bool {
         self.items.iter().any(|item| match &item.facts {

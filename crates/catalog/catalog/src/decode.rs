@@ -15,6 +15,7 @@ use base64::{
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
 use mainstay_gocompat::quote;
+use mainstay_version::{ParseError, Version, parse_strict};
 use serde_json::{Map, Value};
 
 /// What a document of a known schema says.
@@ -59,9 +60,9 @@ pub(crate) struct BundleFacts {
     pub(crate) min_kube_version: String,
     pub(crate) related_images: Vec<String>,
     /// What is wrong with properties, beside which the bundle is still known by name.
-    pub(crate) faults: Vec<Wrong>,
+    pub(crate) faults: Vec<ShapeError>,
     /// What is wrong with the manifests, and how upstream says it.
-    pub(crate) object_faults: Vec<(Wrong, String)>,
+    pub(crate) object_faults: Vec<(ShapeError, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -71,14 +72,73 @@ pub(crate) struct DeprecationFacts {
     pub(crate) message: String,
 }
 
-/// A value of the wrong shape, and where it stands in the document.
-#[derive(Debug)]
-pub(crate) struct Wrong {
+/// A value is not of the shape that its schema or its type asks for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ShapeError {
+    /// Which value is of which shape, in Go's words.
     pub(crate) message: String,
+    /// Where it stands in the document.
     pub(crate) path: Vec<Part>,
 }
 
-impl Wrong {
+/// A text is no base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("illegal base64 data at input byte {at}")]
+pub struct Base64Error {
+    /// The byte at which Go says that it goes wrong.
+    pub at: usize,
+}
+
+/// A bundle does not have one version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BundleVersionError {
+    /// Its properties cannot be read.
+    #[error("parse properties for bundle {}: {source}", quote(bundle))]
+    Properties {
+        /// The bundle.
+        bundle: String,
+        /// The first one that is not of its shape.
+        source: ShapeError,
+    },
+    /// It does not name one package.
+    #[error("bundle {} has multiple \"olm.package\" properties, expected exactly 1", quote(bundle))]
+    NotOnePackage {
+        /// The bundle.
+        bundle: String,
+    },
+    /// Its version is none.
+    #[error("bundle {} has invalid version {}: {source}", quote(bundle), quote(version))]
+    Version {
+        /// The bundle.
+        bundle: String,
+        /// The version.
+        version: String,
+        /// Why it is none.
+        source: ParseError,
+    },
+}
+
+impl BundleFacts {
+    /// The package and the version of a bundle that is called `name`.
+    pub(crate) fn version(&self, name: &str) -> Result<(&str, Version), BundleVersionError> {
+        let bundle = || name.to_owned();
+        if let Some(fault) = self.faults.first() {
+            let source = fault.clone();
+            return Err(BundleVersionError::Properties { bundle: bundle(), source });
+        }
+        let [(_, [package, version, _])] = self.packages.as_slice() else {
+            return Err(BundleVersionError::NotOnePackage { bundle: bundle() });
+        };
+        let parsed = parse_strict(version).map_err(|source| {
+            let version = version.clone();
+            BundleVersionError::Version { bundle: bundle(), version, source }
+        })?;
+        Ok((package, parsed))
+    }
+}
+
+impl ShapeError {
     /// The same, seen from one level further out.
     pub(crate) fn below(mut self, part: Part) -> Self {
         self.path.insert(0, part);
@@ -89,10 +149,12 @@ impl Wrong {
 type Fields = Map<String, Value>;
 
 /// Reads a document whose schema is known to be `schema`.
-pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, Wrong> {
+pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, ShapeError> {
     let Some((shape, what)) = shape::of_document(schema) else { return Ok(Facts::Other) };
-    shape::fields(fields, shape, "")
-        .map_err(|wrong| Wrong { message: format!("parse {what}: {}", wrong.message), ..wrong })?;
+    shape::fields(fields, shape, "").map_err(|wrong| ShapeError {
+        message: format!("parse {what}: {}", wrong.message),
+        ..wrong
+    })?;
     // The shape is right: what is not there is not set.
     Ok(match what {
         "package" => {
@@ -149,7 +211,8 @@ fn bundle(fields: &Fields) -> BundleFacts {
             Value::Object(property) => (text(property, "type"), get_in(property, "value")),
             _ => (String::new(), None),
         };
-        let below = |wrong: Wrong| wrong.below(Part::Item(index)).below(Part::Field("properties"));
+        let below =
+            |wrong: ShapeError| wrong.below(Part::Item(index)).below(Part::Field("properties"));
         if kind == BUNDLE_OBJECT {
             facts.objects += 1;
             if let Err((wrong, upstream)) = check_object(index, value) {
@@ -169,14 +232,14 @@ fn read_property(
     index: usize,
     kind: String,
     value: Option<&Value>,
-) -> Result<(), Wrong> {
+) -> Result<(), ShapeError> {
     let parse = |why: &str| format!("parse property[{index}] of type {}: {why}", quote(&kind));
     let Some(value) = value else {
-        return Err(Wrong { message: parse(NO_VALUE), path: Vec::new() });
+        return Err(ShapeError { message: parse(NO_VALUE), path: Vec::new() });
     };
     if let Some(shape) = shape::of_property(&kind) {
         shape::check(value, shape).map_err(|wrong| {
-            Wrong { message: parse(&wrong.message), ..wrong }.below(Part::Field("value"))
+            ShapeError { message: parse(&wrong.message), ..wrong }.below(Part::Field("value"))
         })?;
     }
     if kind == "olm.package" {
@@ -199,15 +262,15 @@ fn read_property(
 const NO_VALUE: &str = "unexpected end of JSON input";
 
 /// Checks that a manifest can be read, without keeping it. The fault comes with upstream's words.
-fn check_object(index: usize, value: Option<&Value>) -> Result<(), (Wrong, String)> {
+fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, String)> {
     let in_value = |message: String, path| {
         let words = message.clone();
-        (Wrong { message, path }.below(Part::Field("value")), words)
+        (ShapeError { message, path }.below(Part::Field("value")), words)
     };
     let parse = |why: &str| format!("parse property at index {index} as bundle object: {why}");
     let Some(value) = value else {
         let words = parse(NO_VALUE);
-        return Err((Wrong { message: words.clone(), path: Vec::new() }, words));
+        return Err((ShapeError { message: words.clone(), path: Vec::new() }, words));
     };
     let Some(data) = crate::fold::get(value, "data").and_then(Value::as_str) else {
         // Not set, or of a wrong shape.
@@ -219,7 +282,7 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (Wrong, Strin
     if begins_with_brace(data) {
         return Ok(());
     }
-    let bytes = unpack_base64(data).map_err(|why| in_value(parse(&why), at_data()))?;
+    let bytes = unpack_base64(data).map_err(|why| in_value(parse(&why.to_string()), at_data()))?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         return Ok(());
     }
@@ -254,7 +317,7 @@ fn begins_with_brace(base64: &str) -> bool {
 
 /// Standard base64 with line breaks anywhere, and with whatever bits the last letter has to spare,
 /// as Go decodes it.
-pub(crate) fn unpack_base64(text: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn unpack_base64(text: &str) -> Result<Vec<u8>, Base64Error> {
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -267,8 +330,7 @@ pub(crate) fn unpack_base64(text: &str) -> Result<Vec<u8>, String> {
         }
         decoded => decoded,
     };
-    decoded
-        .map_err(|_| format!("illegal base64 data at input byte {}", base64_fault(text.as_bytes())))
+    decoded.map_err(|_| Base64Error { at: base64_fault(text.as_bytes()) })
 }
 
 /// Where Go says that a wrong base64 text goes wrong: at a letter that is none, at padding where
@@ -305,7 +367,7 @@ fn base64_fault(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{begins_with_brace, unpack_base64};
+    use super::{Base64Error, begins_with_brace, unpack_base64};
     use base64::{Engine, engine::general_purpose::STANDARD};
 
     #[test]
@@ -329,8 +391,8 @@ mod tests {
             ("QUJD QUJD", Err(4)),
             ("!", Err(0)),
         ] {
-            let fault = |at| format!("illegal base64 data at input byte {at}");
-            let expected = read.map(|text| text.as_bytes().to_vec()).map_err(fault);
+            let expected =
+                read.map(|text| text.as_bytes().to_vec()).map_err(|at| Base64Error { at });
             assert_eq!(unpack_base64(text), expected, "{text:?}");
         }
     }

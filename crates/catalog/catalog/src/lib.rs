@@ -67,20 +67,22 @@ mod value;
 mod work;
 mod write;
 
-pub use content::{Blob, ContentError, Origin};
+pub use content::{Blob, ContentError, ManifestError, Origin};
 pub use declared::Declared;
+pub use decode::{Base64Error, BundleVersionError, ShapeError};
 pub use lint::{Inspection, inspect};
 pub use load::{Keep, Limits, LoadOptions, catalog_files};
 pub use mainstay_formats::reference::fault as reference_fault;
-pub use mermaid::{Diagram, DiagramOptions};
-pub use migrate::{Level, MigrateError};
+pub use mermaid::{Diagram, DiagramError, DiagramOptions};
+pub use migrate::{Level, MigrateError, UnknownLevel};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
+pub use odd::DocumentError;
 pub use order::ChannelOrder;
 pub use problem::{BlobName, LoadError, Problem};
 pub use rule::{Rule, Severity};
-pub use snapshot::SnapshotError;
+pub use snapshot::{Damage, SnapshotError};
 pub use source::{Files, Folder, Source, SourceFile};
 pub use value::{json_fault, json_stream_fault, property_fault};
 pub use write::{Format, Part, Rendition, WriteError};

@@ -4,12 +4,12 @@
 
 use crate::{
     Rendition,
-    decode::{self, ChannelFacts, EntryFacts, Facts},
-    write::Class,
+    decode::{self, BundleVersionError, ChannelFacts, EntryFacts, Facts, ShapeError},
+    write::{Class, WriteError},
 };
 use mainstay_gocompat::quote;
 use mainstay_gocompat::sort_slice;
-use mainstay_version::{Range, Version, parse_strict};
+use mainstay_version::{Range, Version};
 use serde_json::Map;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -27,6 +27,26 @@ pub struct DiagramOptions<'o> {
     pub semantics: bool,
 }
 
+/// Why there is no diagram.
+#[derive(Debug, thiserror::Error)]
+pub enum DiagramError {
+    /// A document cannot be read back.
+    #[error(transparent)]
+    Content(#[from] WriteError),
+    /// A document is not of its shape.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A bundle does not have one version.
+    #[error(transparent)]
+    Version(#[from] BundleVersionError),
+    /// The minimum is no bundle of the catalog.
+    #[error("unknown minimum edge name: {}", quote(name))]
+    UnknownMinimum {
+        /// What was asked for.
+        name: String,
+    },
+}
+
 /// A diagram.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
@@ -40,9 +60,8 @@ impl Rendition {
     /// The channels with their updates, in the language of Mermaid, in upstream's bytes.
     ///
     /// # Errors
-    /// A bundle without one version, a minimum that is no bundle, a document that cannot be read;
-    /// in upstream's words.
-    pub fn diagram(&self, options: &DiagramOptions<'_>) -> Result<Diagram, String> {
+    /// A bundle without one version, a minimum that is no bundle, a document that cannot be read.
+    pub fn diagram(&self, options: &DiagramOptions<'_>) -> Result<Diagram, DiagramError> {
         let source = Source::of(self)?;
         let mut drawing = Drawing::new(&source, options)?;
         for channel in &source.channels {
@@ -69,7 +88,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(rendition: &Rendition) -> Result<Self, String> {
+    fn of(rendition: &Rendition) -> Result<Self, DiagramError> {
         let mut source = Self::default();
         for item in rendition.items() {
             let schema = match item.class {
@@ -79,17 +98,17 @@ impl Source {
                 Class::Deprecations => "olm.deprecations",
                 Class::Package | Class::Other => continue,
             };
-            let value = item.value().map_err(|error| error.to_string())?;
+            let value = item.value()?;
             let empty = Map::new();
             let fields = value.as_object().unwrap_or(&empty);
-            match decode::facts(schema, fields).map_err(|wrong| wrong.message)? {
+            match decode::facts(schema, fields)? {
                 Facts::Channel(ChannelFacts { entries }) => {
                     let (package, name) = (item.package.to_string(), item.name.to_string());
                     source.channels.push(Channel { package, name, entries });
                 }
                 Facts::Bundle(facts) => {
                     let name = item.name.to_string();
-                    let version = version(&name, &facts)?;
+                    let (_, version) = facts.version(&name)?;
                     source.versions.insert(name, version);
                 }
                 Facts::Deprecations(entries) => {
@@ -120,21 +139,6 @@ impl Source {
     }
 }
 
-fn version(name: &str, facts: &decode::BundleFacts) -> Result<Version, String> {
-    if let Some(fault) = facts.faults.first() {
-        return Err(format!("parse properties for bundle {}: {}", quote(name), fault.message));
-    }
-    let [(_, [_, version, _])] = facts.packages.as_slice() else {
-        return Err(format!(
-            "bundle {} has multiple \"olm.package\" properties, expected exactly 1",
-            quote(name)
-        ));
-    };
-    parse_strict(version).map_err(|why| {
-        format!("bundle {} has invalid version {}: {why}", quote(name), quote(version))
-    })
-}
-
 /// A diagram in the making.
 struct Drawing<'d> {
     source: &'d Source,
@@ -153,14 +157,14 @@ struct Drawing<'d> {
 }
 
 impl<'d> Drawing<'d> {
-    fn new(source: &'d Source, options: &'d DiagramOptions<'d>) -> Result<Self, String> {
+    fn new(source: &'d Source, options: &'d DiagramOptions<'d>) -> Result<Self, DiagramError> {
         let floor = match options.minimum {
             None => None,
             Some(name) => {
                 let version = source
                     .versions
                     .get(name)
-                    .ok_or_else(|| format!("unknown minimum edge name: {}", quote(name)))?;
+                    .ok_or_else(|| DiagramError::UnknownMinimum { name: name.to_owned() })?;
                 let has = |channel: &&Channel| channel.entries.iter().any(|it| it.name == name);
                 let package = source.channels.iter().find(has).map_or("", |it| &*it.package);
                 Some((name, version.clone(), package))

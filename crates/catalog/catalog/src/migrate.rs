@@ -43,16 +43,24 @@ impl Level {
     /// The level of a name; `all` is the last one.
     ///
     /// # Errors
-    /// If there is none, in upstream's words.
-    pub fn named(name: &str) -> Result<Self, String> {
+    /// If there is none.
+    pub fn named(name: &str) -> Result<Self, UnknownLevel> {
         if name == "all" {
             return Ok(Self::LAST);
         }
         Self::ALL
             .into_iter()
             .find(|level| level.name() == name)
-            .ok_or_else(|| format!("unknown migration level {}", quote(name)))
+            .ok_or_else(|| UnknownLevel { name: name.to_owned() })
     }
+}
+
+/// There is no migration level of a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown migration level {}", quote(name))]
+pub struct UnknownLevel {
+    /// The name.
+    pub name: String,
 }
 
 /// Why documents could not be migrated.

@@ -4,7 +4,7 @@
 //! fits together: each entry has its bundle, each channel one head, each bundle one version.
 
 use crate::{
-    content::{Area, Blob, ContentError, Slot},
+    content::{Area, Blob, ContentError, ManifestError, Slot},
     fold,
     order::ChannelOrder,
 };
@@ -438,28 +438,27 @@ impl Bundle {
     fn each_manifest(
         &self,
         json: &[u8],
-        mut visit: impl FnMut(&[u8]) -> Result<bool, String>,
+        mut visit: impl FnMut(&[u8]) -> Result<bool, ManifestError>,
     ) -> Result<(), ContentError> {
         self.each_property(json, |index, kind, value| {
             if kind != BUNDLE_OBJECT {
                 return Ok(true);
             }
-            bytes_of(value).and_then(|bytes| visit(&bytes)).map_err(|why| ContentError::Object {
+            bytes_of(value).and_then(|bytes| visit(&bytes)).map_err(|source| ContentError::Object {
                 package: self.package.clone(),
                 bundle: self.name.clone(),
                 index,
-                why,
+                source,
             })
         })
     }
 }
 
 /// The manifest in an `olm.bundle.object` value, which is base64.
-fn bytes_of(value: Option<&RawValue>) -> Result<Vec<u8>, String> {
-    let value = value.ok_or("no value")?;
-    let data: ObjectData<'_> =
-        serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
-    crate::decode::unpack_base64(&data.data)
+fn bytes_of(value: Option<&RawValue>) -> Result<Vec<u8>, ManifestError> {
+    let value = value.ok_or(ManifestError::NoValue)?;
+    let data: ObjectData<'_> = serde_json::from_str(value.get())?;
+    Ok(crate::decode::unpack_base64(&data.data)?)
 }
 
 /// The kind that a manifest names; none if it is not JSON, or has none.
@@ -472,12 +471,11 @@ fn kind_of(bytes: &[u8]) -> Option<String> {
 }
 
 /// One manifest: JSON or YAML.
-fn made_of(bytes: &[u8]) -> Result<Object, String> {
+fn made_of(bytes: &[u8]) -> Result<Object, ManifestError> {
     let manifest: Value = match serde_json::from_slice(bytes) {
         Ok(manifest) => manifest,
         // Upstream reads manifests as YAML throughout; JSON is the fast way to the same.
-        Err(_) => mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
-            .map_err(|error| error.to_string())?,
+        Err(_) => mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())?,
     };
-    Object::from_value(manifest).map_err(|error| error.to_string())
+    Ok(Object::from_value(manifest)?)
 }

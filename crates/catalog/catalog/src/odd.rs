@@ -1,11 +1,36 @@
 //! Values that are no documents of a catalog whatever their schema, in upstream's words.
 
 use crate::{fold, golang};
+use mainstay_gocompat::values::json_kind;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The fields that say what a document is called.
 pub(crate) const NAMES: [&str; 3] = ["schema", "package", "name"];
+
+/// A value is no document of a catalog, whatever its schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// It is no object.
+    #[error("{}", golang::no_object(found, shown))]
+    NoObject {
+        /// What it is.
+        found: &'static str,
+        /// The value as JSON.
+        shown: String,
+    },
+    /// Keys differ only in case: each as it is folded, with its spellings.
+    #[error("{}", duplicates(.0))]
+    DuplicateKeys(Vec<(String, Vec<String>)>),
+    /// A field that says what the document is called is no text.
+    #[error("{}", no_text(key, value))]
+    NoText {
+        /// The field.
+        key: String,
+        /// Its value.
+        value: Value,
+    },
+}
 
 /// How upstream begins to say what a field is that should be a text.
 pub(crate) fn expected(key: &str) -> String {
@@ -19,30 +44,35 @@ pub(crate) fn no_text(key: &str, value: &Value) -> String {
 
 /// Why upstream does not take a value for a document at all, whatever its schema. `shown` is the value
 /// as JSON.
-pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Option<String> {
+pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Option<DocumentError> {
     let Value::Object(fields) = value else {
-        return Some(golang::no_object(mainstay_gocompat::values::json_kind(value), &shown()));
+        return Some(DocumentError::NoObject { found: json_kind(value), shown: shown() });
     };
     let odd = |field: &&str| {
         let (key, value) = fields.iter().find(|(key, _)| fold::same(key, field))?;
-        (!value.is_string()).then(|| no_text(key, value))
+        let no_text = || DocumentError::NoText { key: key.clone(), value: value.clone() };
+        (!value.is_string()).then(no_text)
     };
     folded_duplicates(fields).or_else(|| NAMES.iter().find_map(odd))
 }
 
-/// Keys of a document that differ only in case, in upstream's words.
-pub(crate) fn folded_duplicates(fields: &Map<String, Value>) -> Option<String> {
-    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+/// Keys of a document that differ only in case.
+pub(crate) fn folded_duplicates(fields: &Map<String, Value>) -> Option<DocumentError> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in fields.keys() {
-        groups.entry(name.to_uppercase().to_lowercase()).or_default().push(name);
+        groups.entry(name.to_uppercase().to_lowercase()).or_default().push(name.clone());
     }
-    let mut messages: Vec<String> = groups
-        .into_iter()
-        .filter(|(_, names)| names.len() > 1)
-        .map(|(key, names)| format!("duplicate keys for key \"{key}\": [{}]", names.join(" ")))
-        .collect();
-    match messages.len() {
-        0 | 1 => messages.pop(),
-        _ => Some(format!("[{}]", messages.join(", "))),
+    let duplicates: Vec<(String, Vec<String>)> =
+        groups.into_iter().filter(|(_, names)| names.len() > 1).collect();
+    (!duplicates.is_empty()).then_some(DocumentError::DuplicateKeys(duplicates))
+}
+
+fn duplicates(groups: &[(String, Vec<String>)]) -> String {
+    let one = |(key, names): &(String, Vec<String>)| {
+        format!("duplicate keys for key \"{key}\": [{}]", names.join(" "))
+    };
+    match groups {
+        [group] => one(group),
+        all => format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join(", ")),
     }
 }

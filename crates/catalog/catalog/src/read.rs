@@ -299,7 +299,7 @@ struct Fault {
     rule: Rule,
     /// Which document it is, as far as that was read.
     blob: Option<BlobName>,
-    wrong: decode::Wrong,
+    wrong: decode::ShapeError,
     remedy: &'static str,
     bytes: std::ops::Range<usize>,
     /// The same in upstream's words.
@@ -342,7 +342,7 @@ fn blob(
 ) -> Result<ReadBlob, Box<Fault>> {
     let Document { value, line, bytes, format, .. } = document;
     let fault = |rule, message: String, upstream: String, remedy| {
-        let wrong = decode::Wrong { message, path: Vec::new() };
+        let wrong = decode::ShapeError { message, path: Vec::new() };
         Box::new(Fault { rule, blob: None, wrong, remedy, bytes: bytes.clone(), upstream })
     };
     // Upstream's decoder of YAML says where its error comes from.
@@ -379,12 +379,13 @@ fn blob(
             return Err(fault(Rule::NotABlob, message, upstream, not_a_blob));
         }
     };
-    if let Some(message) = folded_duplicates(&fields) {
+    if let Some(duplicates) = folded_duplicates(&fields) {
+        let message = duplicates.to_string();
         let upstream = decoding(&message);
         let twice = |field: &&&str| fields.keys().filter(|key| fold::same(key, field)).count() > 1;
         let path = shape::FIELDS.iter().find(twice).map(|field| Part::Field(field));
         let fault = fault(Rule::CaseOfKeys, String::new(), upstream, "keep one of the spellings");
-        let wrong = decode::Wrong { message, path: path.into_iter().collect() };
+        let wrong = decode::ShapeError { message, path: path.into_iter().collect() };
         return Err(Box::new(Fault { blob: shape::called(&fields), wrong, ..*fault }));
     }
     let mut names = [String::new(), String::new(), String::new()];
@@ -395,7 +396,7 @@ fn blob(
             Some((key, other)) => {
                 let upstream = decoding(&no_text(key, other));
                 let message = format!("{}{}", expected(field), shortened(other));
-                let wrong = decode::Wrong { message, path: vec![Part::Field(field)] };
+                let wrong = decode::ShapeError { message, path: vec![Part::Field(field)] };
                 let remedy =
                     if other.is_null() { "give it a text" } else { "put the text in quotes" };
                 let fault = fault(Rule::WrongType, String::new(), upstream, remedy);

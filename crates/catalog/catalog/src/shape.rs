@@ -4,7 +4,7 @@
 //! does this. Unknown fields pass, `null` is "not set", names may be written in any case.
 
 use crate::{
-    decode::{Wrong, unpack_base64},
+    decode::{ShapeError, unpack_base64},
     fold::{self, same},
     golang,
     problem::{BlobName, Part},
@@ -379,11 +379,11 @@ pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 ///
 /// Go reads the fields in the order of the text, remembers the first one that it cannot take, and
 /// so does this: a canonical object has its fields in the order of their names.
-pub(crate) fn check(value: &Value, shape: &Shape) -> Result<(), Wrong> {
+pub(crate) fn check(value: &Value, shape: &Shape) -> Result<(), ShapeError> {
     match value {
         Value::Null => Ok(()),
         Value::Object(object) => fields(object, shape, ""),
-        other => Err(Wrong {
+        other => Err(ShapeError {
             message: format!(
                 "json: cannot unmarshal {} into Go value of type {}",
                 json_kind(other),
@@ -400,7 +400,7 @@ pub(crate) fn fields(
     object: &Map<String, Value>,
     shape: &Shape,
     prefix: &str,
-) -> Result<(), Wrong> {
+) -> Result<(), ShapeError> {
     fields_in(object, shape, prefix, false)
 }
 
@@ -410,13 +410,13 @@ pub(crate) fn fields_in(
     shape: &Shape,
     prefix: &str,
     strict: bool,
-) -> Result<(), Wrong> {
+) -> Result<(), ShapeError> {
     for (name, value) in object {
         let known = shape.fields.iter().find(|(field, _)| same(name, field));
         let Some((field, kind)) = known else {
             if strict {
                 let message = format!("json: unknown field {}", mainstay_gocompat::quote(name));
-                return Err(Wrong { message, path: Vec::new() });
+                return Err(ShapeError { message, path: Vec::new() });
             }
             continue;
         };
@@ -435,9 +435,9 @@ struct Place<'s> {
 }
 
 impl Place<'_> {
-    fn refuse(&self, found: &str, expected: &str) -> Wrong {
+    fn refuse(&self, found: &str, expected: &str) -> ShapeError {
         let Self { shape: Shape { name, .. }, prefix, field, .. } = self;
-        Wrong {
+        ShapeError {
             message: format!(
                 "json: cannot unmarshal {found} into Go struct field {name}.{prefix}{field} of type {expected}"
             ),
@@ -446,7 +446,7 @@ impl Place<'_> {
     }
 
     /// Checks that a value is a whole number of a Go type.
-    fn whole(&self, value: &Value, name: &str) -> Result<(), Wrong> {
+    fn whole(&self, value: &Value, name: &str) -> Result<(), ShapeError> {
         let Value::Number(number) = value else { return Err(self.refuse(json_kind(value), name)) };
         let fits = match (number.as_i64(), name) {
             (Some(number), "uint8") => u8::try_from(number).is_ok(),
@@ -461,7 +461,7 @@ impl Place<'_> {
         Err(self.refuse(&format!("number {}", golang::json(value, false)), name))
     }
 
-    fn check(&self, kind: &Kind, value: &Value) -> Result<(), Wrong> {
+    fn check(&self, kind: &Kind, value: &Value) -> Result<(), ShapeError> {
         let refuse = |value: &Value, expected: &str| Err(self.refuse(json_kind(value), expected));
         let odd_text = |item: &Value| !item.is_string() && !item.is_null();
         match (kind, value) {
@@ -474,7 +474,7 @@ impl Place<'_> {
             (Bool, other) => refuse(other, "bool"),
             (Bytes, Value::String(text)) => match unpack_base64(text) {
                 Ok(_) => Ok(()),
-                Err(message) => Err(Wrong { message, path: Vec::new() }),
+                Err(why) => Err(ShapeError { message: why.to_string(), path: Vec::new() }),
             },
             // Go takes a list for bytes as well, one by one.
             (Bytes, Value::Array(items)) => {

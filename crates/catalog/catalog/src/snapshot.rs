@@ -13,10 +13,12 @@
 use crate::{
     content::{Origin, Slot},
     declared::Declared,
-    decode,
+    decode::{self, ShapeError},
     model::Catalog,
     pack::Packed,
+    problem::Finding,
     read::ReadBlob,
+    rule::Rule,
 };
 use mainstay_files::{Draft, Durability};
 use serde::{Deserialize, Serialize};
@@ -52,12 +54,61 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// The file is not what was written: cut off, changed, or of another format.
-    #[error("the catalog snapshot {path} is damaged: {why}; delete it, the folder is read again")]
+    #[error(
+        "the catalog snapshot {path} is damaged: {source}; delete it, the folder is read again"
+    )]
     Damaged {
         /// The file.
         path: String,
         /// What does not fit.
-        why: String,
+        source: Damage,
+    },
+}
+
+/// What does not fit in a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// The file is none, or of another format.
+    #[error("it does not begin as a snapshot does")]
+    Magic,
+    /// The file ends too early.
+    #[error("it is cut off")]
+    CutOff,
+    /// The content is not what was written.
+    #[error("the checksum does not match the content")]
+    Checksum,
+    /// The table is none.
+    #[error(transparent)]
+    Table(#[from] serde_json::Error),
+    /// A document does not unpack.
+    #[error("{schema} {name:?} does not unpack")]
+    Unpack {
+        /// Its schema.
+        schema: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A document is no object.
+    #[error("{schema} {name:?} is not an object")]
+    NotAnObject {
+        /// Its schema.
+        schema: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A document is not of the shape that its schema asks for.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A bundle holds a manifest that is none.
+    #[error("a manifest in a bundle cannot be read")]
+    Manifest,
+    /// The documents are no sound catalog.
+    #[error("{message}")]
+    Unsound {
+        /// The rule that the first finding is of.
+        rule: Rule,
+        /// What it says.
+        message: String,
     },
 }
 
@@ -113,7 +164,7 @@ impl Catalog {
         let bytes = read(path).map_err(|source| SnapshotError::Read { path: name(), source })?;
         decode_snapshot(&bytes)
             .map(Arc::new)
-            .map_err(|why| SnapshotError::Damaged { path: name(), why })
+            .map_err(|source| SnapshotError::Damaged { path: name(), source })
     }
 }
 
@@ -138,31 +189,35 @@ fn row(slot: &Slot, packed: &Packed) -> Row {
     }
 }
 
-fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
-    let body = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a snapshot does")?;
-    let (hash, body) = body.split_at_checked(HASH).ok_or("it is cut off")?;
+fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, Damage> {
+    let body = bytes.strip_prefix(MAGIC).ok_or(Damage::Magic)?;
+    let (hash, body) = body.split_at_checked(HASH).ok_or(Damage::CutOff)?;
     if hash != &Sha256::digest(body)[..]
         && !mainstay_fault::is_on("damage-of-snapshots-is-not-noticed")
     {
-        return Err("the checksum does not match the content".to_owned());
+        return Err(Damage::Checksum);
     }
-    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or("it is cut off")?;
+    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or(Damage::CutOff)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    let (table, mut area) = body.split_at_checked(length).ok_or("it is cut off")?;
-    let rows: Vec<Row> = serde_json::from_slice(table).map_err(|error| error.to_string())?;
+    let (table, mut area) = body.split_at_checked(length).ok_or(Damage::CutOff)?;
+    let rows: Vec<Row> = serde_json::from_slice(table)?;
     let mut collected = Declared::default();
     for row in rows {
-        let (stored, rest) = area.split_at_checked(row.stored).ok_or("it is cut off")?;
+        let (stored, rest) = area.split_at_checked(row.stored).ok_or(Damage::CutOff)?;
         area = rest;
-        let what = format!("{} {:?}", row.schema, row.name);
+        let called = || (row.schema.clone(), row.name.clone());
         let packed = Packed { stored: stored.into(), plain: row.plain, pieces: row.pieces };
-        let damaged = || format!("{what} does not unpack");
+        let damaged = || {
+            let (schema, name) = called();
+            Damage::Unpack { schema, name }
+        };
         let hash = packed.hash().ok_or_else(damaged)?;
         let plain = packed.unpack().ok_or_else(damaged)?;
         let Ok(Value::Object(fields)) = serde_json::from_slice(&plain) else {
-            return Err(format!("{what} is not an object"));
+            let (schema, name) = called();
+            return Err(Damage::NotAnObject { schema, name });
         };
-        let facts = decode::facts(&row.schema, &fields).map_err(|wrong| wrong.message)?;
+        let facts = decode::facts(&row.schema, &fields)?;
         let slot = Slot {
             schema: row.schema,
             package: row.package,
@@ -174,11 +229,11 @@ fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
         collected.add(ReadBlob { slot, bytes: 0..0, facts });
     }
     if collected.has_object_faults() {
-        return Err("a manifest in a bundle cannot be read".to_owned());
+        return Err(Damage::Manifest);
     }
     let (catalog, findings, _) = collected.build();
     match findings.into_iter().next() {
         None => Ok(catalog),
-        Some(finding) => Err(finding.message),
+        Some(Finding { rule, message, .. }) => Err(Damage::Unsound { rule, message }),
     }
 }

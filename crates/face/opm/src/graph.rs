@@ -69,7 +69,7 @@ pub(super) fn print(
     all: &Rendition,
     options: &DiagramOptions<'_>,
 ) -> Result<(), String> {
-    let diagram = all.diagram(options)?;
+    let diagram = all.diagram(options).map_err(|error| error.to_string())?;
     for warning in &diagram.warnings {
         io.complain(&format!("{warning}\n"));
     }

@@ -105,7 +105,11 @@ pub(super) fn format(name: &str) -> Result<Format, String> {
 /// # Errors
 /// If it is unknown.
 pub(super) fn level(name: &str) -> Result<Level, String> {
-    if name.is_empty() { Ok(Level::None) } else { Level::named(name) }
+    if name.is_empty() {
+        Ok(Level::None)
+    } else {
+        Level::named(name).map_err(|error| error.to_string())
+    }
 }
 
 /// Which kinds of references are taken.

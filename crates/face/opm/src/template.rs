@@ -109,7 +109,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let text = opened.read(call.io);
     let detect = || {
         let text = text.as_ref().map_err(|why| format!("decoding template input: {why}"))?;
-        Kind::of(text)
+        Kind::of(text).map_err(|error| error.to_string())
     };
     let kind = kind
         .map_or_else(detect, Ok)
@@ -132,7 +132,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     let io = &mut *call.io;
     let images = &mut async |image: &str| wanted.bundle_of(io, image).await;
-    let all = kind.render(&text, images).await.map_err(failed)?;
+    let all = kind.render(&text, images).await.map_err(|error| failed(error.to_string()))?;
     write(call, &all, &output).map_err(|why| end(format!("writing output: {why}")))
 }
 

@@ -1,6 +1,6 @@
 //! Basic templates: a catalog with bundles that are named by their image alone.
 
-use super::{Bundled, Kind, input::Template};
+use super::{Bundled, Kind, TemplateError, input::Template};
 use crate::{
     Rendition,
     decode::Facts,
@@ -16,23 +16,23 @@ static SHAPE: Shape = Shape {
 };
 
 /// The documents of a template, with the bundles of its images.
-pub(super) async fn render(
+pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
-) -> Result<Rendition, String> {
+    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+) -> Result<Rendition, TemplateError<E>> {
     let declared = Template::read(text, Kind::Basic, &SHAPE)?.declare()?;
     let mut all = Rendition::of(&declared);
     all.retain(|document| &*document.schema != "olm.bundle");
     for (blob, facts) in declared.documents() {
         let Facts::Bundle(facts) = facts else { continue };
-        let value = blob.value().map_err(|error| error.to_string())?;
+        let value = blob.value()?;
         let shaped = write::shape("olm.bundle", value);
         let is_set = |field: &str| shaped.get(field).is_some_and(|value| *value != Value::Null);
         let more = ["package", "properties", "relatedImages"].iter().any(|field| is_set(field));
         if facts.image.is_empty() || more {
-            return Err("unexpected fields present in basic template bundle".to_owned());
+            return Err(TemplateError::UnexpectedFields);
         }
-        all.add(&images(&facts.image).await?.bundle);
+        all.add(&images(&facts.image).await.map_err(TemplateError::Image)?.bundle);
     }
     Ok(all)
 }

@@ -1,8 +1,8 @@
 //! Catalogs as the templates they could have been made of.
 
-use super::Kind;
+use super::{ConvertError, DecodeError, Kind};
 use crate::{
-    Format, WriteError, decode,
+    Format, decode,
     load::LoadOptions,
     odd, read, syntax,
     write::{shape, yaml},
@@ -10,17 +10,6 @@ use crate::{
 use mainstay_gocompat::json::{Html, Numbers, Writer};
 use mainstay_yaml::{Format as Form, documents};
 use serde_json::{Map, Value, json};
-
-/// Why a catalog could not be made into a template.
-#[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    /// A document is not of its shape, or the text cannot be read; in upstream's words.
-    #[error("{0}")]
-    Read(String),
-    /// What was read cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
 
 /// The template that the documents of a text could have been made of, as a text: of
 /// [`Kind::Basic`], bundles are reduced to their images; of [`Kind::Substitutes`], they stay, and
@@ -30,7 +19,7 @@ pub enum ConvertError {
 /// # Errors
 /// The first document that cannot be read, and what YAML cannot say.
 pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, ConvertError> {
-    let entries = entries(kind, text).map_err(ConvertError::Read)?;
+    let entries = entries(kind, text)?;
     let mut out = String::new();
     if format == Format::Yaml {
         let entries = match entries {
@@ -81,18 +70,22 @@ pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, Conver
 }
 
 /// The documents of a text, bundles reduced if they are to be; none at all if there are none.
-fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, String> {
+fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, ConvertError> {
     let reading = read::reading(&LoadOptions::default(), false);
     let text = read::as_text(text.to_vec(), &reading);
     let mut entries = Vec::new();
     for document in documents(&text, &reading) {
-        let document = document.map_err(|error| syntax::words(&text, entries.len(), &error))?;
+        let document = document.map_err(|source| {
+            let upstream = syntax::words(&text, entries.len(), &source);
+            DecodeError::Syntax { upstream, source }
+        })?;
         let value = document.value;
         if value.is_null() {
             // Upstream cannot write what holds nothing.
             if document.format == Form::Yaml {
                 let words = "json: error calling MarshalJSON for type *declcfg.Meta: unexpected end of JSON input";
-                return Err(syntax::of_nothing(&text[document.bytes], words));
+                let upstream = syntax::of_nothing(&text[document.bytes], words);
+                return Err(ConvertError::Nothing { upstream });
             }
             entries.push(value);
             continue;
@@ -101,15 +94,15 @@ fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, String> {
             Form::Yaml => crate::golang::json(&value, true),
             Form::Json => String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned(),
         };
-        if let Some(why) = odd::no_document(&value, shown) {
+        if let Some(error) = odd::no_document(&value, shown) {
             return Err(match document.format {
-                Form::Yaml => format!("error unmarshaling JSON: while decoding JSON: {why}"),
-                Form::Json => why,
+                Form::Yaml => ConvertError::Yaml(error),
+                Form::Json => ConvertError::Json(error),
             });
         }
         let reduced = match &value {
             Value::Object(fields) if kind == Kind::Basic && is_bundle(fields) => {
-                decode::facts("olm.bundle", fields).map_err(|wrong| wrong.message)?;
+                decode::facts("olm.bundle", fields)?;
                 let image = crate::fold::get_in(fields, "image").and_then(Value::as_str);
                 json!({ "schema": "olm.bundle", "image": image.unwrap_or_default() })
             }

@@ -1,6 +1,6 @@
 //! Reading the document that is a template.
 
-use super::Kind;
+use super::{DeclareError, DecodeError, Kind, ReadError, UnmarshalError};
 use crate::{
     declared::Declared,
     fold::same,
@@ -10,20 +10,23 @@ use crate::{
     shape::{self, Shape},
     syntax,
 };
+use mainstay_gocompat::values::json_kind;
 use mainstay_yaml::{Document, Format, documents};
 use serde_json::{Map, Value};
 
 /// The first document of a text.
 ///
 /// # Errors
-/// If it cannot be read; `EOF` if there is none.
-pub(super) fn first(text: &[u8]) -> Result<Document, String> {
+/// If it cannot be read, or there is none.
+pub(super) fn first(text: &[u8]) -> Result<Document, DecodeError> {
     let reading = read::reading(&LoadOptions::default(), false);
     let text = read::as_text(text.to_vec(), &reading);
     match documents(&text, &reading).next() {
         Some(Ok(document)) => Ok(document),
-        Some(Err(error)) => Err(syntax::words(&text, 0, &error)),
-        None => Err("EOF".to_owned()),
+        Some(Err(source)) => {
+            Err(DecodeError::Syntax { upstream: syntax::words(&text, 0, &source), source })
+        }
+        None => Err(DecodeError::Empty),
     }
 }
 
@@ -49,21 +52,16 @@ impl Template {
     /// Reads a template of a kind. `shape` is that of its other fields, and how messages call it.
     ///
     /// # Errors
-    /// In upstream's words.
-    pub(super) fn read(text: &[u8], kind: Kind, shape: &Shape) -> Result<Self, String> {
-        let read = first(text).map_err(|why| format!("decoding template schema: {why}"))?;
+    /// What does not fit.
+    pub(super) fn read(text: &[u8], kind: Kind, shape: &'static Shape) -> Result<Self, ReadError> {
+        let read = first(text)?;
         let html = read.format == Format::Yaml;
         let mut fields = match read.value {
             Value::Object(fields) => fields,
-            Value::Null => {
-                return Err(format!("unmarshalling template: {}", super::NOTHING));
-            }
+            Value::Null => return Err(UnmarshalError::Nothing.into()),
             other => {
-                let (found, spelled) =
-                    (mainstay_gocompat::values::json_kind(&other), shape.spelled);
-                return Err(format!(
-                    "unmarshalling template: json: cannot unmarshal {found} into Go value of type {spelled}"
-                ));
+                let (found, expected) = (json_kind(&other), shape.spelled);
+                return Err(UnmarshalError::NoObject { found, expected }.into());
             }
         };
         let no_document = |item: &Value| odd::no_document(item, || golang::json(item, html));
@@ -75,27 +73,25 @@ impl Template {
                 // What is wrong with a document ends the reading, whatever else is.
                 Value::Array(items) => {
                     let mut all = items.iter().filter(|item| !item.is_null());
-                    if let Some(why) = all.find_map(no_document) {
-                        return Err(format!("unmarshalling template: {why}"));
+                    if let Some(error) = all.find_map(no_document) {
+                        return Err(UnmarshalError::Entry(error).into());
                     }
                     entries = items;
                 }
                 other => {
-                    let (found, name) = (mainstay_gocompat::values::json_kind(&other), shape.name);
-                    wrong.get_or_insert_with(|| {
-                        format!(
-                            "json: cannot unmarshal {found} into Go struct field {name}.entries of type []*declcfg.Meta"
-                        )
-                    });
+                    let (found, shape) = (json_kind(&other), shape.name);
+                    wrong.get_or_insert(UnmarshalError::NoList { found, shape });
                 }
             }
         }
-        let wrong =
-            wrong.or_else(|| shape::fields(&fields, shape, "").err().map(|wrong| wrong.message));
-        if let Some(why) = wrong {
-            return Err(format!("unmarshalling template: {why}"));
+        let wrong = wrong.or_else(|| shape::fields(&fields, shape, "").err().map(Into::into));
+        if let Some(error) = wrong {
+            return Err(error.into());
         }
-        super::check_schema(self::text(&fields, "schema"), kind)?;
+        let schema = self::text(&fields, "schema");
+        if schema != kind.schema() {
+            return Err(ReadError::Schema { found: schema.to_owned(), wanted: kind });
+        }
         Ok(Self { fields, entries })
     }
 
@@ -103,14 +99,13 @@ impl Template {
     ///
     /// # Errors
     /// The first that is not. A `null` among them, which stops upstream with a crash, is one.
-    pub(super) fn declare(&self) -> Result<Declared, String> {
+    pub(super) fn declare(&self) -> Result<Declared, DeclareError> {
         let null = self.entries.iter().position(Value::is_null);
         let sound = &self.entries[..null.unwrap_or(self.entries.len())];
         let documents = sound.iter().cloned().enumerate();
-        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
-            .map_err(|error| error.upstream())?;
+        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))?;
         match null {
-            Some(at) => Err(format!("entry {} of the template is null", at + 1)),
+            Some(at) => Err(DeclareError::Null { number: at + 1 }),
             None => Ok(declared),
         }
     }

@@ -11,15 +11,20 @@
 
 mod basic;
 mod convert;
+mod error;
 mod input;
 mod semver;
 mod substitutes;
 
-pub use convert::{ConvertError, convert};
+pub use convert::convert;
+pub use error::{
+    BundleReleaseError, ConvertError, DeclareError, DecodeError, KindError, ReadError, Role,
+    SemverError, SubstitutesError, SubstitutionError, TemplateError, UnmarshalError, VersionsError,
+};
 
 use crate::{Rendition, content::Origin, shape};
 use mainstay_bundle::DeclaredBundle;
-use mainstay_gocompat::quote;
+use mainstay_gocompat::values::json_kind;
 use serde_json::Value;
 
 /// A bundle as its image has it.
@@ -73,26 +78,22 @@ impl Kind {
     ///
     /// # Errors
     /// If it cannot be read, says no schema, or one that is of no kind.
-    pub fn of(text: &[u8]) -> Result<Self, String> {
-        let read = input::first(text).map_err(|why| format!("decoding template input: {why}"))?;
-        let fields = match read.value {
+    pub fn of(text: &[u8]) -> Result<Self, KindError> {
+        let fields = match input::first(text)?.value {
             Value::Object(fields) => fields,
-            Value::Null => return Err(format!("unmarshalling template schema: {NOTHING}")),
+            Value::Null => return Err(UnmarshalError::Nothing.into()),
             other => {
-                let found = mainstay_gocompat::values::json_kind(&other);
-                return Err(format!(
-                    "unmarshalling template schema: json: cannot unmarshal {found} into Go value of type struct {{ Schema string \"json:\\\"schema\\\"\" }}"
-                ));
+                let (found, expected) = (json_kind(&other), HEAD.spelled);
+                return Err(UnmarshalError::NoObject { found, expected }.into());
             }
         };
-        shape::fields(&fields, &HEAD, "")
-            .map_err(|wrong| format!("unmarshalling template schema: {}", wrong.message))?;
+        shape::fields(&fields, &HEAD, "").map_err(UnmarshalError::Shape)?;
         match input::text(&fields, "schema") {
-            "" => Err("template input missing required 'schema' field".to_owned()),
+            "" => Err(KindError::NoSchema),
             schema => Self::ALL
                 .into_iter()
                 .find(|kind| kind.schema() == schema)
-                .ok_or_else(|| format!("unknown template schema: {schema}")),
+                .ok_or_else(|| KindError::UnknownSchema { schema: schema.to_owned() }),
         }
     }
 
@@ -102,38 +103,29 @@ impl Kind {
     /// # Errors
     /// The first thing that is wrong with the template or with what it leads to, and errors of
     /// `images` as they are.
-    pub async fn render(
+    pub async fn render<E>(
         self,
         text: &[u8],
-        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
-    ) -> Result<Rendition, String> {
+        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+    ) -> Result<Rendition, TemplateError<E>> {
         match self {
             Self::Basic => basic::render(text, images).await,
             Self::Semver => semver::render(text, images).await,
             Self::Substitutes => {
                 let rendered = substitutes::render(text, images).await;
-                rendered.map_err(|why| format!("render: {why}"))
+                rendered.map_err(|error| TemplateError::Substitutes(Box::new(error)))
             }
         }
     }
 }
 
-static HEAD: shape::Shape =
-    shape::Shape { name: "", spelled: "", fields: &[("schema", shape::Kind::Text)] };
-
-/// What upstream says to a document without content.
-const NOTHING: &str = "unexpected end of JSON input";
+static HEAD: shape::Shape = shape::Shape {
+    name: "",
+    spelled: "struct { Schema string \"json:\\\"schema\\\"\" }",
+    fields: &[("schema", shape::Kind::Text)],
+};
 
 /// Where a document stood that was made of the entry at `index` (from 0) of a template.
 fn origin(index: usize) -> Origin {
     Origin { file: "entries".into(), line: index + 1 }
-}
-
-/// What is said to a template of another schema.
-fn check_schema(found: &str, kind: Kind) -> Result<(), String> {
-    if found == kind.schema() {
-        return Ok(());
-    }
-    let (found, wanted) = (quote(found), quote(kind.schema()));
-    Err(format!("template has unknown schema ({found}), should be {wanted}"))
 }

@@ -5,7 +5,9 @@
 //! replaces the last patch of the minor version before, and skips everything below it in its major
 //! version that it does not replace.
 
-use super::{Bundled, Kind};
+use super::{
+    Bundled, DecodeError, Kind, SemverError, TemplateError, UnmarshalError, VersionsError,
+};
 use crate::{
     Declared, Rendition,
     decode::{self, BundleFacts, Facts, unpack_base64},
@@ -16,9 +18,8 @@ use crate::{
     syntax,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_gocompat::quote;
 use mainstay_gocompat::values;
-use mainstay_version::{Version, parse_strict};
+use mainstay_version::Version;
 use mainstay_yaml::{DuplicateKeys, Format, Options};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,30 +67,27 @@ struct Template {
 }
 
 /// The documents that follow from a template.
-pub(super) async fn render(
+pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
-) -> Result<Rendition, String> {
-    let template =
-        Template::read(text).map_err(|why| format!("render: unable to read file: {why}"))?;
+    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+) -> Result<Rendition, TemplateError<E>> {
+    let template = Template::read(text)?;
     let mut bundles: BTreeMap<&str, Bundled> = BTreeMap::new();
     let mut all = Rendition::default();
     for image in template.groups.iter().flatten() {
         if !bundles.contains_key(image.as_str()) {
-            let bundled = images(image).await?;
+            let bundled = images(image).await.map_err(TemplateError::Image)?;
             all.add(&bundled.bundle);
             bundles.insert(image, bundled);
         }
     }
     if bundles.is_empty() {
-        return Err("render: no bundles specified or no bundles could be rendered".to_owned());
+        return Err(TemplateError::NoBundles);
     }
     let mut package = None;
     let mut groups = Vec::new();
     for group in &template.groups {
-        let versions = versions(group, &bundles, &mut package)
-            .map_err(|why| format!("render: unable to post-process bundle info: {why}"))?;
-        groups.push(versions);
+        groups.push(versions(group, &bundles, &mut package)?);
     }
     let package = package.unwrap_or_default();
     let Channels { default, mut channels } = template.channels(&groups);
@@ -103,30 +101,26 @@ pub(super) async fn render(
     }
     let documents = documents.into_iter().enumerate();
     let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
-        .map_err(|error| error.upstream())?;
+        .map_err(TemplateError::Made)?;
     all.append(Rendition::of(&declared));
     Ok(all)
 }
 
 impl Template {
-    fn read(text: &[u8]) -> Result<Self, String> {
+    fn read(text: &[u8]) -> Result<Self, SemverError> {
         let mut value = document(text)?;
         as_texts(&mut value, &SHAPE);
-        let decoding = |why: String| format!("error unmarshaling JSON: while decoding JSON: {why}");
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),
             other => {
-                let (found, spelled) = (values::json_kind(&other), SHAPE.spelled);
-                return Err(decoding(format!(
-                    "json: cannot unmarshal {found} into Go value of type {spelled}"
-                )));
+                let (found, expected) = (values::json_kind(&other), SHAPE.spelled);
+                return Err(UnmarshalError::NoObject { found, expected }.into());
             }
         };
-        shape::fields_in(&fields, &SHAPE, "", true).map_err(|wrong| decoding(wrong.message))?;
+        shape::fields_in(&fields, &SHAPE, "", true).map_err(UnmarshalError::Shape)?;
         if super::input::text(&fields, "schema") != Kind::Semver.schema() {
-            let wanted = quote(Kind::Semver.schema());
-            return Err(format!("readFile: input file has unknown schema, should be {wanted}"));
+            return Err(SemverError::Schema);
         }
         let is_on = |field: &str| {
             let found = fields.iter().filter(|(name, _)| same(name, field));
@@ -134,21 +128,15 @@ impl Template {
         };
         let (major, minor) = (is_on("generateMajorChannels"), is_on("generateMinorChannels"));
         let minor = minor || !major;
-        let senseless = |stream: &str| {
-            Err(format!(
-                "schema attribute mismatch: DefaultChannelTypePreference set to '{stream}' doesn't make sense if not generating {stream}-version channels"
-            ))
-        };
         let preference = match super::input::text(&fields, "defaultChannelTypePreference") {
             "" | "minor" if minor => Stream::Minor,
             "" => Stream::Major,
             "major" if major => Stream::Major,
-            stream @ ("minor" | "major") => return senseless(stream),
+            preference @ ("minor" | "major") => {
+                return Err(SemverError::NotGenerated { preference: preference.to_owned() });
+            }
             other => {
-                let other = quote(other);
-                return Err(format!(
-                    "unknown DefaultChannelTypePreference: {other}\nValid values are 'major' or 'minor'"
-                ));
+                return Err(SemverError::UnknownPreference { preference: other.to_owned() });
             }
         };
         let empty = Map::new();
@@ -209,7 +197,7 @@ impl Template {
 }
 
 /// The first document of a text, as one that is read strictly: no key twice.
-fn document(text: &[u8]) -> Result<Value, String> {
+fn document(text: &[u8]) -> Result<Value, SemverError> {
     let reading = Options {
         duplicate_keys: DuplicateKeys::Note,
         ..read::reading(&LoadOptions::default(), false)
@@ -221,16 +209,12 @@ fn document(text: &[u8]) -> Result<Value, String> {
     };
     match read {
         None => Ok(Value::Null),
-        Some(Err(error)) => Err(syntax::words(bytes, 0, &error)),
-        Some(Ok(document)) if document.repeated.is_empty() => Ok(document.value),
-        Some(Ok(document)) => {
-            let lines = document
-                .repeated
-                .iter()
-                .map(|it| format!("\n  line {}: key {} already set in map", it.line, it.key));
-            let lines: String = lines.collect();
-            Err(format!("error converting YAML to JSON: yaml: unmarshal errors:{lines}"))
+        Some(Err(source)) => {
+            let upstream = syntax::words(bytes, 0, &source);
+            Err(DecodeError::Syntax { upstream, source }.into())
         }
+        Some(Ok(document)) if document.repeated.is_empty() => Ok(document.value),
+        Some(Ok(document)) => Err(SemverError::RepeatedKeys(document.repeated)),
     }
 }
 
@@ -266,60 +250,40 @@ fn versions(
     images: &[String],
     bundles: &BTreeMap<&str, Bundled>,
     package: &mut Option<String>,
-) -> Result<BTreeMap<String, Version>, String> {
+) -> Result<BTreeMap<String, Version>, VersionsError> {
     let mut versions: BTreeMap<String, Version> = BTreeMap::new();
     for image in images {
         let Some(bundled) = bundles.get(image.as_str()) else { continue };
         let name = &bundled.bundle.name;
         let facts = facts(bundled)?;
-        if let Some(fault) = facts.faults.first() {
-            return Err(format!("parse properties for bundle {}: {}", quote(name), fault.message));
-        }
-        let [(_, [found, version, _])] = facts.packages.as_slice() else {
-            return Err(format!(
-                "bundle {} has multiple \"olm.package\" properties, expected exactly 1",
-                quote(name)
-            ));
-        };
-        let parsed = parse_strict(version).map_err(|why| {
-            format!("bundle {} has invalid version {}: {why}", quote(name), quote(version))
-        })?;
-        let package = package.get_or_insert_with(|| found.clone());
+        let (found, version) = facts.version(name)?;
+        let package = package.get_or_insert_with(|| found.to_owned());
         if found != package {
-            let (found, package) = (quote(found), quote(package));
-            return Err(format!("bundle {found} does not belong to this package: {package}"));
+            let (found, package) = (found.to_owned(), package.clone());
+            return Err(VersionsError::OtherPackage { found, package });
         }
-        if versions.insert(name.clone(), parsed).is_some() {
-            return Err(format!("duplicate bundle name {}", quote(name)));
+        if versions.insert(name.clone(), version).is_some() {
+            return Err(VersionsError::DuplicateName { bundle: name.clone() });
         }
     }
     let mut seen = BTreeSet::new();
-    let mut same: Vec<String> = Vec::new();
+    let mut same: Vec<(String, String)> = Vec::new();
     for version in versions.values() {
         let plain = version.clone().without_build().to_string();
-        let message = format!("bundle version \"{version}\" cannot be compared to \"{plain}\"");
-        if !seen.insert(plain) && !same.contains(&message) {
-            same.push(message);
+        let pair = (version.to_string(), plain.clone());
+        if !seen.insert(plain) && !same.contains(&pair) {
+            same.push(pair);
         }
     }
-    let same = match same.as_slice() {
-        [] => return Ok(versions),
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
-    };
-    Err(format!(
-        "encountered bundle versions which differ only by build metadata, which cannot be ordered: {same}"
-    ))
+    if same.is_empty() { Ok(versions) } else { Err(VersionsError::BuildMetadata(same)) }
 }
 
-fn facts(bundled: &Bundled) -> Result<BundleFacts, String> {
-    let value: Value =
-        serde_json::from_str(&bundled.bundle.json()).map_err(|error| error.to_string())?;
+fn facts(bundled: &Bundled) -> Result<BundleFacts, VersionsError> {
+    let value: Value = serde_json::from_str(&bundled.bundle.json())?;
     let empty = Map::new();
-    match decode::facts("olm.bundle", value.as_object().unwrap_or(&empty)) {
-        Ok(Facts::Bundle(facts)) => Ok(facts),
-        Ok(_) => Ok(BundleFacts::default()),
-        Err(wrong) => Err(wrong.message),
+    match decode::facts("olm.bundle", value.as_object().unwrap_or(&empty))? {
+        Facts::Bundle(facts) => Ok(facts),
+        _ => Ok(BundleFacts::default()),
     }
 }
 

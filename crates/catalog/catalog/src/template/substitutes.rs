@@ -1,13 +1,15 @@
 //! Substitutes templates: bundles that take the place of others in a catalog.
 
-use super::{Bundled, Kind, input, input::Template};
+use super::{
+    BundleReleaseError, Bundled, Kind, Role, SubstitutesError, SubstitutionError, input,
+    input::Template,
+};
 use crate::{
-    Declared, Rendition,
+    ContentError, Declared, LoadError, Rendition,
     decode::{self, BundleFacts, Facts},
     shape::{Kind as Field, Shape},
     write,
 };
-use mainstay_gocompat::quote;
 use mainstay_version::{Release, VersionRelease, parse_strict};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,18 +30,15 @@ static SUBSTITUTE: Shape = Shape {
 const ANNOTATION: &str = "olm.substitutesFor";
 
 /// The documents of a template, with its substitutions made one after the other.
-pub(super) async fn render(
+pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
-) -> Result<Rendition, String> {
-    let template = Template::read(text, Kind::Substitutes, &SHAPE)
-        .map_err(|why| format!("unable to parse template: {why}"))?;
-    let declared = template
-        .declare()
-        .map_err(|why| format!("unable to create declarative config from entries: {why}"))?;
+    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+) -> Result<Rendition, SubstitutesError<E>> {
+    let template = Template::read(text, Kind::Substitutes, &SHAPE)?;
+    let declared = template.declare()?;
     let mut catalog = Catalog::of(&declared)?;
-    if let Some(why) = declared.build().2 {
-        return Err(format!("entries are not valid FBC: {why}"));
+    if let Some(error) = declared.fault() {
+        return Err(SubstitutesError::Invalid(error));
     }
     let none = Map::new();
     let (mut bases, mut names) = (BTreeSet::new(), BTreeMap::new());
@@ -47,22 +46,18 @@ pub(super) async fn render(
         let fields = substitution.as_object().unwrap_or(&none);
         let (name, base) = (input::text(fields, "name"), input::text(fields, "base"));
         if !bases.insert(base) {
-            return Err(format!("cannot reuse the same substitution base {}", quote(base)));
+            return Err(SubstitutesError::ReusedBase { base: base.to_owned() });
         }
         if let Some(first) = names.insert(name, base) {
-            return Err(format!(
-                "cannot reuse the same substitution {} for different bases ({} and {})",
-                quote(name),
-                quote(first),
-                quote(base)
-            ));
+            let [name, first, second] = [name, first, base].map(str::to_owned);
+            return Err(SubstitutesError::ReusedName { name, first, second });
         }
-        catalog.substitute(name, base, images).await.map_err(|why| {
-            let (base, name) = (quote(base), quote(name));
-            format!("error processing substitution {base} -> {name}: {why}")
+        catalog.substitute(name, base, images).await.map_err(|error| {
+            let [base, name] = [base, name].map(str::to_owned);
+            SubstitutesError::Substitution { base, name, error }
         })?;
     }
-    catalog.finish()
+    catalog.finish().map_err(SubstitutesError::Finish)
 }
 
 /// A catalog in the making.
@@ -74,69 +69,63 @@ struct Catalog {
 }
 
 impl Catalog {
-    fn of(declared: &Declared) -> Result<Self, String> {
+    fn of(declared: &Declared) -> Result<Self, ContentError> {
         let value = |blob: crate::Blob| Ok(write::shape(blob.schema(), blob.value()?));
-        let documents: Result<Vec<Value>, crate::ContentError> =
-            declared.blobs().map(value).collect();
-        Ok(Self { documents: documents.map_err(|error| error.to_string())?, added: Vec::new() })
+        let documents: Result<Vec<Value>, ContentError> = declared.blobs().map(value).collect();
+        Ok(Self { documents: documents?, added: Vec::new() })
     }
 
     /// All documents, those put in behind the others.
-    fn declare(&self) -> Result<Declared, String> {
-        let added = self.added.iter().map(|it| it.bundle.json());
+    fn declare<E>(&self) -> Result<Declared, SubstitutionError<E>> {
+        let added = self.added.iter().map(|added| added.bundle.json());
         let added: Result<Vec<Value>, serde_json::Error> =
             added.map(|json| serde_json::from_str(&json)).collect();
-        let added = added.map_err(|error| error.to_string())?;
-        let all = self.documents.iter().cloned().chain(added).enumerate();
+        let all = self.documents.iter().cloned().chain(added?).enumerate();
         Declared::of(all.map(|(at, value)| (super::origin(at), value)))
-            .map_err(|error| error.upstream())
+            .map_err(SubstitutionError::Declare)
     }
 
-    fn finish(self) -> Result<Rendition, String> {
+    fn finish(self) -> Result<Rendition, LoadError> {
         let documents = self.documents.into_iter().enumerate();
-        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
-            .map_err(|error| error.upstream())?;
+        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))?;
         let mut all = Rendition::of(&declared);
-        self.added.iter().for_each(|it| all.add(&it.bundle));
+        self.added.iter().for_each(|added| all.add(&added.bundle));
         Ok(all)
     }
 
     /// Puts the bundle of the image `name` in the place of the bundle `base`.
-    async fn substitute(
+    async fn substitute<E>(
         &mut self,
         name: &str,
         base: &str,
-        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, String>,
-    ) -> Result<(), String> {
+        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+    ) -> Result<(), SubstitutionError<E>> {
         if name.is_empty() {
-            return Err("substitution name cannot be empty".to_owned());
+            return Err(SubstitutionError::NoName);
         }
         if base.is_empty() {
-            return Err("substitution base cannot be empty".to_owned());
+            return Err(SubstitutionError::NoBase);
         }
         if name == base {
-            return Err("substitution name and base cannot be the same".to_owned());
+            return Err(SubstitutionError::Same);
         }
-        let quoted = quote(name);
         let bundled = images(name)
             .await
-            .map_err(|why| format!("failed to render bundle image reference {quoted}: {why}"))?;
-        let no_version = |which: &str, name: &str, why: String| {
-            format!("failed to get VersionRelease for {which} bundle {}: {why}", quote(name))
+            .map_err(|error| SubstitutionError::Image { image: name.to_owned(), error })?;
+        let no_version = |role, bundle: &str, error| {
+            let (bundle, source) = (bundle.to_owned(), Box::new(error));
+            SubstitutionError::Version { role, bundle, source }
         };
-        let value: Value =
-            serde_json::from_str(&bundled.bundle.json()).map_err(|error| error.to_string())?;
+        let value: Value = serde_json::from_str(&bundled.bundle.json())?;
         let substitute = version_release(&value, Some(&bundled.csv))
-            .map_err(|why| no_version("substitute", name, why))?;
+            .map_err(|error| no_version(Role::Substitute, name, error))?;
         let replaced = self
             .base(base)?
-            .ok_or_else(|| format!("base bundle {} does not exist in catalog", quote(base)))?
-            .map_err(|why| no_version("base", base, why))?;
+            .ok_or_else(|| SubstitutionError::UnknownBase { base: base.to_owned() })?
+            .map_err(|error| no_version(Role::Base, base, error))?;
         if replaced >= substitute {
-            return Err(format!(
-                "base bundle {} is not less than substitute bundle {quoted}",
-                quote(base)
-            ));
+            let [base, name] = [base, name].map(str::to_owned);
+            return Err(SubstitutionError::NotLess { base, name });
         }
         for document in &mut self.documents {
             if document["schema"] == "olm.channel"
@@ -146,14 +135,17 @@ impl Catalog {
             }
         }
         self.added.push(bundled);
-        match self.declare()?.build().2 {
-            Some(why) => Err(format!("resulting config is not valid FBC: {why}")),
+        match self.declare()?.fault() {
+            Some(error) => Err(SubstitutionError::Invalid(error)),
             None => Ok(()),
         }
     }
 
     /// Version and release of the first bundle of that name, if there is one.
-    fn base(&self, name: &str) -> Result<Option<Result<VersionRelease, String>>, String> {
+    fn base(
+        &self,
+        name: &str,
+    ) -> Result<Option<Result<VersionRelease, BundleReleaseError>>, serde_json::Error> {
         let is_it = |document: &&Value| {
             document["schema"] == "olm.bundle" && document["name"].as_str() == Some(name)
         };
@@ -163,8 +155,7 @@ impl Catalog {
         let Some(added) = self.added.iter().find(|it| it.bundle.name == name) else {
             return Ok(None);
         };
-        let value: Value =
-            serde_json::from_str(&added.bundle.json()).map_err(|error| error.to_string())?;
+        let value: Value = serde_json::from_str(&added.bundle.json())?;
         Ok(Some(version_release(&value, Some(&added.csv))))
     }
 }
@@ -214,48 +205,44 @@ fn push(entry: &mut Map<String, Value>, name: &str) {
 
 /// Version and release of a bundle. `csv` is its ClusterServiceVersion, where that is known beside
 /// the document.
-fn version_release(document: &Value, csv: Option<&Value>) -> Result<VersionRelease, String> {
+fn version_release(
+    document: &Value,
+    csv: Option<&Value>,
+) -> Result<VersionRelease, BundleReleaseError> {
     let empty = Map::new();
     let fields = document.as_object().unwrap_or(&empty);
-    let called = quote(document["name"].as_str().unwrap_or_default());
-    let facts = match decode::facts("olm.bundle", fields) {
-        Ok(Facts::Bundle(facts)) => facts,
-        Ok(_) => BundleFacts::default(),
-        Err(wrong) => return Err(wrong.message),
+    let bundle = || document["name"].as_str().unwrap_or_default().to_owned();
+    let facts = match decode::facts("olm.bundle", fields)? {
+        Facts::Bundle(facts) => facts,
+        _ => BundleFacts::default(),
     };
     let [(_, [_, version, release])] = facts.packages.as_slice() else {
         return Err(if facts.packages.is_empty() {
-            format!("no \"olm.package\" property found for bundle {called}")
+            BundleReleaseError::NoPackage { bundle: bundle() }
         } else {
-            "must be exactly one property of type \"olm.package\"".to_owned()
+            BundleReleaseError::SeveralPackages
         });
     };
-    let parsed = parse_strict(version).map_err(|why| {
-        let version = quote(version);
-        format!(
-            "invalid semver version {version} in \"olm.package\" property for bundle {called}: {why}"
-        )
+    let parsed = parse_strict(version).map_err(|source| BundleReleaseError::Version {
+        version: version.clone(),
+        bundle: bundle(),
+        source,
     })?;
     if !release.is_empty()
-        && let Err(why) = Release::parse(release)
+        && let Err(source) = Release::parse(release)
     {
-        let release = quote(release);
-        return Err(format!(
-            "invalid release {release} in \"olm.package\" property for bundle {called}: {why}"
-        ));
+        let (release, bundle) = (release.clone(), bundle());
+        return Err(BundleReleaseError::Release { release, bundle, source });
     }
-    let explicit = || VersionRelease::explicit(version, release).map_err(|why| why.to_string());
     let build = parsed.as_semver().build.as_str();
     if !release.is_empty() || build.is_empty() || !is_substitute(document, csv) {
-        return explicit();
+        return Ok(VersionRelease::explicit(version, release)?);
     }
     // Where a bundle says that it takes the place of another, its build metadata is its release.
-    if let Err(why) = Release::parse(build) {
-        return Err(format!(
-            "unable to convert build metadata to release for bundle {called}: {why}"
-        ));
+    if let Err(source) = Release::parse(build) {
+        return Err(BundleReleaseError::BuildMetadata { bundle: bundle(), source });
     }
-    VersionRelease::legacy(version).map_err(|why| why.to_string())
+    Ok(VersionRelease::legacy(version)?)
 }
 
 /// Whether a bundle says that it takes the place of another: in its ClusterServiceVersion, or else in

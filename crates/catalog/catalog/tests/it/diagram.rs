@@ -97,5 +97,5 @@ fn a_minimum_and_a_package_leave_out_what_is_below_and_beside() {
     assert_eq!(lines(&options), Vec::<String>::new());
     let options = DiagramOptions { minimum: Some("x"), ..DiagramOptions::default() };
     let error = rendition().diagram(&options).unwrap_err();
-    assert_eq!(error, "unknown minimum edge name: \"x\"");
+    assert_eq!(error.to_string(), "unknown minimum edge name: \"x\"");
 }

@@ -2,14 +2,24 @@
 
 use futures::FutureExt as _;
 use mainstay_bundle::{DeclaredBundle, DeclaredProperty};
-use mainstay_catalog::template::{Bundled, Kind, convert};
+use mainstay_catalog::template::{Bundled, Kind, TemplateError, convert};
 use mainstay_catalog::{Format, Rendition};
 use serde_json::{Value, json};
 
+/// There is no image of a name.
+#[derive(Debug)]
+struct NoImage(String);
+
+impl std::fmt::Display for NoImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no image {}", self.0)
+    }
+}
+
 /// The bundle of an image that is called `PACKAGE.vVERSION`.
-fn bundled(image: &str) -> Result<Bundled, String> {
+fn bundled(image: &str) -> Result<Bundled, NoImage> {
     let Some((package, version)) = image.split_once(".v") else {
-        return Err(format!("there is no image {image}"));
+        return Err(NoImage(image.to_owned()));
     };
     let value = json!({ "packageName": package, "version": version });
     let bundle = DeclaredBundle {
@@ -27,11 +37,11 @@ fn bundled(image: &str) -> Result<Bundled, String> {
     Ok(Bundled { bundle, csv })
 }
 
-fn render(kind: Kind, template: &Value) -> Result<Rendition, String> {
+fn render(kind: Kind, template: &Value) -> Result<Rendition, TemplateError<NoImage>> {
     render_text(kind, &template.to_string())
 }
 
-fn render_text(kind: Kind, template: &str) -> Result<Rendition, String> {
+fn render_text(kind: Kind, template: &str) -> Result<Rendition, TemplateError<NoImage>> {
     let images = &mut async |image: &str| bundled(image);
     // Nothing waits: the images are made here.
     kind.render(template.as_bytes(), images).now_or_never().unwrap()
@@ -193,7 +203,7 @@ fn a_semver_template_is_read_strictly_and_numbers_may_be_texts() {
         ("schema: olm.semver\nfast: {bundles: [{image: 5}]}\n", "there is no image 5".to_owned()),
     ] {
         let found = render_text(Kind::Semver, text);
-        assert_eq!(found.unwrap_err(), message, "{text}");
+        assert_eq!(found.unwrap_err().to_string(), message, "{text}");
     }
     let spelled = "Schema: olm.semver\nSTABLE: {Bundles: [{IMAGE: a.v1.0.0}]}\n---\n{";
     assert!(render_text(Kind::Semver, spelled).is_ok());
@@ -219,7 +229,7 @@ fn the_schema_says_which_kind_a_template_is() {
             "unmarshalling template schema: json: cannot unmarshal array into Go value of type struct { Schema string \"json:\\\"schema\\\"\" }",
         ),
     ] {
-        assert_eq!(Kind::of(text.as_bytes()), Err(message.to_owned()), "{text}");
+        assert_eq!(Kind::of(text.as_bytes()).unwrap_err().to_string(), message, "{text}");
     }
 }
 
@@ -255,7 +265,7 @@ fn a_basic_template_has_bundles_by_image_and_everything_else_as_it_is() {
         ),
     ] {
         let template = json!({ "schema": "olm.template.basic", "entries": entries });
-        assert_eq!(render(Kind::Basic, &template).unwrap_err(), message, "{template}");
+        assert_eq!(render(Kind::Basic, &template).unwrap_err().to_string(), message, "{template}");
     }
 }
 
@@ -331,13 +341,13 @@ fn substitutions_are_refused_one_by_one() {
         ),
     ] {
         let found = render(Kind::Substitutes, &substitutes(&substitutions));
-        assert_eq!(found.unwrap_err(), message, "{substitutions}");
+        assert_eq!(found.unwrap_err().to_string(), message, "{substitutions}");
     }
     let template = json!({ "schema": "olm.template.substitutes", "entries": [
         { "schema": "olm.channel", "package": "a", "name": "c" }
     ] });
     let message = "render: entries are not valid FBC: unknown package \"a\" for channel \"c\"";
-    assert_eq!(render(Kind::Substitutes, &template).unwrap_err(), message);
+    assert_eq!(render(Kind::Substitutes, &template).unwrap_err().to_string(), message);
 }
 
 #[test]
