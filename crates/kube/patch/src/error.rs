@@ -1,5 +1,6 @@
 //! Why a patch was refused.
 
+use crate::json::OperationError;
 use mainstay_object::{Reason, Status};
 
 /// Why a patch was refused.
@@ -28,8 +29,11 @@ pub enum PatchError {
     },
     /// The patch does not fit the object: 422. The original tells its clients only that; this text
     /// is for logs.
-    #[error("{0}")]
-    DoesNotApply(String),
+    #[error(transparent)]
+    DoesNotApply(#[from] OperationError),
+    /// A strategic merge patch of lists of lists: 422, as before.
+    #[error("lists of lists are not supported")]
+    ListsOfLists,
     /// A strategic merge patch that breaks its own rules, such as an element without its merge
     /// key. The original answers 500 with this text.
     #[error("{0}")]
@@ -44,7 +48,7 @@ impl PatchError {
             Self::TooManyOperations { .. } | Self::TooMuchWork { .. } => {
                 Status::new(Reason::RequestEntityTooLarge, self.to_string())
             }
-            Self::DoesNotApply(_) => Status::new(
+            Self::DoesNotApply(_) | Self::ListsOfLists => Status::new(
                 Reason::Invalid,
                 "the server rejected our request due to an error in our request",
             )

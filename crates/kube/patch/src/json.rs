@@ -4,6 +4,10 @@
 //! adds it; `add` without a value adds null; `test` for null holds for a field that is not there;
 //! the root cannot be added, moved or removed. Nothing may become deeper than [`crate::MAX_DEPTH`].
 
+mod error;
+
+pub use error::{ElementError, End, OperationError, Place};
+
 use crate::{PatchError, depth};
 use mainstay_object::size::json_length;
 use serde_json::{Map, Value};
@@ -17,9 +21,6 @@ const MAX_MOVED: usize = 100_000_000;
 const LOOK: usize = 4;
 /// How many bytes of JSON the `copy` operations of a patch may add.
 pub const MAX_COPY_BYTES: usize = 3 << 20;
-
-const MISSING: &str = "missing value";
-const BAD_INDEX: &str = "invalid array index";
 
 /// Checks that a patch is a list of operations whose parts have the right types, as the API does
 /// before it applies one, unless it is told to ignore what it does not know.
@@ -91,7 +92,7 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
         .collect::<Result<_, _>>()?;
     let mut spent = Spent::default();
     for operation in operations {
-        apply(target, operation, &mut spent).map_err(PatchError::DoesNotApply)?;
+        apply(target, operation, &mut spent)?;
         if spent.moved > MAX_MOVED {
             return Err(PatchError::TooMuchWork { limit: MAX_MOVED });
         }
@@ -112,12 +113,11 @@ fn apply(
     target: &mut Value,
     operation: &Map<String, Value>,
     spent: &mut Spent,
-) -> Result<(), String> {
+) -> Result<(), OperationError> {
     let name = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
-    let text = |field: &str| {
-        operation.get(field).and_then(Value::as_str).ok_or_else(|| {
-            format!("{name} operation failed to decode {field}: operation missing {field} field: {MISSING}")
-        })
+    let text = |field| {
+        let text = operation.get(field).and_then(Value::as_str);
+        text.ok_or_else(|| OperationError::NoField { operation: name.to_owned(), field })
     };
     let value = || operation.get("value").cloned().unwrap_or_default();
     match name {
@@ -125,72 +125,48 @@ fn apply(
             let path = text("path")?;
             let value = value();
             fits(path, &value)?;
-            let (holder, key) = find(target, path).ok_or_else(|| {
-                format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
-            })?;
-            add(holder, &key, value, spent)
-                .map_err(|why| format!("error in add for path: '{path}': {why}"))
+            let (holder, key) = found(target, "add", End::Path, path)?;
+            add(holder, &key, value, spent).map_err(at("add", path))
         }
         "remove" => {
             let path = text("path")?;
-            let (holder, key) = find(target, path).ok_or_else(|| {
-                format!(
-                    "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
-                )
-            })?;
-            remove(holder, &key, spent)
-                .map(drop)
-                .map_err(|why| format!("error in remove for path: '{path}': {why}"))
+            let (holder, key) = found(target, "remove", End::Path, path)?;
+            remove(holder, &key, spent).map(drop).map_err(at("remove", path))
         }
         "replace" => replace(target, text("path")?, value()),
         "move" => {
             let from = text("from")?;
-            let (holder, key) = find(target, from).ok_or_else(|| {
-                format!(
-                    "move operation does not apply: doc is missing from path: {from}: {MISSING}"
-                )
-            })?;
-            let moved = remove(holder, &key, spent)
-                .map_err(|why| format!("error in move for path: '{key}': {why}"))?;
+            let (holder, key) = found(target, "move", End::From, from)?;
+            let moved = remove(holder, &key, spent).map_err(at("move", &key))?;
             let path = text("path")?;
             // Moving sideways or up makes nothing deeper, and is not worth looking.
             if levels(path) > levels(from) {
                 fits(path, &moved)?;
                 spent.moved += LOOK * parts(&moved);
             }
-            let (holder, key) = find(target, path).ok_or_else(|| {
-                format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
-            })?;
-            add(holder, &key, moved, spent)
-                .map_err(|why| format!("error in move for path: '{path}': {why}"))
+            let (holder, key) = found(target, "move", End::Path, path)?;
+            add(holder, &key, moved, spent).map_err(at("move", path))
         }
         "test" => test(target, text("path")?, operation.get("value")),
         "copy" => {
             let from = text("from")?;
-            let (holder, key) = find(target, from).ok_or_else(|| {
-                format!(
-                    "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
-                )
+            let (holder, key) = found(target, "copy", End::From, from)?;
+            let found_value = get(holder, &key).map_err(|error| {
+                OperationError::Element(Place::CopyFrom(from.to_owned()), error)
             })?;
-            let found = get(holder, &key)
-                .map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
-            let copy = found.cloned().unwrap_or_default();
+            let copy = found_value.cloned().unwrap_or_default();
             spent.copied += json_length(&copy);
             let copied = spent.copied;
             if copied > MAX_COPY_BYTES {
-                return Err(format!(
-                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPY_BYTES}"
-                ));
+                return Err(OperationError::CopyTooLarge { copied, limit: MAX_COPY_BYTES });
             }
             let path = text("path")?;
             fits(path, &copy)?;
-            let (holder, key) = find(target, path).ok_or_else(|| {
-                format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
-            })?;
+            let (holder, key) = found(target, "copy", End::Path, path)?;
             add(holder, &key, copy, spent)
-                .map_err(|why| format!("error while adding value during copy: {why}"))
+                .map_err(|error| OperationError::Element(Place::CopyTo, error))
         }
-        other => Err(format!("Unexpected kind: {other}")),
+        other => Err(OperationError::UnknownOperation { operation: other.to_owned() }),
     }
 }
 
@@ -209,11 +185,30 @@ fn levels(path: &str) -> usize {
 }
 
 /// Refuses a value that is too deep for its place.
-fn fits(path: &str, value: &Value) -> Result<(), String> {
+fn fits(path: &str, value: &Value) -> Result<(), OperationError> {
     match depth::MAX_DEPTH.checked_sub(levels(path)) {
         Some(room) if !depth::exceeds(value, room) => Ok(()),
-        _ => Err(depth::refusal()),
+        _ => Err(OperationError::TooDeep),
     }
+}
+
+/// What an operation says of an element at its path.
+fn at(operation: &'static str, path: &str) -> impl Fn(ElementError) -> OperationError {
+    move |error| OperationError::Element(Place::Path(operation, path.to_owned()), error)
+}
+
+/// The object or list that holds what a path of an operation names, and the last part of the path.
+fn found<'a>(
+    target: &'a mut Value,
+    operation: &'static str,
+    end: End,
+    path: &str,
+) -> Result<(&'a mut Value, String), OperationError> {
+    find(target, path).ok_or_else(|| OperationError::NoPath {
+        operation,
+        end,
+        path: path.to_owned(),
+    })
 }
 
 /// The object or list that holds what a path names, and the last part of the path.
@@ -239,31 +234,30 @@ fn decoded(part: &str) -> String {
 }
 
 /// A position in a list of a length; negative ones count from the end.
-fn index(key: &str, length: usize) -> Result<usize, String> {
-    let at: i64 =
-        key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
-    let invalid = || format!("Unable to access invalid index: {at}: {BAD_INDEX}");
+fn index(key: &str, length: usize) -> Result<usize, ElementError> {
+    let at: i64 = key.parse().map_err(|_| ElementError::NotANumber { key: key.to_owned() })?;
+    let invalid = || ElementError::NoIndex { at };
     let length = i64::try_from(length).map_err(|_| invalid())?;
     let at = if at < 0 { at + length } else { at };
     usize::try_from(at).map_err(|_| invalid())
 }
 
-fn element(key: &str, length: usize) -> Result<usize, String> {
+fn element(key: &str, length: usize) -> Result<usize, ElementError> {
     let at = index(key, length)?;
     if at < length {
         return Ok(at);
     }
-    Err(format!("Unable to access invalid index: {at}: {BAD_INDEX}"))
+    Err(ElementError::NoIndex { at: i64::try_from(at).unwrap_or(i64::MAX) })
 }
 
-fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, ElementError> {
     match holder {
         Value::Array(items) => Ok(items.get(element(key, items.len())?)),
         other => Ok(other.get(key)),
     }
 }
 
-fn add(holder: &mut Value, key: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
+fn add(holder: &mut Value, key: &str, value: Value, spent: &mut Spent) -> Result<(), ElementError> {
     match holder {
         Value::Array(items)
             if key == "-" && mainstay_fault::is_on("json-patch-appends-in-front") =>
@@ -274,51 +268,46 @@ fn add(holder: &mut Value, key: &str, value: Value, spent: &mut Spent) -> Result
         Value::Array(items) => {
             let room = items.len() + 1;
             if key.parse::<i64>().is_err() {
-                return Err(format!(
-                    "value was not a proper array index: '{key}': strconv.Atoi: parsing {key:?}: invalid syntax"
-                ));
+                return Err(ElementError::NotAnIndex { key: key.to_owned() });
             }
             let at = element(key, room)?;
             spent.moved += items.len() - at;
             items.insert(at, value);
         }
         Value::Object(fields) => drop(fields.insert(key.to_owned(), value)),
-        _ => return Err(MISSING.to_owned()),
+        _ => return Err(ElementError::NoHolder),
     }
     Ok(())
 }
 
-fn remove(holder: &mut Value, key: &str, spent: &mut Spent) -> Result<Value, String> {
+fn remove(holder: &mut Value, key: &str, spent: &mut Spent) -> Result<Value, ElementError> {
     match holder {
         Value::Array(items) => {
             let at = element(key, items.len())?;
             spent.moved += items.len() - at;
             Ok(items.remove(at))
         }
-        Value::Object(fields) => fields
-            .remove(key)
-            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
-        _ => Err(MISSING.to_owned()),
+        Value::Object(fields) => {
+            fields.remove(key).ok_or_else(|| ElementError::NoKey { key: key.to_owned() })
+        }
+        _ => Err(ElementError::NoHolder),
     }
 }
 
-fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), OperationError> {
     fits(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
-            return Err("replace operation value must be object or array".to_owned());
+            return Err(OperationError::RootKind);
         }
         *target = value;
         return Ok(());
     }
-    let (holder, key) = find(target, path).ok_or_else(|| {
-        format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
-    })?;
+    let (holder, key) = found(target, "replace", End::Path, path)?;
     match holder {
         Value::Array(items) => {
-            let at = element(&key, items.len()).map_err(|_| {
-                format!("replace operation does not apply: doc is missing key: {path}: {MISSING}")
-            })?;
+            let at = element(&key, items.len())
+                .map_err(|_| OperationError::NoElement { path: path.to_owned() })?;
             items[at] = value;
         }
         Value::Object(fields) => drop(fields.insert(key, value)),
@@ -327,19 +316,16 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-fn test(target: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), String> {
+fn test(target: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), OperationError> {
     if mainstay_fault::is_on("json-patch-tests-hold") {
         return Ok(());
     }
     let wanted = wanted.unwrap_or(&Value::Null);
-    let failed = || format!("testing value {path} failed: test failed");
+    let failed = || OperationError::TestFailed { path: path.to_owned() };
     if path.is_empty() {
         return if target == wanted { Ok(()) } else { Err(failed()) };
     }
-    let (holder, key) = find(target, path).ok_or_else(|| {
-        format!("test operation does not apply: is missing path: {path}: {MISSING}")
-    })?;
-    let found =
-        get(holder, &key).map_err(|why| format!("error in test for path: '{path}': {why}"))?;
+    let (holder, key) = found(target, "test", End::Path, path)?;
+    let found = get(holder, &key).map_err(at("test", path))?;
     if found.unwrap_or(&Value::Null) == wanted { Ok(()) } else { Err(failed()) }
 }

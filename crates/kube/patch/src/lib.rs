@@ -22,6 +22,9 @@ mod strategic;
 
 pub use depth::MAX_DEPTH;
 pub use error::PatchError;
-pub use json::{MAX_COPY_BYTES, MAX_OPERATIONS, check_operations, json_patch};
+pub use json::{
+    ElementError, End, MAX_COPY_BYTES, MAX_OPERATIONS, OperationError, Place, check_operations,
+    json_patch,
+};
 pub use merge::merge_patch;
 pub use strategic::{go_text, strategic_merge};

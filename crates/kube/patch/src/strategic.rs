@@ -31,7 +31,7 @@ type Fields = Map<String, Value>;
 ///
 /// # Errors
 /// [`PatchError::Malformed`] for directives of a wrong form and patches deeper than
-/// [`crate::MAX_DEPTH`], [`PatchError::DoesNotApply`] for lists
+/// [`crate::MAX_DEPTH`], [`PatchError::ListsOfLists`] for lists
 /// of lists, [`PatchError::Unmergeable`] for elements without their merge key and the like.
 pub fn strategic_merge(
     target: &Value,
@@ -327,7 +327,7 @@ fn merge_lists(
 ) -> Result<Vec<Value>, PatchError> {
     let Some(first) = before.first().or(changes.first()) else { return Ok(before) };
     if first.is_array() {
-        return Err(PatchError::DoesNotApply("lists of lists are not supported".to_owned()));
+        return Err(PatchError::ListsOfLists);
     }
     let kind = std::mem::discriminant(first);
     if before.iter().chain(&changes).any(|item| std::mem::discriminant(item) != kind) {

@@ -1,6 +1,8 @@
 //! JSON patch, with what Go's library does otherwise than the RFC.
 
-use mainstay_patch::{MAX_DEPTH, MAX_OPERATIONS, PatchError, check_operations, json_patch};
+use mainstay_patch::{
+    MAX_DEPTH, MAX_OPERATIONS, OperationError, PatchError, check_operations, json_patch,
+};
 use serde_json::{Value, json};
 
 fn document() -> Value {
@@ -133,7 +135,7 @@ fn copies_cannot_grow_an_object_without_bound() {
     let copies: Vec<Value> =
         (0..4).map(|at| json!({"op": "copy", "from": "/a", "path": format!("/b{at}")})).collect();
     let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
-    assert!(matches!(error, PatchError::DoesNotApply(why) if why.contains("exceeding the limit")));
+    assert!(error.to_string().contains("exceeding the limit"), "{error}");
 }
 
 /// Lists inside each other.
@@ -181,10 +183,7 @@ fn copies_of_an_object_into_itself_end_in_a_refusal() {
         .collect();
     let mut value = json!({"a": {}});
     let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
-    assert_eq!(
-        error,
-        PatchError::DoesNotApply("the object would be nested deeper than 127 levels".to_owned())
-    );
+    assert_eq!(error, PatchError::DoesNotApply(OperationError::TooDeep));
     assert_eq!(error.to_status().code, 422);
     assert!(depth(&value) <= MAX_DEPTH);
 }

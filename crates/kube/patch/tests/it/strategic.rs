@@ -52,7 +52,7 @@ fn lists_of_lists_do_not_merge() {
     let object = json!({"metadata": {"finalizers": [["a"]]}});
     let patch = json!({"metadata": {"finalizers": [["b"]]}});
     let error = strategic_merge(&object, &patch, deployment()).unwrap_err();
-    assert_eq!(error, PatchError::DoesNotApply("lists of lists are not supported".to_owned()));
+    assert_eq!(error, PatchError::ListsOfLists);
     assert_eq!(error.to_status().code, 422);
 }
 
