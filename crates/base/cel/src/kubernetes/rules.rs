@@ -5,7 +5,9 @@ use crate::check::Reference;
 use crate::cost;
 use crate::env::Env;
 use crate::eval::Program;
+use crate::source::Issues;
 use crate::types::Type;
+use crate::value::Error;
 
 /// The variable that is the value.
 pub const SELF: &str = "self";
@@ -34,23 +36,71 @@ pub struct Compiled {
     pub uses_old_self: bool,
 }
 
-/// How errors name what is wrong with an expression.
-struct Words {
-    compilation: &'static str,
-    output: &'static str,
-    instantiation: &'static str,
+/// What an expression is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is a rule.
+    Rule,
+    /// It gives the message of a rule.
+    Message,
 }
 
-const RULE: Words = Words {
-    compilation: "compilation failed",
-    output: "cel expression must evaluate to a bool",
-    instantiation: "program instantiation failed",
-};
-const MESSAGE: Words = Words {
-    compilation: "messageExpression compilation failed",
-    output: "messageExpression must evaluate to a string",
-    instantiation: "messageExpression instantiation failed",
-};
+impl Purpose {
+    const fn output(self) -> Type {
+        match self {
+            Self::Rule => Type::Bool,
+            Self::Message => Type::String,
+        }
+    }
+
+    const fn compilation(self) -> &'static str {
+        match self {
+            Self::Rule => "compilation failed",
+            Self::Message => "messageExpression compilation failed",
+        }
+    }
+
+    const fn evaluation(self) -> &'static str {
+        match self {
+            Self::Rule => "cel expression must evaluate to a bool",
+            Self::Message => "messageExpression must evaluate to a string",
+        }
+    }
+
+    const fn instantiation(self) -> &'static str {
+        match self {
+            Self::Rule => "program instantiation failed",
+            Self::Message => "messageExpression instantiation failed",
+        }
+    }
+}
+
+/// A text is no expression for its purpose, in Kubernetes' words.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RuleError {
+    /// It does not compile.
+    #[error("{}: {issues}", purpose.compilation())]
+    Compile {
+        /// What it is for.
+        purpose: Purpose,
+        /// What is wrong with it.
+        issues: Issues,
+    },
+    /// It gives another type.
+    #[error("{}", purpose.evaluation())]
+    Output {
+        /// What it is for.
+        purpose: Purpose,
+    },
+    /// It cannot be made a program.
+    #[error("{}: {error}", purpose.instantiation())]
+    Instantiate {
+        /// What it is for.
+        purpose: Purpose,
+        /// Why it cannot.
+        error: Error,
+    },
+}
 
 impl<'a> Scope<'a> {
     /// The scope of rules for values of a shape; none if rules cannot see such values.
@@ -65,34 +115,27 @@ impl<'a> Scope<'a> {
     /// Compiles a rule. `optional`: it sees what stood here before as an optional.
     ///
     /// # Errors
-    /// Why it is no rule, in Kubernetes' words.
-    pub fn rule(&self, text: &str, optional: bool) -> Result<Compiled, String> {
-        self.compile(text, optional, &Type::Bool, &RULE)
+    /// If it is no rule.
+    pub fn rule(&self, text: &str, optional: bool) -> Result<Compiled, RuleError> {
+        self.compile(text, optional, Purpose::Rule)
     }
 
     /// Compiles an expression that gives the message of a rule.
     ///
     /// # Errors
-    /// Why it is none, in Kubernetes' words.
-    pub fn message(&self, text: &str, optional: bool) -> Result<Compiled, String> {
-        self.compile(text, optional, &Type::String, &MESSAGE)
+    /// If it is none.
+    pub fn message(&self, text: &str, optional: bool) -> Result<Compiled, RuleError> {
+        self.compile(text, optional, Purpose::Message)
     }
 
-    fn compile(
-        &self,
-        text: &str,
-        optional: bool,
-        output: &Type,
-        words: &Words,
-    ) -> Result<Compiled, String> {
+    fn compile(&self, text: &str, optional: bool, purpose: Purpose) -> Result<Compiled, RuleError> {
         let env = if optional { &self.optional } else { &self.env };
-        let checked =
-            env.compile(text).map_err(|issues| format!("{}: {issues}", words.compilation))?;
-        if checked.output() != output {
-            return Err(words.output.to_owned());
+        let checked = env.compile(text).map_err(|issues| RuleError::Compile { purpose, issues })?;
+        if *checked.output() != purpose.output() {
+            return Err(RuleError::Output { purpose });
         }
         let program = Program::new(&checked);
-        let program = program.map_err(|error| format!("{}: {error}", words.instantiation))?;
+        let program = program.map_err(|error| RuleError::Instantiate { purpose, error })?;
         let max_cost = cost::estimate(&checked, self.shape).max;
         let uses_old_self =
             checked.references.iter().flatten().any(

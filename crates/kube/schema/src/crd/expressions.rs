@@ -8,7 +8,7 @@ use super::shown;
 use crate::structural::Schema;
 use crate::structural::expressions::{Expression, shape};
 use crate::trail::{self, Trail};
-use mainstay_cel::kubernetes::rules::Scope;
+use mainstay_cel::kubernetes::rules::{RuleError, Scope};
 use mainstay_cel::kubernetes::{Shape, ShapeKind, limits, names};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
@@ -235,7 +235,7 @@ impl Rules<'_> {
                 compiled.uses_old_self
             }
             Err(why) => {
-                self.broken(source, why, &at);
+                self.broken(source, &why, &at);
                 false
             }
         };
@@ -261,7 +261,7 @@ impl Rules<'_> {
             Ok(compiled) => {
                 self.cost("estimated messageExpression cost", compiled.max_cost, at);
             }
-            Err(why) => self.broken(source, why, at),
+            Err(why) => self.broken(source, &why, at),
         }
     }
 
@@ -273,9 +273,9 @@ impl Rules<'_> {
     }
 
     /// What cannot be compiled. The original shows the whole rule.
-    fn broken(&mut self, source: &Value, why: String, at: &Trail<'_>) {
+    fn broken(&mut self, source: &Value, why: &RuleError, at: &Trail<'_>) {
         let kind = FieldErrorKind::InvalidShown(shown::rule(source));
-        self.found.push(FieldError::new(&at.to_path(), kind, why));
+        self.found.push(FieldError::new(&at.to_path(), kind, why.to_string()));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::Schema;
 use super::{Expression, shape};
 use mainstay_cel::eval::Program;
-use mainstay_cel::kubernetes::rules::Scope;
+use mainstay_cel::kubernetes::rules::{RuleError, Scope};
 use mainstay_cel::kubernetes::{Shape, ShapeKind};
 
 /// The rules of a schema of whole objects, compiled.
@@ -35,7 +35,7 @@ pub(in crate::structural) struct Node {
 #[derive(Debug)]
 pub(super) struct Rule {
     /// The program, or why there is none.
-    pub(super) program: Result<Program, String>,
+    pub(super) program: Result<Program, RuleError>,
     pub(super) uses_old: bool,
     /// Whether the field that the rule names is blamed: not if the message makes no sense.
     pub(super) blames_field: bool,
