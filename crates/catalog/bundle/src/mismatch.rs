@@ -2,6 +2,7 @@
 
 use crate::shape::Step;
 use mainstay_gocompat::quote;
+use mainstay_schema::strict;
 
 /// A value that does not have its Go type, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +45,9 @@ pub enum TypeError {
     /// A text is no quantity.
     #[error(transparent)]
     ParseQuantity(#[from] mainstay_quantity::Malformed),
-    /// A text is no time; the words of Go's parser.
-    #[error("{0}")]
-    ParseTime(String),
+    /// A text is no time.
+    #[error(transparent)]
+    ParseTime(strict::DecodeError),
     /// A field that takes a boolean or a schema has something else.
     #[error("boolean or JSON schema expected")]
     BooleanOrSchema,
@@ -116,9 +117,9 @@ pub enum ConvertError {
     /// A type that decodes itself refuses the value.
     #[error(transparent)]
     Decode(#[from] TypeError),
-    /// A value does not have its type of Kubernetes; the words of the decoder of those types.
-    #[error("{0}")]
-    DecodeKubernetes(String),
+    /// A value does not have its type of Kubernetes.
+    #[error(transparent)]
+    DecodeKubernetes(#[from] strict::DecodeError),
 }
 
 /// Why a value is no object of Kubernetes.

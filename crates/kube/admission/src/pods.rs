@@ -3,7 +3,12 @@
 //!
 //! The rules and texts are those of the original's plugins of the same names (Kubernetes 1.35).
 
+mod error;
+
+pub(crate) use error::PodError;
+
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use error::{MirrorUse, SecretUse};
 use mainstay_object::Object;
 use mainstay_object::Objects;
 use mainstay_object::fnv::random_suffix;
@@ -39,24 +44,24 @@ fn is_of_pods(attributes: &Attributes<'_>, operations: &[Operation]) -> bool {
 /// Settles something of the pod, or refuses it.
 fn settle<'a>(
     attributes: &mut Attributes<'_>,
-    settle: impl FnOnce(&mut Object, &Place<'_>) -> Result<(), String>,
+    settle: impl FnOnce(&mut Object, &Place<'_>) -> Result<(), PodError>,
 ) -> Verdict<'a> {
     let Some(mut pod) = attributes.object.take() else { return ADMITTED };
     let place =
         Place { namespace: attributes.namespace, objects: &attributes.admission.store.clone() };
     let outcome = settle(&mut pod, &place);
     attributes.object = Some(pod);
-    Verdict::Now(outcome.map_err(|why| attributes.forbidden(&why)))
+    Verdict::Now(outcome.map_err(|error| attributes.forbidden(&error.to_string())))
 }
 
 /// Holds the pod against something.
 fn judge<'a>(
     attributes: &Attributes<'_>,
-    judge: impl FnOnce(&Object, &Place<'_>) -> Result<(), String>,
+    judge: impl FnOnce(&Object, &Place<'_>) -> Result<(), PodError>,
 ) -> Verdict<'a> {
     let Some(pod) = &attributes.object else { return ADMITTED };
     let place = Place { namespace: attributes.namespace, objects: &attributes.admission.store };
-    Verdict::Now(judge(pod, &place).map_err(|why| attributes.forbidden(&why)))
+    Verdict::Now(judge(pod, &place).map_err(|error| attributes.forbidden(&error.to_string())))
 }
 
 /// Where a pod is, and what else there is.
@@ -110,28 +115,31 @@ fn is_mirror(pod: &Object) -> bool {
 
 /// The account of a pod. The default account of a new namespace is made a moment after it; a pod
 /// need not wait for it.
-fn account_of(pod: &Object, place: &Place<'_>) -> Result<Object, String> {
+fn account_of(pod: &Object, place: &Place<'_>) -> Result<Object, PodError> {
     let namespace = place.namespace;
     match pod.str(&["spec", "serviceAccountName"]).unwrap_or_default() {
-        "" => Err(format!("no service account specified for pod {namespace}/{}", pod.name())),
+        "" => {
+            let (namespace, pod) = (namespace.to_owned(), pod.name().to_owned());
+            Err(PodError::NoAccount { namespace, pod })
+        }
         name => find_account(name, place),
     }
 }
 
-fn find_account(name: &str, place: &Place<'_>) -> Result<Object, String> {
+fn find_account(name: &str, place: &Place<'_>) -> Result<Object, PodError> {
     let namespace = place.namespace;
     match place.objects.get("serviceaccounts", namespace, name) {
         Some(account) => Ok(account),
         None if name == DEFAULT_ACCOUNT => Ok(Object::default()),
-        None => Err(format!(
-            "error looking up service account {namespace}/{name}: serviceaccount {} not found",
-            mainstay_gocompat::quote(name)
-        )),
+        None => {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            Err(PodError::UnknownAccount { namespace, name })
+        }
     }
 }
 
 /// The account, its token and its secrets for images.
-fn give_account(spec: &mut Fields, place: &Place<'_>) -> Result<(), String> {
+fn give_account(spec: &mut Fields, place: &Place<'_>) -> Result<(), PodError> {
     fill(spec, "serviceAccountName", DEFAULT_ACCOUNT);
     mirror_account(spec);
     let account = find_account(text_in(spec, "serviceAccountName"), place)?;
@@ -192,25 +200,24 @@ fn mount_token(spec: &mut Fields) {
 }
 
 /// What a node made has no account and no secrets; others have an account that is there.
-fn judge_account(pod: &Object, place: &Place<'_>) -> Result<(), String> {
+fn judge_account(pod: &Object, place: &Place<'_>) -> Result<(), PodError> {
     if !is_mirror(pod) {
         let account = account_of(pod, place)?;
         return if names_its_secrets(&account) { secrets(pod, &account) } else { Ok(()) };
     }
     if !pod.str(&["spec", "serviceAccountName"]).unwrap_or_default().is_empty() {
-        return Err("a mirror pod may not reference service accounts".to_owned());
+        return Err(PodError::Mirror(MirrorUse::Account));
     }
     let Some(spec) = pod.get(&["spec"]) else { return Ok(()) };
     if names_secrets(spec) {
-        return Err("a mirror pod may not reference secrets".to_owned());
+        return Err(PodError::Mirror(MirrorUse::Secrets));
     }
     let token = |volume: &Value| {
         let sources = volume.pointer("/projected/sources").and_then(Value::as_array);
         sources.into_iter().flatten().any(|source| source.get("serviceAccountToken").is_some())
     };
     if pod.array(&["spec", "volumes"]).iter().any(token) {
-        let why = "a mirror pod may not use ServiceAccountToken volume projections";
-        return Err(why.to_owned());
+        return Err(PodError::Mirror(MirrorUse::Token));
     }
     Ok(())
 }
@@ -242,14 +249,13 @@ fn names_its_secrets(account: &Object) -> bool {
     matches!(says, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
-fn secrets(pod: &Object, account: &Object) -> Result<(), String> {
-    let (name, mounted) = (account.name(), mountable(account));
+fn secrets(pod: &Object, account: &Object) -> Result<(), PodError> {
+    let mounted = mountable(account);
+    let refused = |by| Err(PodError::Secret { by, account: account.name().to_owned() });
     for volume in pod.array(&["spec", "volumes"]) {
         let secret = volume.pointer("/secret/secretName").and_then(Value::as_str);
         if let Some(secret) = secret.filter(|secret| !mounted.contains(secret)) {
-            return Err(format!(
-                "volume with secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
-            ));
+            return refused(SecretUse::Volume { secret: secret.to_owned() });
         }
     }
     let lists = [("init container", "initContainers"), ("container", "containers")];
@@ -259,9 +265,7 @@ fn secrets(pod: &Object, account: &Object) -> Result<(), String> {
     for (at, secret) in pod.array(&["spec", "imagePullSecrets"]).iter().enumerate() {
         if !pulls.contains(&secret.get("name")) {
             let secret = secret.get("name").and_then(Value::as_str).unwrap_or_default();
-            return Err(format!(
-                "imagePullSecrets[{at}].name=\"{secret}\" is not allowed because service account {name} does not reference that imagePullSecret"
-            ));
+            return refused(SecretUse::Pull { at, secret: secret.to_owned() });
         }
     }
     Ok(())
@@ -277,34 +281,31 @@ fn mountable(account: &Object) -> HashSet<&str> {
 fn secrets_of_containers(
     pod: &Object,
     account: &Object,
-    lists: &[(&str, &str)],
-) -> Result<(), String> {
-    let (of_account, mounted) = (account.name(), mountable(account));
-    for (word, list) in lists {
-        for container in pod.array(&["spec", list]) {
+    lists: &[(&'static str, &str)],
+) -> Result<(), PodError> {
+    let mounted = mountable(account);
+    let refused = |by| Err(PodError::Secret { by, account: account.name().to_owned() });
+    for &(list, field) in lists {
+        for container in pod.array(&["spec", field]) {
             let text = |value: &Value, path: &str| {
                 value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
             };
             let every =
                 |field: &str| container.get(field).and_then(Value::as_array).into_iter().flatten();
-            let name = text(container, "/name");
+            let name = || text(container, "/name");
             for variable in every("env") {
                 if variable.pointer("/valueFrom/secretKeyRef").is_some() {
                     let secret = text(variable, "/valueFrom/secretKeyRef/name");
                     if !mounted.contains(secret.as_str()) {
-                        return Err(format!(
-                            "{word} {name} with envVar {} referencing secret.secretName=\"{secret}\" is not allowed because service account {of_account} does not reference that secret",
-                            text(variable, "/name")
-                        ));
+                        let (container, variable) = (name(), text(variable, "/name"));
+                        return refused(SecretUse::Variable { list, container, variable, secret });
                     }
                 }
             }
             for source in every("envFrom") {
                 let secret = text(source, "/secretRef/name");
                 if source.get("secretRef").is_some() && !mounted.contains(secret.as_str()) {
-                    return Err(format!(
-                        "{word} {name} with envFrom referencing secret.secretName=\"{secret}\" is not allowed because service account {of_account} does not reference that secret"
-                    ));
+                    return refused(SecretUse::Environment { list, container: name(), secret });
                 }
             }
         }
@@ -343,10 +344,7 @@ impl Plugin for Priority {
             if attributes.operation == Operation::Update && present.name() == class.name() {
                 return Ok(());
             }
-            Err(format!(
-                "PriorityClass {} is already marked as default. Only one default can exist",
-                present.name()
-            ))
+            Err(PodError::SecondDefault { present: present.name().to_owned() })
         })
     }
 }
@@ -358,7 +356,7 @@ fn default_class(place: &Place<'_>) -> Option<Object> {
     defaults.min_by_key(|class| class.i64(&["value"]))
 }
 
-fn prioritize(spec: &mut Fields, place: &Place<'_>) -> Result<(), String> {
+fn prioritize(spec: &mut Fields, place: &Place<'_>) -> Result<(), PodError> {
     let of = |class: &Object| {
         let policy = class.str(&["preemptionPolicy"]).unwrap_or(PREEMPTION).to_owned();
         (class.i64(&["value"]).unwrap_or_default(), policy)
@@ -375,21 +373,18 @@ fn prioritize(spec: &mut Fields, place: &Place<'_>) -> Result<(), String> {
         "system-node-critical" => (2_000_001_000, PREEMPTION.to_owned()),
         name => match place.objects.get(CLASSES, "", name) {
             Some(class) => of(&class),
-            None => return Err(format!("no PriorityClass with name {name} was found")),
+            None => return Err(PodError::UnknownPriorityClass { name: name.to_owned() }),
         },
     };
     if let Some(given) = spec.get("priority").and_then(Value::as_i64)
         && given != priority
     {
-        return Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
-        ));
+        return Err(PodError::OtherPriority { given, computed: priority });
     }
     let given = text_in(spec, "preemptionPolicy");
     if spec.get("preemptionPolicy").is_some_and(|given| !given.is_null()) && given != policy {
-        return Err(format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
-        ));
+        let given = given.to_owned();
+        return Err(PodError::OtherPreemptionPolicy { given, computed: policy });
     }
     spec.insert("priority".to_owned(), priority.into());
     spec.insert("preemptionPolicy".to_owned(), policy.into());
@@ -437,33 +432,27 @@ impl Plugin for RuntimeClass {
         judge(attributes, |pod, place| {
             let given = pod.get(&["spec", "overhead"]).filter(|given| !given.is_null());
             match (runtime(pod, place)?.get(&["overhead", "podFixed"]), given) {
-                (None, Some(_)) => Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned()),
-                (Some(fixed), Some(given)) if given != fixed => Err(other_overhead()),
+                (None, Some(_)) => Err(PodError::UndefinedOverhead),
+                (Some(fixed), Some(given)) if given != fixed => Err(PodError::OtherOverhead),
                 _ => Ok(()),
             }
         })
     }
 }
 
-fn other_overhead() -> String {
-    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned()
-}
-
 /// The class of a pod's runtime; empty if it names none.
-fn runtime(pod: &Object, place: &Place<'_>) -> Result<Object, String> {
+fn runtime(pod: &Object, place: &Place<'_>) -> Result<Object, PodError> {
     let Some(name) = pod.str(&["spec", "runtimeClassName"]) else { return Ok(Object::default()) };
     let class = place.objects.get("node.k8s.io/runtimeclasses", "", name);
-    class.ok_or_else(|| {
-        format!("pod rejected: RuntimeClass {} not found", mainstay_gocompat::quote(name))
-    })
+    class.ok_or_else(|| PodError::UnknownRuntimeClass { name: name.to_owned() })
 }
 
-fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), String> {
+fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), PodError> {
     if let Some(fixed) = class.get(&["overhead", "podFixed"]) {
         let empty = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
         let given = spec.get("overhead").filter(|given| !empty(given));
         if given.is_some_and(|given| given != fixed) {
-            return Err(other_overhead());
+            return Err(PodError::OtherOverhead);
         }
         spec.insert("overhead".to_owned(), fixed.clone());
     }
@@ -474,9 +463,8 @@ fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), String> {
             let text = value.as_str().unwrap_or_default();
             let given = selector.get(key).and_then(Value::as_str).unwrap_or(text);
             if given != text {
-                return Err(format!(
-                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {text}; pod.spec.nodeSelector[{key}] = {given}"
-                ));
+                let [wanted, given] = [text, given].map(str::to_owned);
+                return Err(PodError::OtherNodes { key: key.clone(), wanted, given });
             }
             selector.insert(key.clone(), value.clone());
         }
@@ -530,7 +518,7 @@ impl Plugin for PodTopologyLabels {
 
 /// What the plugins of this module make of a new pod, for tests of what comes after them.
 #[cfg(test)]
-pub(crate) fn admit_new(pod: &mut Object, objects: &dyn Objects) -> Result<(), String> {
+pub(crate) fn admit_new(pod: &mut Object, objects: &dyn Objects) -> Result<(), PodError> {
     let namespace = pod.namespace().to_owned();
     let place = Place { namespace: &namespace, objects };
     let Some(spec) = inner(pod.fields_mut(), "spec") else { return Ok(()) };

@@ -76,7 +76,7 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     storage::protect(&row.storage, &mut given);
     if gvk.kind == "Pod" {
         pods::admit_new(&mut given, world)
-            .map_err(|why| Status::forbidden("", "pods", given.name(), &why))?;
+            .map_err(|error| Status::forbidden("", "pods", given.name(), &error.to_string()))?;
     }
     strategy.prepare_create(&mut given, &context)?;
     let errors = strategy.validate(&given, None, Target::default());

@@ -2,7 +2,7 @@
 
 use crate::forms;
 use mainstay_kinds::{KindRow, Source};
-use mainstay_object::{Gvk, Object};
+use mainstay_object::{Gvk, NotAnObject, Object};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{crd, strict};
 use serde_json::Value;
@@ -34,21 +34,38 @@ pub fn default(row: &KindRow, object: &mut Object) {
     }
 }
 
+/// A value is no object of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It is no object.
+    #[error("json: cannot unmarshal the body into a Go struct")]
+    NotAnObject,
+    /// A part of it is not of its type.
+    #[error(transparent)]
+    Type(#[from] strict::DecodeError),
+}
+
+impl From<NotAnObject> for DecodeError {
+    fn from(_: NotAnObject) -> Self {
+        Self::NotAnObject
+    }
+}
+
 /// Makes a value an object of the row's kind. The warnings are what was dropped.
 ///
 /// # Errors
 /// Why it is none.
-pub fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
+pub fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, DecodeError> {
     let Source::Custom(custom) = &row.source else {
         let (object, warnings) = built_in(row.definition(), value)?;
         return Ok(Decoded { object, warnings });
     };
     if !value.is_object() {
-        return Err(NOT_AN_OBJECT.to_owned());
+        return Err(DecodeError::NotAnObject);
     }
     let unknown = custom.version().schema.decode(&mut value)?;
     let warnings = unknown.iter().map(|path| strict::unknown_field(path)).collect();
-    let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
+    let object = Object::from_value(value)?;
     Ok(Decoded { object, warnings })
 }
 
@@ -57,7 +74,7 @@ pub fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
 ///
 /// # Errors
 /// Why it is no object of the kind.
-pub fn patched_by_webhook(row: &KindRow, value: Value) -> Result<Object, String> {
+pub fn patched_by_webhook(row: &KindRow, value: Value) -> Result<Object, DecodeError> {
     let mut object = typed(row, value)?.object;
     forms::to_storage(row, &mut object);
     default(row, &mut object);
@@ -69,7 +86,7 @@ pub fn patched_by_webhook(row: &KindRow, value: Value) -> Result<Object, String>
 ///
 /// # Errors
 /// Why it is no object of the kind.
-pub fn patched_below(gvk: &Gvk, value: Value) -> Result<Object, String> {
+pub fn patched_below(gvk: &Gvk, value: Value) -> Result<Object, DecodeError> {
     let definition = builtin::definition_of(gvk);
     let mut object = built_in(definition, value)?.0;
     if let Some(definition) = definition {
@@ -79,28 +96,28 @@ pub fn patched_below(gvk: &Gvk, value: Value) -> Result<Object, String> {
 }
 
 /// The same for what a strategic merge patch made, which the original takes apart in another way.
-pub fn merged(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
+pub fn merged(row: &KindRow, mut value: Value) -> Result<Decoded, DecodeError> {
     let Some(definition) = row.definition() else { return typed(row, value) };
     let warnings = strict::decode_merged(definition, &mut value)?;
-    let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
+    let object = Object::from_value(value)?;
     Ok(Decoded { object, warnings })
 }
 
 /// The same for what an applied configuration made: nothing in it is unknown, and nulls of custom
 /// objects are left for validation.
-pub fn applied(row: &KindRow, mut value: Value) -> Result<Object, String> {
+pub fn applied(row: &KindRow, mut value: Value) -> Result<Object, DecodeError> {
     let Source::Custom(custom) = &row.source else {
         return Ok(built_in(row.definition(), value)?.0);
     };
     custom.version().schema.decode_applied(&mut value)?;
-    Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())
+    Ok(Object::from_value(value)?)
 }
 
 /// Decodes as Go would into the type of a built-in kind.
 pub fn built_in(
     definition: Option<&Definition>,
     mut value: Value,
-) -> Result<(Object, Vec<String>), String> {
+) -> Result<(Object, Vec<String>), DecodeError> {
     let forgets_managers = value
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
@@ -109,12 +126,10 @@ pub fn built_in(
         Some(definition) => strict::decode(definition, &mut value)?,
         None => Vec::new(),
     };
-    let mut object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
+    let mut object = Object::from_value(value)?;
     if forgets_managers {
         // The one list whose emptiness says something.
         object.set(&["metadata", "managedFields"], Value::Array(Vec::new()));
     }
     Ok((object, unknown))
 }
-
-const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";

@@ -9,8 +9,8 @@
 use http::Method;
 use mainstay_kinds::{Custom, KindRow};
 use mainstay_object::fnv::random_uid;
-use mainstay_object::{FieldPath, Object, Reason, Status, metadata};
-use mainstay_outbound::{Call, ClientConfig, Outbound, response_value};
+use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata};
+use mainstay_outbound::{Call, ClientConfig, ClientConfigError, Outbound, response_value};
 use mainstay_store::Stored;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -23,10 +23,151 @@ const LIMIT: usize = 512 << 20;
 /// Objects of one call.
 const TOGETHER: usize = 500;
 
+/// Objects cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The webhook speaks no version of reviews that is known.
+    #[error("no supported conversion review versions")]
+    NoReviewVersion,
+    /// The webhook cannot be called, or has an answer that is none.
+    #[error("conversion webhook for {from} failed: {reason}")]
+    Webhook {
+        /// Version and kind of the objects.
+        from: String,
+        /// Why not.
+        reason: WebhookReason,
+    },
+    /// The webhook makes more objects or less of those that it is sent.
+    #[error("conversion webhook for {from} returned {found} objects, expected {expected}")]
+    Count {
+        /// Version and kind of the objects.
+        from: String,
+        /// How many it made.
+        found: usize,
+        /// How many it was sent.
+        expected: usize,
+    },
+    /// The webhook changes what it may not, or makes no objects.
+    #[error("conversion webhook for {from} returned invalid {}: {fault}", fault.place())]
+    Object {
+        /// Version and kind of the objects.
+        from: String,
+        /// What is wrong with an object.
+        fault: Box<ObjectFault>,
+    },
+}
+
+/// Why a webhook gave no objects.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookReason {
+    /// It leads nowhere; why is kept with the definition.
+    #[error("{0}")]
+    Config(Arc<ClientConfigError>),
+    /// It was not reached, or its answer is no review; what the call says of it.
+    #[error("{0}")]
+    Call(String),
+    /// Its answer is no object.
+    #[error(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )]
+    NoObject {
+        /// What it is.
+        found: &'static str,
+    },
+    /// Its answer is a review of another version, or none.
+    #[error(
+        "expected webhook response of {review}, Kind=ConversionReview, got {version}, Kind={kind}"
+    )]
+    OtherReview {
+        /// The version of the question.
+        review: String,
+        /// That of the answer.
+        version: String,
+        /// The kind of the answer.
+        kind: String,
+    },
+    /// Its answer has no response.
+    #[error("no response provided")]
+    NoResponse,
+    /// It answers another question.
+    #[error("expected response.uid={expected:?}, got {found:?}")]
+    OtherUid {
+        /// The uid of the question.
+        expected: String,
+        /// That of the answer.
+        found: String,
+    },
+    /// It did not succeed, and does not say why.
+    #[error("response.result.status was '{status}', not 'Success'")]
+    NoSuccess {
+        /// What it says instead.
+        status: String,
+    },
+    /// It did not succeed; what it says.
+    #[error("{message}")]
+    Refused {
+        /// Its message.
+        message: String,
+    },
+}
+
+/// What is wrong with a converted object.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectFault {
+    /// It is of another version.
+    #[error("invalid groupVersion (expected {expected}, received {found})")]
+    Version {
+        /// What was asked for.
+        expected: String,
+        /// Its own.
+        found: String,
+    },
+    /// It is of another kind.
+    #[error("invalid kind (expected {expected}, received {found})")]
+    Kind {
+        /// What was sent.
+        expected: String,
+        /// Its own.
+        found: String,
+    },
+    /// It is another one.
+    #[error("must have the same {field}: {expected} != {found}")]
+    Identity {
+        /// By which field.
+        field: &'static str,
+        /// What was sent.
+        expected: String,
+        /// Its own.
+        found: String,
+    },
+    /// It has no metadata.
+    #[error("missing metadata in converted object")]
+    NoMetadata,
+    /// Its metadata is no object.
+    #[error("invalid metadata of type {found} in converted object")]
+    MetadataType {
+        /// What it is.
+        found: &'static str,
+    },
+    /// Its labels or annotations are not valid.
+    #[error("{0}")]
+    Field(FieldError),
+}
+
+impl ObjectFault {
+    const fn place(&self) -> &'static str {
+        match self {
+            Self::Version { .. } | Self::Kind { .. } => "object at index 0",
+            Self::Identity { .. } => "object",
+            Self::NoMetadata | Self::MetadataType { .. } | Self::Field(_) => "metadata",
+        }
+    }
+}
+
 /// Who converts the objects of a definition.
 #[derive(Debug)]
 pub struct Converter {
-    client: Result<ClientConfig, String>,
+    client: Result<ClientConfig, Arc<ClientConfigError>>,
     /// The version of reviews; none if the webhook speaks none that is known.
     review: Option<&'static str>,
 }
@@ -49,7 +190,8 @@ impl Converter {
             _ => None,
         };
         Self {
-            client: ClientConfig::read(webhook.get("clientConfig").unwrap_or(&Value::Null)),
+            client: ClientConfig::read(webhook.get("clientConfig").unwrap_or(&Value::Null))
+                .map_err(Arc::new),
             review: versions.find_map(known),
         }
     }
@@ -57,21 +199,22 @@ impl Converter {
     /// Turns objects of one version into another one.
     ///
     /// # Errors
-    /// What went wrong, in the original's words.
+    /// If the webhook does not, or changes what it may not.
     pub async fn convert(
         &self,
         outbound: &Outbound,
         objects: &[Object],
         wanted: &str,
-    ) -> Result<Vec<Object>, String> {
+    ) -> Result<Vec<Object>, ConvertError> {
         let Some(first) = objects.first() else { return Ok(Vec::new()) };
         let gvk = first.gvk();
         let from = format!("{}, Kind={}", first.api_version(), gvk.kind);
-        let failed = |why: &str| format!("conversion webhook for {from} failed: {why}");
+        let failed = |reason| ConvertError::Webhook { from: from.clone(), reason };
         let Some(review) = self.review else {
-            return Err("no supported conversion review versions".to_owned());
+            return Err(ConvertError::NoReviewVersion);
         };
-        let client = self.client.as_ref().map_err(|why| failed(why))?;
+        let client = self.client.as_ref();
+        let client = client.map_err(|error| failed(WebhookReason::Config(Arc::clone(error))))?;
         let uid = random_uid();
         let sent: Vec<Value> = objects.iter().map(Object::to_value).collect();
         let body = json!({"kind": "ConversionReview", "apiVersion": review, "request": {
@@ -86,27 +229,24 @@ impl Converter {
         };
         let answered = outbound.call(client, call).await;
         let answered = answered.and_then(|answered| response_value(&answered));
-        let value = answered.map_err(|why| failed(&why))?;
-        let converted = converted(value, review, &uid).map_err(|why| failed(&why))?;
+        let value = answered.map_err(|why| failed(WebhookReason::Call(why)))?;
+        let converted = converted(value, review, &uid).map_err(failed)?;
         if converted.len() != objects.len() && !mainstay_fault::is_on("conversions-lose-objects") {
-            return Err(format!(
-                "conversion webhook for {from} returned {} objects, expected {}",
-                converted.len(),
-                objects.len()
-            ));
+            let (found, expected) = (converted.len(), objects.len());
+            return Err(ConvertError::Count { from, found, expected });
         }
         let each = objects.iter().zip(converted);
-        each.map(|(before, after)| checked(&from, before, after, wanted)).collect()
+        each.map(|(before, after)| checked(before, after, wanted))
+            .collect::<Result<_, _>>()
+            .map_err(|fault| ConvertError::Object { from, fault: Box::new(fault) })
     }
 }
 
 /// The objects of an answer.
-fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, String> {
+fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, WebhookReason> {
     if !value.is_object() {
         let found = mainstay_gocompat::values::json_kind(&value);
-        return Err(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-        ));
+        return Err(WebhookReason::NoObject { found });
     }
     let text = |value: &Value, field: &str| {
         value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -114,27 +254,25 @@ fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, St
     let (version, kind) = (text(&value, "apiVersion"), text(&value, "kind"));
     let is_v1 = review == "apiextensions.k8s.io/v1";
     if is_v1 && (version != review || kind != "ConversionReview") {
-        let shown = if version.contains('/') { version } else { format!("/{version}") };
-        return Err(format!(
-            "expected webhook response of {review}, Kind=ConversionReview, got {shown}, Kind={kind}"
-        ));
+        let version = if version.contains('/') { version } else { format!("/{version}") };
+        return Err(WebhookReason::OtherReview { review: review.to_owned(), version, kind });
     }
     let mut response = value["response"].take();
     if response.is_null() {
-        return Err("no response provided".to_owned());
+        return Err(WebhookReason::NoResponse);
     }
     let got = text(&response, "uid");
     if is_v1 && got != uid && !mainstay_fault::is_on("conversions-answer-somebody-else") {
-        return Err(format!("expected response.uid={uid:?}, got {got:?}"));
+        return Err(WebhookReason::OtherUid { expected: uid.to_owned(), found: got });
     }
     let result = response.get("result").unwrap_or(&Value::Null);
     let status = text(result, "status");
     if status != "Success" {
         let message = text(result, "message");
         return Err(if message.is_empty() {
-            format!("response.result.status was '{status}', not 'Success'")
+            WebhookReason::NoSuccess { status }
         } else {
-            message
+            WebhookReason::Refused { message }
         });
     }
     match response["convertedObjects"].take() {
@@ -144,39 +282,36 @@ fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, St
 }
 
 /// A converted object with the metadata of the one that was sent.
-fn checked(from: &str, before: &Object, after: Value, wanted: &str) -> Result<Object, String> {
-    let invalid = |what: &str, why: String| {
-        Err(format!("conversion webhook for {from} returned invalid {what}: {why}"))
-    };
+fn checked(before: &Object, after: Value, wanted: &str) -> Result<Object, ObjectFault> {
     let text = |field: &str| after.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version != wanted && !mainstay_fault::is_on("conversions-choose-the-version") {
-        let why = format!("invalid groupVersion (expected {wanted}, received {version})");
-        return invalid("object at index 0", why);
+        let (expected, found) = (wanted.to_owned(), version.to_owned());
+        return Err(ObjectFault::Version { expected, found });
     }
     if kind != before.gvk().kind {
-        let why = format!("invalid kind (expected {}, received {kind})", before.gvk().kind);
-        return invalid("object at index 0", why);
+        return Err(ObjectFault::Kind { expected: before.gvk().kind, found: kind.to_owned() });
     }
     let of = |field: &str| {
         let value = after.get("metadata").and_then(|metadata| metadata.get(field));
         value.and_then(Value::as_str).unwrap_or_default()
     };
-    for (what, wanted, got) in [
+    for (field, expected, found) in [
         ("name", before.name(), of("name")),
         ("namespace", before.namespace(), of("namespace")),
         ("UID", before.uid(), of("uid")),
     ] {
-        if wanted != got && !mainstay_fault::is_on("conversions-rename") {
-            return invalid("object", format!("must have the same {what}: {wanted} != {got}"));
+        if expected != found && !mainstay_fault::is_on("conversions-rename") {
+            let (expected, found) = (expected.to_owned(), found.to_owned());
+            return Err(ObjectFault::Identity { field, expected, found });
         }
     }
     let Some(given) = after.get("metadata") else {
-        return invalid("metadata", "missing metadata in converted object".to_owned());
+        return Err(ObjectFault::NoMetadata);
     };
     let Some(given) = given.as_object() else {
-        let kind = mainstay_gocompat::values::json_kind(given);
-        return invalid("metadata", format!("invalid metadata of type {kind} in converted object"));
+        let found = mainstay_gocompat::values::json_kind(given);
+        return Err(ObjectFault::MetadataType { found });
     };
     let mut kept = match before.get(&["metadata"]) {
         Some(Value::Object(fields)) => fields.clone(),
@@ -185,8 +320,8 @@ fn checked(from: &str, before: &Object, after: Value, wanted: &str) -> Result<Ob
     let path = FieldPath::new("metadata");
     let mut errors = metadata::labels(given.get("labels"), &path.child("labels"));
     errors.extend(metadata::annotations(given.get("annotations"), &path.child("annotations")));
-    if let Some(error) = errors.first() {
-        return invalid("metadata", error.to_string());
+    if let Some(error) = errors.into_iter().next() {
+        return Err(ObjectFault::Field(error));
     }
     for field in ["labels", "annotations"] {
         if mainstay_fault::is_on("conversions-change-no-labels") {
@@ -197,14 +332,16 @@ fn checked(from: &str, before: &Object, after: Value, wanted: &str) -> Result<Ob
             None => kept.remove(field),
         };
     }
-    let mut object = Object::from_value(after).map_err(|error| error.to_string())?;
+    // What has metadata is an object.
+    let mut object = Object::from_value(after).unwrap_or_default();
     object.set(&["metadata"], Value::Object(kept));
     Ok(object)
 }
 
 /// 500, as the original: it takes these for faults of its own.
-fn refusal(why: String) -> Status {
-    Status::new(Reason::Unknown, why)
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+fn refusal(error: ConvertError) -> Status {
+    Status::new(Reason::Unknown, error.to_string())
 }
 
 fn converter(row: &KindRow) -> Option<Arc<Converter>> {

@@ -24,7 +24,7 @@ mod tls;
 
 pub use native::NativeBackend;
 pub use response_value::response_value;
-pub use service_resolver::{Target, service};
+pub use service_resolver::{ServiceError, Target, service};
 pub use tls::{Bundle, bundle_text, insecure_client};
 
 use bytes::Bytes;
@@ -97,9 +97,23 @@ pub enum Destination {
     },
 }
 
+/// A `clientConfig` leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientConfigError {
+    /// It names neither a Service nor a URL.
+    #[error("webhook configuration must have either service or URL")]
+    NoDestination,
+    /// Its URL is none.
+    #[error("Unparsable URL: {0}")]
+    Url(#[from] http::uri::InvalidUri),
+}
+
 impl ClientConfig {
-    /// Reads a `clientConfig` that has been validated; the error is why it leads nowhere.
-    pub fn read(value: &Value) -> Result<Self, String> {
+    /// Reads a `clientConfig` that has been validated.
+    ///
+    /// # Errors
+    /// If it leads nowhere.
+    pub fn read(value: &Value) -> Result<Self, ClientConfigError> {
         let bundle = value.get("caBundle").and_then(Value::as_str).unwrap_or_default();
         let ca = bundle_text(bundle);
         let text = |value: &Value, field: &str| {
@@ -117,9 +131,9 @@ impl ClientConfig {
         }
         let url = text(value, "url");
         if url.is_empty() {
-            return Err("webhook configuration must have either service or URL".to_owned());
+            return Err(ClientConfigError::NoDestination);
         }
-        let uri: http::Uri = url.parse().map_err(|error| format!("Unparsable URL: {error}"))?;
+        let uri: http::Uri = url.parse()?;
         let place = Destination::Url {
             host: uri.host().unwrap_or_default().to_owned(),
             port: uri.port_u16().unwrap_or(443),
@@ -319,7 +333,8 @@ impl Outbound {
                 if let Some(backend) = self.natives.get(namespace, name) {
                     return native::ask(&*backend, request, limit).await;
                 }
-                service(&self.store, namespace, name, *port).map_err(Failure::OnTheWay)?
+                service(&self.store, namespace, name, *port)
+                    .map_err(|error| Failure::OnTheWay(error.to_string()))?
             }
         };
         match target {

@@ -22,7 +22,9 @@ pub fn response_value(answered: &Answered) -> Result<Value, String> {
     }
     let is_json = body.trim_ascii_start().first() == Some(&b'{');
     let parsed = if is_json {
-        mainstay_schema::strict::parse(body).map(|parsed| parsed.value)
+        mainstay_schema::strict::parse(body)
+            .map(|parsed| parsed.value)
+            .map_err(|error| error.to_string())
     } else {
         mainstay_http::yaml::first_document(body).map(|(value, _)| value)
     };

@@ -18,11 +18,41 @@ pub enum Target {
     Pod(Box<Object>),
 }
 
-/// The endpoint of a Service's port; the error is why there is none, in the words of the original
-/// where it looks for endpoints.
-pub fn service(store: &Store, namespace: &str, name: &str, port: u16) -> Result<Target, String> {
+/// A Service leads nowhere, in the words of the original where it looks for endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServiceError {
+    /// There is none of the name.
+    #[error("service {name:?} not found")]
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// It does not have the port.
+    #[error("no service port {port} found for service {name:?}")]
+    NoPort {
+        /// Its name.
+        name: String,
+        /// The port.
+        port: u16,
+    },
+    /// Nothing is behind it.
+    #[error("no endpoints available for service {name:?}")]
+    NoEndpoints {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// The endpoint of a Service's port.
+pub fn service(
+    store: &Store,
+    namespace: &str,
+    name: &str,
+    port: u16,
+) -> Result<Target, ServiceError> {
+    let service_name = || name.to_owned();
     let Some(stored) = store.find("services", namespace, name) else {
-        return Err(format!("service {name:?} not found"));
+        return Err(ServiceError::NotFound { name: service_name() });
     };
     let service = stored.object();
     if service.str(&["spec", "type"]) == Some("ExternalName") {
@@ -32,13 +62,13 @@ pub fn service(store: &Store, namespace: &str, name: &str, port: u16) -> Result<
     let ports = service.array(&["spec", "ports"]);
     let named = |one: &&Value| one.get("port").and_then(Value::as_u64) == Some(u64::from(port));
     let Some(wanted) = ports.iter().find(named) else {
-        return Err(format!("no service port {port} found for service {name:?}"));
+        return Err(ServiceError::NoPort { name: service_name(), port });
     };
     let port_name = wanted.get("name").and_then(Value::as_str).unwrap_or_default();
     of_slices(store, namespace, name, port_name)
         .or_else(|| of_endpoints(store, namespace, name, port_name))
         .or_else(|| of_pods(store, namespace, &service))
-        .ok_or_else(|| format!("no endpoints available for service {name:?}"))
+        .ok_or_else(|| ServiceError::NoEndpoints { name: service_name() })
 }
 
 /// A pod that an endpoint stands for, if it does.

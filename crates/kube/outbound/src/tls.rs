@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use mainstay_tls::{Anybody, Judge, Shown};
 use parking_lot::Mutex;
 use rustls::client::danger::ServerCertVerifier as _;
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
@@ -56,7 +56,8 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
 }
 
 fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
-    let builder = mainstay_tls::judged(Bundle::new(bundle)?).map_err(|error| error.to_string())?;
+    let bundle = Bundle::new(bundle).map_err(|error| error.to_string())?;
+    let builder = mainstay_tls::judged(bundle).map_err(|error| error.to_string())?;
     let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
@@ -78,7 +79,7 @@ pub struct Bundle {
 
 impl Bundle {
     /// The certificates of a PEM text are trusted.
-    pub fn new(bundle: &str) -> Result<Self, String> {
+    pub fn new(bundle: &str) -> Result<Self, VerifierBuilderError> {
         let trusted = certificates(bundle);
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(trusted.iter().cloned());
@@ -87,7 +88,7 @@ impl Bundle {
         } else {
             let roots = Arc::new(roots);
             let made = WebPkiServerVerifier::builder_with_provider(roots, mainstay_tls::provider());
-            Some(made.build().map_err(|error| error.to_string())?)
+            Some(made.build()?)
         };
         Ok(Self { chains, trusted })
     }

@@ -117,10 +117,27 @@ pub struct Constraints {
     open: bool,
 }
 
+/// It cannot be told whether a request is meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MatchError {
+    /// A selector is none.
+    #[error("Internal error occurred: {0}")]
+    Selector(SelectorError),
+    /// There is no namespace whose labels could fit.
+    #[error("namespaces {} not found", mainstay_gocompat::quote(name))]
+    UnknownNamespace {
+        /// Its name.
+        name: String,
+    },
+}
+
 /// Looks up what selectors are held against.
 pub trait Labels {
-    /// Whether the labels of the namespace fit, or why that cannot be told.
-    fn namespace(&self, selector: &LabelSelector) -> Result<bool, String>;
+    /// Whether the labels of the namespace fit.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    fn namespace(&self, selector: &LabelSelector) -> Result<bool, MatchError>;
     /// Whether the labels of the object fit, as it will be or as it was.
     fn object(&self, selector: &LabelSelector) -> bool;
 }
@@ -161,25 +178,25 @@ impl Constraints {
     /// Whether a request is meant, and as which resource.
     ///
     /// # Errors
-    /// Why that cannot be told, of a request that is meant otherwise.
+    /// If that cannot be told of a request that is meant otherwise.
     pub fn meets(
         &self,
         asked: &RequestAttributes<'_>,
         others: &[Resource<'_>],
         labels: &dyn Labels,
-    ) -> Result<Option<Known>, String> {
+    ) -> Result<Option<Known>, MatchError> {
         // A cluster's objects are not exempted by labels of namespaces.
         let everywhere = asked.namespace.is_empty() && asked.resource.plural != "namespaces";
         let namespace = match &self.namespaces {
             _ if everywhere => Ok(true),
             Ok(selector) if selector.is_everything() => Ok(true),
             Ok(selector) => labels.namespace(selector),
-            Err(error) => Err(internal(error)),
+            Err(error) => Err(MatchError::Selector(error.clone())),
         };
         let object = match &self.objects {
             Ok(selector) if selector.is_everything() => Ok(true),
             Ok(selector) => Ok(labels.object(selector)),
-            Err(error) => Err(internal(error)),
+            Err(error) => Err(MatchError::Selector(error.clone())),
         };
         if namespace == Ok(false)
             || object == Ok(false)
@@ -200,10 +217,6 @@ impl Constraints {
     }
 }
 
-fn internal(error: &SelectorError) -> String {
-    format!("Internal error occurred: {error}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,10 +227,10 @@ mod tests {
     const SPREAD: Resource<'static> =
         Resource { group: "x.io", version: "v2", plural: "deployments" };
 
-    struct Has(Result<bool, String>, bool);
+    struct Has(Result<bool, MatchError>, bool);
 
     impl Labels for Has {
-        fn namespace(&self, _: &LabelSelector) -> Result<bool, String> {
+        fn namespace(&self, _: &LabelSelector) -> Result<bool, MatchError> {
             self.0.clone()
         }
 
@@ -326,13 +339,14 @@ mod tests {
             name: "one",
         };
         let some = json!({"matchLabels": {"a": "b"}});
-        let lost = || Err("no such namespace".to_owned());
+        let unknown = || MatchError::UnknownNamespace { name: "a".to_owned() };
+        let lost = || Err(unknown());
         for (namespaces, objects, labels, expected) in [
             (&json!({}), &json!({}), Has(lost(), false), Ok(Some(None))),
             (&some, &json!({}), Has(Ok(false), true), Ok(None)),
             (&some, &some, Has(Ok(true), false), Ok(None)),
             (&some, &some, Has(Ok(true), true), Ok(Some(None))),
-            (&some, &json!({}), Has(lost(), true), Err("no such namespace".to_owned())),
+            (&some, &json!({}), Has(lost(), true), Err(unknown())),
             (&some, &some, Has(lost(), false), Ok(None)),
         ] {
             let read = |rules: Value| {

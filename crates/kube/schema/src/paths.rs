@@ -2,39 +2,76 @@
 
 use serde_json::Value;
 
+/// A path leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathError {
+    /// It ends too early.
+    #[error("unexpected end of JSON path")]
+    End,
+    /// It has brackets where there must be none.
+    #[error("array notation is not allowed")]
+    Brackets,
+    /// Something else than a quoted text stands in brackets.
+    #[error("expected single quoted string but got {found}")]
+    NoText {
+        /// What stands there.
+        found: String,
+    },
+    /// A part begins as none does.
+    #[error("expected [ or . but got: {found}")]
+    NoPart {
+        /// What stands there.
+        found: String,
+    },
+    /// A bracket is not closed.
+    #[error("expected ] but got {found}")]
+    NotClosed {
+        /// What stands there.
+        found: String,
+    },
+    /// A text in brackets has an escape that there is not.
+    #[error("invalid string literal: invalid escape char \\{found}")]
+    Escape {
+        /// The letter behind the backslash.
+        found: char,
+    },
+    /// The schema has no such field.
+    #[error("does not refer to a valid field")]
+    NoField,
+}
+
 /// Follows a path such as `.spec.color` or `.labels['a.b']` through a schema: the path in its
 /// plain form, and the schema of the field.
 ///
 /// # Errors
-/// In the original's words, why the path leads nowhere.
+/// If the path leads nowhere.
 pub(crate) fn resolve<'a>(
     path: &str,
     schema: &'a Value,
     arrays: bool,
-) -> Result<(String, &'a Value), String> {
-    const END: &str = "unexpected end of JSON path";
+) -> Result<(String, &'a Value), PathError> {
     let mut tokens = Tokens { rest: path };
     let mut found = String::new();
     let mut at = schema;
     while let Some(token) = tokens.next() {
         let name = match token {
-            "[" if !arrays => return Err("array notation is not allowed".to_owned()),
+            "[" if !arrays => return Err(PathError::Brackets),
             "[" => {
-                let text = tokens.next().ok_or(END)?;
+                let text = tokens.next().ok_or(PathError::End)?;
                 let inner = text
                     .strip_prefix('\'')
                     .and_then(|text| text.strip_suffix('\''))
-                    .ok_or_else(|| format!("expected single quoted string but got {text}"))?;
+                    .ok_or_else(|| PathError::NoText { found: text.to_owned() })?;
                 unescape(inner)?
             }
-            "." => tokens.next().ok_or(END)?.to_owned(),
-            other => return Err(format!("expected [ or . but got: {other}")),
+            "." => tokens.next().ok_or(PathError::End)?.to_owned(),
+            other => return Err(PathError::NoPart { found: other.to_owned() }),
         };
-        at = step(at, &name, &mut found).ok_or("does not refer to a valid field")?;
+        at = step(at, &name, &mut found).ok_or(PathError::NoField)?;
         if token == "[" {
-            let close = tokens.next().ok_or(END)?;
+            let close = tokens.next().ok_or(PathError::End)?;
             if close != "]" {
-                return Err(format!("expected ] but got {close}"));
+                return Err(PathError::NotClosed { found: close.to_owned() });
             }
         }
     }
@@ -57,7 +94,7 @@ fn step<'a>(at: &'a Value, name: &str, found: &mut String) -> Option<&'a Value> 
     Some(below)
 }
 
-fn unescape(text: &str) -> Result<String, String> {
+fn unescape(text: &str) -> Result<String, PathError> {
     let mut out = String::new();
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -75,9 +112,7 @@ fn unescape(text: &str) -> Result<String, String> {
             Some('v') => '\u{b}',
             Some(same @ ('\'' | '\\')) => same,
             None => '\\',
-            Some(other) => {
-                return Err(format!("invalid string literal: invalid escape char \\{other}"));
-            }
+            Some(found) => return Err(PathError::Escape { found }),
         });
     }
     Ok(out)
@@ -136,9 +171,10 @@ mod tests {
             (".m['x'", Err("unexpected end of JSON path")),
         ] {
             let found = resolve(path, &schema, true).map(|found| found.0);
+            let found = found.map_err(|error| error.to_string());
             assert_eq!(found, outcome.map(str::to_owned).map_err(str::to_owned), "{path}");
         }
         let error = resolve(".m['x']", &schema, false).unwrap_err();
-        assert_eq!(error, "array notation is not allowed");
+        assert_eq!(error.to_string(), "array notation is not allowed");
     }
 }

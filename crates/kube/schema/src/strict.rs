@@ -12,11 +12,13 @@
 //! bytes ─ parse ─► value + duplicates ─ decode ─► clean value + unknown fields ─► findings ─► message
 //! ```
 
+mod error;
 mod findings;
 mod parse;
 mod place;
 mod syntax;
 
+pub use error::{Base64Error, Context, DecodeError, JsonError, TimeError};
 pub use findings::{findings, findings_in_records};
 pub use parse::{Parsed, parse, parse_merging};
 
@@ -26,6 +28,7 @@ use crate::trail::{Step, Trail};
 use base64::Engine as _;
 use place::{Place, Words, go_name};
 use serde_json::Value;
+use std::fmt;
 use std::sync::OnceLock;
 
 /// More findings than this are not reported, as in the original.
@@ -47,7 +50,7 @@ fn go_quoted(text: &str) -> String {
 }
 
 /// The text around every refusal to decode a body.
-pub fn cannot_be_handled(version: &str, kind: &str, why: &str) -> String {
+pub fn cannot_be_handled(version: &str, kind: &str, why: impl fmt::Display) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
 }
 
@@ -59,7 +62,7 @@ pub fn cannot_be_handled(version: &str, kind: &str, why: &str) -> String {
 /// # Errors
 /// The first value of a wrong type, in Go's words:
 /// `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
-pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>, String> {
+pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>, DecodeError> {
     let paths = decode_below(definition, value, "")?;
     Ok(paths.iter().map(|path| unknown_field(path)).collect())
 }
@@ -70,7 +73,10 @@ pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>,
 ///
 /// # Errors
 /// The first value of a wrong type.
-pub fn decode_merged(definition: &Definition, value: &mut Value) -> Result<Vec<String>, String> {
+pub fn decode_merged(
+    definition: &Definition,
+    value: &mut Value,
+) -> Result<Vec<String>, DecodeError> {
     let mut decoder = Decoder::default();
     let trail = Trail::default();
     decoder.object(definition, value, &Place::root(definition, &trail, Words::Converter))?;
@@ -83,7 +89,7 @@ pub fn decode_merged(definition: &Definition, value: &mut Value) -> Result<Vec<S
 ///
 /// # Errors
 /// The first value of a wrong type.
-pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, DecodeError> {
     let metadata = object.get_mut("metadata").filter(|metadata| !metadata.is_null());
     let (Some(metadata), Some(definition)) =
         (metadata, builtin::definition("apimachinery.pkg.apis.meta.v1.ObjectMeta"))
@@ -99,7 +105,7 @@ pub(crate) fn decode_below(
     definition: &Definition,
     value: &mut Value,
     path: &str,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, DecodeError> {
     let mut decoder = Decoder::default();
     let trail = Trail::below(path);
     decoder.object(definition, value, &Place::root(definition, &trail, Words::Json))?;
@@ -169,7 +175,7 @@ impl Decoder {
         definition: &Definition,
         value: &mut Value,
         at: &Place<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), DecodeError> {
         match definition.shape() {
             Shape::Object => {}
             Shape::Any => return schema_part(definition, value),
@@ -210,12 +216,12 @@ impl Decoder {
         }
         self.added += form::fill(definition, fields);
         if self.added > MOST_ADDED {
-            return Err("the object has too many empty parts".to_owned());
+            return Err(DecodeError::TooManyEmptyParts);
         }
         Ok(())
     }
 
-    fn value(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+    fn value(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
         let fits = match (ty, &mut *value) {
             (Type::Object(_), _) => {
                 return match ty.definition() {
@@ -239,7 +245,7 @@ impl Decoder {
             }
             (Type::Bytes, Value::Array(_)) => return numbers(value, at),
             (Type::Bytes, Value::String(text)) => {
-                return bytes(text).map_err(|why| at.refuse_bytes(why));
+                return bytes(text).map_err(|error| at.refuse_bytes(error));
             }
             (Type::String, Value::String(_))
             | (Type::Boolean, Value::Bool(_))
@@ -255,7 +261,7 @@ impl Decoder {
 
     /// An element of a list or map: Go makes a null there the zero value; bytes come back from the
     /// store as none rather than null.
-    fn element(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+    fn element(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
         if value.is_null() {
             *value = if matches!(ty, Type::Bytes) { "".into() } else { form::zero(ty) };
             return Ok(());
@@ -266,7 +272,7 @@ impl Decoder {
 
 /// The parts of a definition's schema that are one thing or another. The original reads them apart,
 /// so that what is unknown inside is dropped without a word.
-fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), String> {
+fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), DecodeError> {
     let name = definition.short_name();
     let Some(package) = definition.name().strip_suffix(name) else { return Ok(()) };
     let schema = |value: &mut Value| match schema_of(package) {
@@ -276,7 +282,7 @@ fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), String>
     match (name, &mut *value) {
         ("JSON", _) | ("JSONSchemaPropsOrBool", Value::Bool(_)) => Ok(()),
         (_, Value::Object(_)) => schema(value),
-        ("JSONSchemaPropsOrBool", _) => Err("boolean or JSON schema expected".to_owned()),
+        ("JSONSchemaPropsOrBool", _) => Err(DecodeError::NoSchema),
         ("JSONSchemaPropsOrArray", Value::Array(items)) if !items.is_empty() => {
             items.iter_mut().try_for_each(schema)
         }
@@ -297,7 +303,7 @@ fn schema_of(package: &str) -> Option<&'static Definition> {
 }
 
 /// Bytes that are written as a list of numbers, which Go reads as well.
-fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
     let Value::Array(items) = value else { return Ok(()) };
     let mut bytes = Vec::with_capacity(items.len());
     for item in &*items {
@@ -309,7 +315,7 @@ fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn bytes(text: &str) -> Result<(), String> {
+fn bytes(text: &str) -> Result<(), Base64Error> {
     // Go's decoder skips line ends.
     let packed: String;
     let plain = if text.contains(['\n', '\r']) {
@@ -327,10 +333,10 @@ fn bytes(text: &str) -> Result<(), String> {
         _ if plain.ends_with('=') => plain.len(),
         _ => plain.len() / 4 * 4,
     };
-    Err(format!("illegal base64 data at input byte {at}"))
+    Err(Base64Error { at })
 }
 
-fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), String> {
+fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), DecodeError> {
     let Value::String(text) = value else { return Err(at.refuse(value, "string")) };
     let parsed = parse_time(text, micro)?;
     let parsed = parsed.to_zoned(jiff::tz::TimeZone::UTC);
@@ -346,15 +352,16 @@ fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), String> {
 ///
 /// # Errors
 /// The refusal of a text that is no time.
-pub fn parse_rfc3339(text: &str) -> Result<jiff::Timestamp, String> {
+pub fn parse_rfc3339(text: &str) -> Result<jiff::Timestamp, TimeError> {
     parse_time(text, false)
 }
 
-fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
+fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, TimeError> {
     let layout =
         if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
-    let refuse = |rest: &str, part: &str| {
-        Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"))
+    let refuse = |rest: &str, part| {
+        let (text, rest) = (text.to_owned(), rest.to_owned());
+        Err(TimeError::Layout { text, layout, rest, part })
     };
     // Go walks the layout part by part and names the part at which it stops.
     let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
@@ -382,7 +389,7 @@ fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
     match text.parse() {
         Ok(time) if !rest.is_empty() => Ok(time),
         _ if rest.is_empty() || !rest.starts_with(['Z', '+', '-', '.']) => refuse(rest, "Z07:00"),
-        _ => Err(format!("parsing time {text:?}: {} out of range", out_of_range(text))),
+        _ => Err(TimeError::OutOfRange { text: text.to_owned(), part: out_of_range(text) }),
     }
 }
 
@@ -400,7 +407,7 @@ fn out_of_range(text: &str) -> &'static str {
 }
 
 /// What the original keeps as text: any JSON, or an object without known fields.
-fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), String> {
+fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
     let any = matches!(definition.short_name(), "RawExtension" | "FieldsV1");
     if any || value.is_object() {
         return Ok(());
@@ -408,7 +415,7 @@ fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), St
     Err(at.refuse(value, &go_name(definition)))
 }
 
-fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), String> {
+fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
     match value {
         Value::String(_) => Ok(()),
         Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
@@ -418,12 +425,12 @@ fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), String> {
     }
 }
 
-fn amount(value: &mut Value) -> Result<(), String> {
+fn amount(value: &mut Value) -> Result<(), DecodeError> {
     let text = match &*value {
         Value::String(text) => mainstay_quantity::canonical(text.trim()),
         Value::Number(number) => mainstay_quantity::canonical(&number.to_string()),
         other => mainstay_quantity::canonical(&other.to_string()),
     };
-    *value = text.map_err(|why| why.to_string())?.into();
+    *value = text?.into();
     Ok(())
 }

@@ -29,7 +29,8 @@ impl LogOptions {
             None => None,
             Some("" | "null") => Some(Timestamp::MIN),
             Some(text) => {
-                Some(mainstay_schema::strict::parse_rfc3339(text).map_err(Status::bad_request)?)
+                let time = mainstay_schema::strict::parse_rfc3339(text);
+                Some(time.map_err(|error| Status::bad_request(error.to_string()))?)
             }
         };
         let (tail, limit) = (number("tailLines")?, number("limitBytes")?);

@@ -48,8 +48,7 @@ impl DeploymentConfig {
                 path: name.to_owned(),
                 expected: expected.to_owned(),
             };
-            let undecodable =
-                |reason: String| DeploymentConfigError::DecodeField { field: name, reason };
+            let undecodable = |source| DeploymentConfigError::DecodeField { field: name, source };
             match (definition, is_list, &mut value) {
                 (Some(definition), true, Value::Array(items)) => {
                     for item in items {

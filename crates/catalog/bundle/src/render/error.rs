@@ -2,6 +2,7 @@
 
 use crate::mismatch::{ConvertError, DocumentError, ObjectError, TypeError};
 use mainstay_gocompat::quote;
+use mainstay_schema::strict::{self, JsonError};
 
 /// Where rendering stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,9 +149,9 @@ pub enum ReadError {
         /// The folder of manifests.
         folder: &'static str,
     },
-    /// The annotation of properties is no JSON; the words of Go's scanner.
+    /// The annotation of properties is no JSON.
     #[error("failed to unmarshal csv.metadata.annotations['olm.properties']: {0}")]
-    ParsePropertiesAnnotation(String),
+    ParsePropertiesAnnotation(JsonError),
     /// The annotation of properties lists something else.
     #[error("failed to unmarshal csv.metadata.annotations['olm.properties']: {0}")]
     DecodePropertiesAnnotation(TypeError),
@@ -251,12 +252,12 @@ pub enum DeploymentConfigError {
     #[error(transparent)]
     WrongKind(#[from] TypeError),
     /// A value does not have the type of Kubernetes that its field takes.
-    #[error("{reason}")]
+    #[error("{source}")]
     DecodeField {
         /// The field.
         field: &'static str,
-        /// The words of the decoder of those types.
-        reason: String,
+        /// Why it does not.
+        source: strict::DecodeError,
     },
 }
 

@@ -280,7 +280,7 @@ impl Evaluation<'_> {
     fn format(&self, name: &str, text: &str) -> Option<String> {
         let (own, said) = (quote(self.own), quote(text));
         match name {
-            "date-time" => strict::parse_rfc3339(text).err(),
+            "date-time" => strict::parse_rfc3339(text).err().map(|error| error.to_string()),
             schema::OWN_FORMAT if !self.own.is_empty() && text != self.own => Some(format!(
                 "invalid value {said}: must be {own} (the namespace where the operator is installed) \
                  because this operator only supports OwnNamespace install mode"

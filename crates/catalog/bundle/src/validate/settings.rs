@@ -65,9 +65,9 @@ pub enum CategoriesError {
         /// What the system said.
         reason: String,
     },
-    /// The file is no JSON; the words of Go's scanner.
+    /// The file is no JSON.
     #[error("unmarshaling category file: {0}")]
-    ParseJson(String),
+    ParseJson(mainstay_schema::strict::JsonError),
     /// The file lists something else than texts.
     #[error("unmarshaling category file: {0}")]
     Decode(TypeError),

@@ -33,7 +33,7 @@ fn accounts_and_classes_must_be_there() {
     let mut spec = json!({"serviceAccountName": "nope"}).as_object().cloned().expect("fields");
     let missing = with(&world, |place| give_account(&mut spec, place)).unwrap_err();
     assert_eq!(
-        missing,
+        missing.to_string(),
         "error looking up service account t/nope: serviceaccount \"nope\" not found"
     );
     let account = object(json!({"metadata": {"name": "nope", "namespace": "t"}}));
@@ -43,7 +43,7 @@ fn accounts_and_classes_must_be_there() {
     let gold = json!({"priorityClassName": "gold"}).as_object().cloned().expect("fields");
     let mut spec = gold.clone();
     let missing = with(&world, |place| prioritize(&mut spec, place)).unwrap_err();
-    assert_eq!(missing, "no PriorityClass with name gold was found");
+    assert_eq!(missing.to_string(), "no PriorityClass with name gold was found");
     let class =
         object(json!({"metadata": {"name": "gold"}, "value": 7, "preemptionPolicy": "Never"}));
     world.0.push((super::CLASSES, class));
@@ -100,7 +100,8 @@ fn accounts_may_hold_pods_to_their_own_secrets() {
         let strict = World(vec![("serviceaccounts", account("true"))]);
         let free = World(vec![("serviceaccounts", account("false"))]);
         let pod = pod(spec);
-        let said = with(&strict, |place| judge_account(&pod, place)).err().unwrap_or_default();
+        let error = with(&strict, |place| judge_account(&pod, place)).err();
+        let said = error.map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said, why);
         assert_eq!(with(&free, |place| judge_account(&pod, place)), Ok(()));
     }
@@ -129,7 +130,8 @@ fn what_a_node_made_has_no_account_and_no_secrets() {
         ),
     ] {
         let pod = pod(spec);
-        let said = with(&world, |place| judge_account(&pod, place)).err().unwrap_or_default();
+        let error = with(&world, |place| judge_account(&pod, place)).err();
+        let said = error.map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said, why);
     }
 }

@@ -14,6 +14,7 @@ use mainstay_policy::evaluate::Input;
 use mainstay_policy::judge::{Broken, Failure, Judged};
 use mainstay_policy::matching::{Known, Resource};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Asks the policies in force.
@@ -82,12 +83,18 @@ impl<'a, 'r> Session<'a, 'r> {
     }
 
     /// Something is wrong with a policy or a binding.
-    fn failed(&mut self, at: usize, policy: &Policy, binding: Option<&Binding>, why: &str) {
+    fn failed(
+        &mut self,
+        at: usize,
+        policy: &Policy,
+        binding: Option<&Binding>,
+        error: &dyn fmt::Display,
+    ) {
         if policy.failure == Failure::Ignore {
             return;
         }
         let what = if binding.is_some() { "binding" } else { "policy" };
-        let message = format!("failed to configure {what}: {why}");
+        let message = format!("failed to configure {what}: {error}");
         self.deny(at, policy, binding, message, String::new());
     }
 
@@ -113,15 +120,15 @@ impl<'a, 'r> Session<'a, 'r> {
         let policy = &*of.policy;
         let known = match policy.constraints.meets(&asked, &others, &labels) {
             Ok(known) => known?,
-            Err(why) => {
-                self.failed(hook, policy, None, &why);
+            Err(error) => {
+                self.failed(hook, policy, None, &error);
                 return None;
             }
         };
         let source = match Source::of(policy, &attributes.admission.registry.kinds()) {
             Ok(source) => source,
-            Err(why) => {
-                self.failed(hook, policy, None, &why);
+            Err(error) => {
+                self.failed(hook, policy, None, &error);
                 return None;
             }
         };
@@ -131,17 +138,18 @@ impl<'a, 'r> Session<'a, 'r> {
                 Some(constraints) => constraints.meets(&asked, &others, &labels),
                 None => Ok(Some(None)),
             };
-            let params = match met {
+            match met {
                 Ok(None) => continue,
-                Ok(Some(_)) => {
-                    let store = &attributes.admission.store;
-                    source.collect(policy, binding, attributes.namespace, store)
+                Ok(Some(_)) => {}
+                Err(error) => {
+                    self.failed(hook, policy, Some(binding), &error);
+                    continue;
                 }
-                Err(why) => Err(why),
-            };
-            match params {
+            }
+            let store = &attributes.admission.store;
+            match source.collect(policy, binding, attributes.namespace, store) {
                 Ok(params) => bindings.push((at, params)),
-                Err(why) => self.failed(hook, policy, Some(binding), &why),
+                Err(error) => self.failed(hook, policy, Some(binding), &error),
             }
         }
         (!bindings.is_empty()).then_some(Meant { hook, known, bindings })

@@ -12,7 +12,7 @@ use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Status};
 use mainstay_policy::evaluate::Asking;
-use mainstay_policy::matching::{Labels, RequestAttributes, Resource};
+use mainstay_policy::matching::{Labels, MatchError, RequestAttributes, Resource};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,16 +53,16 @@ pub(crate) fn others(attributes: &Attributes<'_>, kinds: &Kinds) -> Vec<Arc<Kind
 pub(crate) struct Labelled<'r, 'a>(pub &'r Attributes<'a>);
 
 impl Labels for Labelled<'_, '_> {
-    fn namespace(&self, selector: &LabelSelector) -> Result<bool, String> {
+    fn namespace(&self, selector: &LabelSelector) -> Result<bool, MatchError> {
         let attributes = self.0;
         let own = &*attributes.row.storage == "namespaces" && attributes.subresource.is_empty();
         if own && let Some(object) = &attributes.object {
             return Ok(selector.matches(object));
         }
-        match attributes.admission.store.find("namespaces", "", attributes.namespace) {
-            Some(stored) => Ok(stored.matches(selector)),
-            None => Err(Status::not_found("", "namespaces", attributes.namespace).message),
-        }
+        let name = attributes.namespace;
+        let stored = attributes.admission.store.find("namespaces", "", name);
+        let matches = stored.map(|stored| stored.matches(selector));
+        matches.ok_or_else(|| MatchError::UnknownNamespace { name: name.to_owned() })
     }
 
     fn object(&self, selector: &LabelSelector) -> bool {

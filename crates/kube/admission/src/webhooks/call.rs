@@ -2,7 +2,7 @@
 
 use super::Attributes;
 use super::index::{Hook, Which};
-use super::review::{self, Answer};
+use super::review::{self, Answer, AnswerError};
 use crate::metrics::Ended;
 use crate::policies::request::VersionedObjects;
 use http::Method;
@@ -10,6 +10,7 @@ use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
 use mainstay_outbound::{Call, response_value};
 use serde_json::Value;
+use std::fmt;
 
 /// Bytes of a webhook's answer. The largest that means something is a patch that makes an object
 /// of the largest size, packed and quoted.
@@ -38,19 +39,19 @@ pub(super) async fn ask(
 ) -> Result<Option<Patch>, Failed> {
     let answer = called(attributes, hook, row, shown, Which::Mutating).await?;
     let Some(patch) = answer.patch else { return Ok(None) };
-    let undecodable = |why: String| {
+    let undecodable = |why: &dyn fmt::Display| {
         Failed::Calling(503, format!("received undecodable patch in webhook response: {why}"))
     };
-    let patch = mainstay_schema::strict::parse(&patch).map_err(undecodable)?.value;
+    let patch = mainstay_schema::strict::parse(&patch).map_err(|error| undecodable(&error))?.value;
     match &patch {
         Value::Null => return Ok(None),
         Value::Array(operations) if operations.is_empty() => return Ok(None),
         Value::Array(_) => {}
         other => {
             let found = mainstay_gocompat::values::json_kind(other);
-            return Err(undecodable(format!(
-                "json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"
-            )));
+            let why =
+                format!("json: cannot unmarshal {found} into Go value of type jsonpatch.Patch");
+            return Err(undecodable(&why));
         }
     }
     if attributes.object.is_some() && answer.patch_type != "JSONPatch" {
@@ -138,11 +139,9 @@ async fn called(
     let code = if answered.code >= 400 { answered.code } else { 503 };
     let review = response_value(&answered).map_err(|why| failed(code, why))?;
     let mutating = which == Which::Mutating;
-    let answer = review::answer(&review, version, &uid, mutating).map_err(|why| match why {
-        review::Wrong::Form(why) => failed(503, why),
-        review::Wrong::Sense(why) => {
-            Failed::Calling(503, format!("received invalid webhook response: {why}"))
-        }
+    let answer = review::answer(&review, version, &uid, mutating).map_err(|error| match error {
+        AnswerError::Form(error) => failed(503, error.to_string()),
+        AnswerError::Sense(_) => Failed::Calling(503, error.to_string()),
     })?;
     for (key, value) in &answer.notes {
         let key = format!("{name}/{key}");

@@ -4,7 +4,7 @@
 //! as the write that made it was answered.
 
 use mainstay_object::Object;
-use mainstay_outbound::ClientConfig;
+use mainstay_outbound::{ClientConfig, ClientConfigError};
 use mainstay_policy::Scope;
 use mainstay_policy::judge::{Conditions, Failure};
 use mainstay_policy::matching::Constraints;
@@ -66,7 +66,7 @@ pub(super) struct Hook {
     /// The version of reviews that it is sent; none if it speaks none that is known.
     pub(super) version: Option<&'static str>,
     /// Where it is, or why that is nowhere.
-    pub(super) client: Result<ClientConfig, String>,
+    pub(super) client: Result<ClientConfig, ClientConfigError>,
 }
 
 /// What conditions may name: no parameters, no variables.

@@ -24,7 +24,7 @@ use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_patch::managed::Managed;
 use mainstay_policy::evaluate::Input;
-use mainstay_policy::matching::Resource;
+use mainstay_policy::matching::{MatchError, Resource};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -194,12 +194,10 @@ fn named_by(attributes: &Attributes<'_>, hook: &Hook, others: &[Arc<KindRow>]) -
     let known = match hook.constraints.meets(&asked, &resources, &Labelled(attributes)) {
         Ok(None) => return Ok(None),
         Ok(Some(known)) => known,
-        Err(why) if why.starts_with("Internal error occurred: ") => {
-            return Err(Box::new(Status::internal(
-                why.trim_start_matches("Internal error occurred: "),
-            )));
+        Err(MatchError::Selector(error)) => return Err(Box::new(Status::internal(error))),
+        Err(MatchError::UnknownNamespace { name }) => {
+            return Err(Box::new(Status::not_found("", "namespaces", &name)));
         }
-        Err(_) => return Err(Box::new(Status::not_found("", "namespaces", attributes.namespace))),
     };
     Ok(Some(match known.and_then(|at| others.get(at)) {
         None => Seen::Own,
@@ -337,8 +335,8 @@ fn another_kind(attributes: &Attributes<'_>, value: Value) -> String {
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         );
     }
-    if let Err(why) = decode::patched_below(&gvk, value) {
-        return why;
+    if let Err(error) = decode::patched_below(&gvk, value) {
+        return error.to_string();
     }
     let wanted = attributes.kind();
     let package = match wanted.group.split('.').next() {

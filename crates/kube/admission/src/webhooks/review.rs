@@ -52,12 +52,118 @@ pub(super) struct Answer {
 }
 
 /// What is wrong with an answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AnswerError {
     /// It cannot be read.
-    Form(String),
+    #[error(transparent)]
+    Form(#[from] FormError),
     /// It says what it may not.
-    Sense(String),
+    #[error("received invalid webhook response: {0}")]
+    Sense(#[from] SenseError),
+}
+
+/// An answer is no review.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FormError {
+    /// It is no object.
+    #[error(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )]
+    NoObject {
+        /// What it is.
+        found: &'static str,
+    },
+    /// It names no kind.
+    #[error("Object 'Kind' is missing in version {version:?}")]
+    NoKind {
+        /// Its version.
+        version: String,
+    },
+    /// It is of another kind.
+    #[error(
+        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+    )]
+    UnknownKind {
+        /// Its version.
+        version: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// It is a review of another version.
+    #[error(
+        "converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
+        last_part(found),
+        last_part(wanted)
+    )]
+    OtherVersion {
+        /// Its version.
+        found: String,
+        /// That of the question.
+        wanted: String,
+    },
+    /// A field is of another type.
+    #[error("json: cannot unmarshal {found} into Go struct field {field} of type {expected}")]
+    WrongType {
+        /// What it is.
+        found: &'static str,
+        /// The field.
+        field: String,
+        /// The Go type.
+        expected: &'static str,
+    },
+    /// The patch is no base64.
+    #[error("illegal base64 data at input byte {at}")]
+    Base64 {
+        /// The byte at which it goes wrong.
+        at: usize,
+    },
+}
+
+fn last_part(version: &str) -> &str {
+    version.rsplit('/').next().unwrap_or_default()
+}
+
+/// A review says what it may not.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SenseError {
+    /// It has no response.
+    #[error("webhook response was absent")]
+    NoResponse,
+    /// It is about another request.
+    #[error("expected response.uid={wanted:?}, got {found:?}")]
+    OtherUid {
+        /// The uid of the request.
+        wanted: String,
+        /// That of the response.
+        found: String,
+    },
+    /// It does not say that it is a review.
+    #[error(
+        "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
+    )]
+    NotNamed {
+        /// Its group.
+        group: String,
+        /// Its version.
+        version: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// It has a patch, and does not say of which type.
+    #[error("webhook returned response.patch but not response.patchType")]
+    NoPatchType,
+    /// It says the type of a patch that it does not have.
+    #[error("webhook returned response.patchType but not response.patch")]
+    NoPatch,
+    /// It has a patch of no type.
+    #[error("webhook returned invalid response.patchType of \"\"")]
+    EmptyPatchType,
+    /// It has a patch, and may only judge.
+    #[error("validating webhook may not return response.patch")]
+    PatchOfValidating,
+    /// It has the type of a patch, and may only judge.
+    #[error("validating webhook may not return response.patchType")]
+    PatchTypeOfValidating,
 }
 
 /// Reads an answer to a review of a version with a uid.
@@ -66,14 +172,9 @@ pub(super) fn answer(
     version: &str,
     uid: &str,
     mutating: bool,
-) -> Result<Answer, Wrong> {
-    let form = |why: String| Wrong::Form(why);
-    let sense = |why: String| Err(Wrong::Sense(why));
+) -> Result<Answer, AnswerError> {
     let Some(fields) = review.as_object() else {
-        let found = json_kind(review);
-        return Err(form(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-        )));
+        return Err(FormError::NoObject { found: json_kind(review) }.into());
     };
     let of = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
     let (said, kind) = (of("apiVersion"), of("kind"));
@@ -81,28 +182,29 @@ pub(super) fn answer(
     let is_known =
         matches!(said, "" | "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") && is_review;
     if !is_known {
-        return Err(form(unregistered(said, kind)));
+        let (version, kind) = (said.to_owned(), kind.to_owned());
+        let error = if kind.is_empty() {
+            FormError::NoKind { version }
+        } else {
+            FormError::UnknownKind { version, kind }
+        };
+        return Err(error.into());
     }
     let response = fields.get("response").filter(|response| !response.is_null());
     if !said.is_empty() && said != version {
-        let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
-        return Err(form(format!(
-            "converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
-            short(said),
-            short(version)
-        )));
+        let (found, wanted) = (said.to_owned(), version.to_owned());
+        return Err(FormError::OtherVersion { found, wanted }.into());
     }
-    let Some(response) = response else { return sense("webhook response was absent".to_owned()) };
-    let read = Response::read(response).map_err(form)?;
+    let response = response.ok_or(SenseError::NoResponse)?;
+    let read = Response::read(response)?;
     if version == "admission.k8s.io/v1" {
         if read.uid != uid {
-            return sense(format!("expected response.uid={uid:?}, got {:?}", read.uid));
+            return Err(SenseError::OtherUid { wanted: uid.to_owned(), found: read.uid }.into());
         }
         if said.is_empty() || kind.is_empty() {
             let (group, own) = said.rsplit_once('/').unwrap_or(("", said));
-            return sense(format!(
-                "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{own}, Kind={kind}"
-            ));
+            let [group, version, kind] = [group, own, kind].map(str::to_owned);
+            return Err(SenseError::NotNamed { group, version, kind }.into());
         }
         read.check(mutating)?;
     }
@@ -121,16 +223,6 @@ pub(super) fn answer(
     })
 }
 
-/// A kind that the reader of reviews does not know.
-fn unregistered(version: &str, kind: &str) -> String {
-    if kind.is_empty() {
-        return format!("Object 'Kind' is missing in version {version:?}");
-    }
-    format!(
-        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-    )
-}
-
 /// The fields of a response.
 struct Response {
     uid: String,
@@ -142,18 +234,17 @@ struct Response {
 }
 
 impl Response {
-    fn read(response: &Value) -> Result<Self, String> {
+    fn read(response: &Value) -> Result<Self, FormError> {
         const NOTES: &str = "AdmissionResponse.response.auditAnnotations";
-        let wrong = |value: &Value, field: &str, wanted: &str| {
-            format!(
-                "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
-                json_kind(value)
-            )
+        let wrong = |value: &Value, field: &str, expected| FormError::WrongType {
+            found: json_kind(value),
+            field: field.to_owned(),
+            expected,
         };
         let Some(fields) = response.as_object() else {
             return Err(wrong(response, "AdmissionReview.response", "v1.AdmissionResponse"));
         };
-        let text = |name: &str, wanted: &str| match fields.get(name) {
+        let text = |name: &str, wanted| match fields.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(other) => Err(wrong(other, &format!("AdmissionResponse.response.{name}"), wanted)),
@@ -193,31 +284,26 @@ impl Response {
         })
     }
 
-    fn check(&self, mutating: bool) -> Result<(), Wrong> {
-        let wrong = |why: &str| Err(Wrong::Sense(why.to_owned()));
+    fn check(&self, mutating: bool) -> Result<(), SenseError> {
         let (has_patch, kind) = (!self.patch.is_empty(), self.patch_type.as_deref());
         match (mutating, has_patch, kind) {
-            (true, true, None) => {
-                wrong("webhook returned response.patch but not response.patchType")
-            }
-            (true, false, Some(_)) => {
-                wrong("webhook returned response.patchType but not response.patch")
-            }
-            (true, true, Some("")) => wrong("webhook returned invalid response.patchType of \"\""),
-            (false, true, _) => wrong("validating webhook may not return response.patch"),
-            (false, _, Some(_)) => wrong("validating webhook may not return response.patchType"),
+            (true, true, None) => Err(SenseError::NoPatchType),
+            (true, false, Some(_)) => Err(SenseError::NoPatch),
+            (true, true, Some("")) => Err(SenseError::EmptyPatchType),
+            (false, true, _) => Err(SenseError::PatchOfValidating),
+            (false, _, Some(_)) => Err(SenseError::PatchTypeOfValidating),
             _ => Ok(()),
         }
     }
 }
 
 /// Base64 as Go reads it: line ends do not count.
-fn unpacked(packed: &str) -> Result<Vec<u8>, String> {
+fn unpacked(packed: &str) -> Result<Vec<u8>, FormError> {
     let plain: String = packed.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
     STANDARD.decode(&plain).map_err(|_| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
         let at = plain.bytes().position(|byte| !is_letter(byte)).unwrap_or(plain.len());
-        format!("illegal base64 data at input byte {at}")
+        FormError::Base64 { at }
     })
 }
 
@@ -258,8 +344,8 @@ mod tests {
                 let status = answer.refusal("w.x.io");
                 format!("{} {}", status.code, status.message)
             }
-            Err(Wrong::Form(why)) => format!("form: {why}"),
-            Err(Wrong::Sense(why)) => format!("sense: {why}"),
+            Err(AnswerError::Form(error)) => format!("form: {error}"),
+            Err(AnswerError::Sense(error)) => format!("sense: {error}"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Whether the servers of remote group-versions can be asked
 //! (`k8s.io/kube-aggregator/pkg/controllers/status`).
 
+use super::error::SendError;
 use super::wire::{self, Sent};
 use super::{Found, Remote, SLICES, STORAGE, discovery, documents};
 use crate::server::ApiServer;
@@ -133,7 +134,7 @@ async fn look(server: &ApiServer, remote: &Remote) -> Result<Value, (&'static st
         }
     }
     let failed = |why: String| ("FailedDiscoveryCheck", why);
-    let host = wire::endpoint(server, remote).map_err(failed)?;
+    let host = wire::endpoint(server, remote).map_err(|error| failed(error.to_string()))?;
     let url = format!("https://{}{}", host.shown(*port), remote.path());
     let answered = ask(server, remote, &remote.path(), "application/json").await;
     let answered = answered.map_err(|why| {
@@ -154,17 +155,15 @@ async fn ask(
     remote: &Remote,
     path: &str,
     accept: &str,
-) -> Result<wire::Whole, String> {
+) -> Result<wire::Whole, SendError> {
     let identity = Identity::new("system:kube-aggregator", [mainstay_auth::MASTERS.to_owned()]);
     let request = Request::get(path).header("accept", accept).body(Bytes::new());
-    let request = request.map_err(|error| error.to_string())?;
+    let request = request?;
     let asked = async {
         let sent: Sent = wire::send(server, remote, &identity, request).await?;
         sent.whole(DOCUMENT).await
     };
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
-        Err("context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned())
-    })
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Err(SendError::Timeout))
 }
 
 /// Whether a Service listens on the port and has an endpoint for it.

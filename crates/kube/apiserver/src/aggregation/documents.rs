@@ -4,6 +4,7 @@
 //! Each server is asked by a task of its own, a minute after it was asked last, and what it said
 //! stays until it says something else.
 
+use super::error::SendError;
 use super::proxy::{forwarded, unavailable};
 use super::wire::{self, Whole};
 use super::{Aggregation, Remote, STORAGE};
@@ -113,15 +114,15 @@ async fn ask(
     path: &str,
     etag: &str,
     limit: usize,
-) -> Result<Whole, String> {
+) -> Result<Whole, SendError> {
     let identity = Identity::new("system:aggregator", []);
     let mut request = Request::get(path).header(ACCEPT, "application/json");
     if !etag.is_empty() {
         request = request.header(IF_NONE_MATCH, etag);
     }
-    let request = request.body(Bytes::new()).map_err(|error| error.to_string())?;
+    let request = request.body(Bytes::new())?;
     let asked = async { wire::send(server, remote, &identity, request).await?.whole(limit).await };
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err("too late".to_owned()))
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Err(SendError::Timeout))
 }
 
 /// What an index says of the documents that are about the group-version.

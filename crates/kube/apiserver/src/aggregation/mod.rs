@@ -14,6 +14,7 @@
 mod available;
 mod discovery;
 mod documents;
+mod error;
 mod local;
 mod proxy;
 mod wire;

@@ -1,5 +1,6 @@
 //! A request that another server answers.
 
+use super::error::SendError;
 use super::wire::Sent;
 use super::{Remote, wire};
 use crate::serve::Peer;
@@ -54,9 +55,9 @@ pub(super) async fn forwarded(
     identity: &Identity,
     parts: &Parts,
     body: Bytes,
-) -> Result<Response<Body>, String> {
+) -> Result<Response<Body>, SendError> {
     let upgrade = Upgrade::read(parts);
-    let mut request = request(parts, body).map_err(|error| error.to_string())?;
+    let mut request = request(parts, body)?;
     let mut tunnel = None;
     if let Some(upgrade) = upgrade {
         let Ok(permit) = server.aggregation.tunnels.clone().try_acquire_owned() else {
@@ -92,7 +93,7 @@ pub(super) async fn forwarded(
                 drop(permit);
             });
         }
-        (None, Some(_)) => return Err("the server changed protocols unasked".to_owned()),
+        (None, Some(_)) => return Err(SendError::Upgraded),
         (_, None) => {}
     }
     Ok(response)

@@ -2,6 +2,7 @@
 //! answer is passed on while it comes, or a handler of this process.
 
 use super::Remote;
+use super::error::SendError;
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -16,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
-use mainstay_outbound::dial::{dial, failure};
+use mainstay_outbound::dial::dial;
 use mainstay_outbound::{Bundle, Target, service as resolve};
 use mainstay_tls::Anybody;
 use rustls::ClientConfig;
@@ -69,8 +70,8 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a remote group-version; the error is why there is none.
-pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, String> {
+/// The endpoint of a remote group-version.
+pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, SendError> {
     let Remote { namespace, service, port, .. } = remote;
     if server.aggregation.native(remote).is_some() {
         return Ok(Endpoint::Native(format!("{service}.{namespace}.svc")));
@@ -78,14 +79,14 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     let stored = server.store.find("services", namespace, service);
     let kind = stored.map(|stored| stored.object());
     if kind.as_ref().and_then(|it| it.str(&["spec", "type"])) == Some("ExternalName") {
-        return Err("unsupported service type \"ExternalName\"".to_owned());
+        return Err(SendError::ExternalName);
     }
     match resolve(&server.store, namespace, service, *port)? {
         Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
         Target::Pod(pod) if server.outbound.answers(&pod) => Ok(Endpoint::Pod(pod)),
         Target::Pod(pod) => {
-            let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
-            Err(format!("dial tcp {ip}:{port}: connect: connection refused"))
+            let ip = pod.str(&["status", "podIP"]).unwrap_or_default().to_owned();
+            Err(SendError::SilentPod { ip, port: *port })
         }
     }
 }
@@ -144,14 +145,14 @@ impl Sent {
     }
 
     /// The whole answer, if it has no more than so many bytes.
-    pub(super) async fn whole(self, limit: usize) -> Result<Whole, String> {
+    pub(super) async fn whole(self, limit: usize) -> Result<Whole, SendError> {
         let (parts, mut body) = self.streamed().into_parts();
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame;
             if let Ok(data) = frame.into_data() {
                 if read.len() + data.len() > limit {
-                    return Err(format!("the answer has more than {limit} bytes"));
+                    return Err(SendError::TooLong { limit });
                 }
                 read.extend_from_slice(&data);
             }
@@ -169,13 +170,13 @@ impl Sent {
     }
 }
 
-/// Sends a request in somebody's name. The error is what went wrong on the way, in Go's words.
+/// Sends a request in somebody's name.
 pub(super) async fn send(
     server: &ApiServer,
     remote: &Remote,
     identity: &Identity,
     mut request: Request<Bytes>,
-) -> Result<Sent, String> {
+) -> Result<Sent, SendError> {
     if let Some(native) = server.aggregation.native(remote) {
         return Ok(Sent::Native(native.call(identity, request).await));
     }
@@ -184,29 +185,30 @@ pub(super) async fn send(
     let (host, port) = match endpoint {
         Endpoint::Host(host, port) => (host, port),
         Endpoint::Pod(_) => return Ok(Sent::Native(simulated(remote, request.uri().path()))),
-        Endpoint::Native(_) => return Err("no endpoint".to_owned()),
+        Endpoint::Native(_) => return Err(SendError::NoEndpoint),
     };
     sign(&mut request, identity)?;
-    let text = HeaderValue::try_from(authority.as_str()).map_err(|error| error.to_string())?;
+    let text = HeaderValue::try_from(authority.as_str())?;
     request.headers_mut().insert(HOST, text);
     let config = settings(server, remote)?;
     let connected = async {
-        let stream = dial(&host, port, server.outbound.endpoints()).await.map_err(|error| {
-            let why = failure(&error).unwrap_or_else(|| format!("connect: {error}"));
-            format!("dial tcp {authority}: {why}")
+        let stream = dial(&host, port, server.outbound.endpoints()).await;
+        let stream = stream.map_err(|source| {
+            let authority = authority.clone();
+            SendError::Dial { authority, source }
         })?;
         // Requests leave as they are.
         let _ = stream.set_nodelay(true);
         let name = format!("{}.{}.svc", remote.service, remote.namespace);
-        let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+        let name = ServerName::try_from(name)?;
         let stream = TlsConnector::from(config).connect(name, stream).await;
-        let stream = stream.map_err(|error| format!("tls: {error}"))?;
+        let stream = stream.map_err(SendError::Tls)?;
         let made = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
-        made.map_err(|error| error.to_string())
+        made.map_err(SendError::Handshake)
     };
     let connected = tokio::time::timeout(CONNECT, connected).await;
     let (mut sender, connection) =
-        connected.map_err(|_| format!("dial tcp {authority}: i/o timeout"))??;
+        connected.map_err(|_| SendError::DialTimeout { authority })??;
     // It ends with the answer, or with whoever reads it.
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
@@ -214,10 +216,7 @@ pub(super) async fn send(
         }
     });
     let sent = sender.send_request(request.map(Full::new)).await;
-    let response = sent.map_err(|error| {
-        if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
-    })?;
-    Ok(Sent::Host(response))
+    Ok(Sent::Host(sent.map_err(SendError::Exchange)?))
 }
 
 /// What a simulated pod answers: that its group-version is there, and that nothing is in it.
@@ -242,7 +241,7 @@ fn simulated(remote: &Remote, path: &str) -> Response<Body> {
 
 /// Says for whom the request is. The error is that a header cannot carry it: with a part left out it
 /// would be in the name of somebody else.
-fn sign(request: &mut Request<Bytes>, identity: &Identity) -> Result<(), String> {
+fn sign(request: &mut Request<Bytes>, identity: &Identity) -> Result<(), SendError> {
     const EXTRA: &str = "x-remote-extra-";
     let headers = request.headers_mut();
     let own: Vec<HeaderName> =
@@ -251,12 +250,12 @@ fn sign(request: &mut Request<Bytes>, identity: &Identity) -> Result<(), String>
         headers.remove(name);
     }
     let mut add = |name: &str, text: &str| {
-        let invalid = |what: &str| format!("net/http: invalid header field {what} for {name:?}");
+        let invalid = |part| SendError::Header { part, name: name.to_owned() };
         // A name of people may be of any letters, which go as they are.
         let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| invalid("value"))?;
         let known = HeaderName::try_from(name).map_err(|_| invalid("name"))?;
         headers.append(known, value);
-        Ok::<(), String>(())
+        Ok::<(), SendError>(())
     };
     add("x-remote-user", identity.user())?;
     if !identity.uid().is_empty() {
@@ -287,18 +286,15 @@ fn escaped(key: &str) -> String {
     out.to_ascii_lowercase()
 }
 
-fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, String> {
-    let text = |error: rustls::Error| error.to_string();
+fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, SendError> {
     let builder = if remote.insecure {
         mainstay_tls::judged(Anybody)
     } else {
         mainstay_tls::judged(Bundle::new(&remote.ca)?)
     };
-    let builder = builder.map_err(text)?;
+    let builder = builder?;
     let mut config = match server.aggregation.front.get() {
-        Some(front) => builder
-            .with_client_auth_cert(front.chain.clone(), front.key.clone_key())
-            .map_err(text)?,
+        Some(front) => builder.with_client_auth_cert(front.chain.clone(), front.key.clone_key())?,
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -350,7 +346,7 @@ mod tests {
         for (user, group, scope) in
             [("a\nb", "g", "s"), ("a", "g\r\nx-remote-group: h", "s"), ("a", "g", "s\0")]
         {
-            let why = named(user, group, scope).unwrap_err();
+            let why = named(user, group, scope).unwrap_err().to_string();
             assert!(
                 why.starts_with("net/http: invalid header field value for \"x-remote-"),
                 "{why}"

@@ -8,6 +8,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::{Request, create, decode};
+use mainstay_conversion::decode::DecodeError;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
@@ -131,7 +132,7 @@ impl Config {
         let entries = merged.get(&ENTRIES).cloned();
         // What is unknown was refused before; what is left is how Go would write the values.
         let mut object = mainstay_conversion::decode::applied(row, merged.into_value())
-            .map_err(|why| unreadable(request, &self.value, &why))?;
+            .map_err(|error| unreadable(request, &self.value, &error))?;
         if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
         }
@@ -158,11 +159,11 @@ impl Config {
 }
 
 /// 500, as the original: what is applied has the right types but cannot be read as the kind's.
-fn unreadable(request: &Request<'_>, config: &Value, why: &str) -> Status {
+fn unreadable(request: &Request<'_>, config: &Value, error: &DecodeError) -> Status {
     let version = &request.row.api_version;
     let shown = managed::shown(config, &request.row.gvk());
     Status::new(
         Reason::Unknown,
-        format!("failed to convert new object ({shown}) to proper version ({version}): {why}"),
+        format!("failed to convert new object ({shown}) to proper version ({version}): {error}"),
     )
 }

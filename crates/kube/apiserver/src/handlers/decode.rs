@@ -18,16 +18,17 @@ mod media;
 
 use super::Request;
 use bytes::Bytes;
-use mainstay_conversion::decode::{Decoded, built_in, typed};
+use mainstay_conversion::decode::{DecodeError, Decoded, built_in, typed};
 use mainstay_http::yaml;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_schema::builtin;
-use mainstay_schema::{protobuf, strict};
+use mainstay_schema::protobuf;
+use mainstay_schema::strict::{self, JsonError};
 use media::Media;
 use serde_json::Value;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-pub(super) use kind::{expect_kind, no_type, take_kind};
+pub(super) use kind::{KindError, expect_kind, no_type, take_kind};
 pub(super) use media::unknown_media;
 
 /// What to do about fields that are unknown or repeated.
@@ -55,12 +56,12 @@ impl FieldValidation {
 }
 
 /// 400: the body cannot be read as the kind.
-fn cannot_handle(gvk: &Gvk, why: &str) -> Status {
+fn cannot_handle(gvk: &Gvk, why: impl fmt::Display) -> Status {
     Status::bad_request(strict::cannot_be_handled(&gvk.version, &gvk.kind, why))
 }
 
 /// 400: nobody knows what the body is.
-fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
+fn unrecognized(kind: &str, why: impl fmt::Display, body: &[u8]) -> Status {
     Status::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {why} ({})",
         summary(body)
@@ -109,9 +110,10 @@ pub(super) fn object(
     let decoded = match wrong {
         None => typed(&request.row, body.value),
         Some(_) => strict::decode_metadata(&mut body.value)
-            .map(|warnings| Decoded { object: Object::default(), warnings }),
+            .map(|warnings| Decoded { object: Object::default(), warnings })
+            .map_err(DecodeError::from),
     };
-    let mut decoded = decoded.map_err(|why| cannot_handle(&gvk, &why))?;
+    let mut decoded = decoded.map_err(|error| cannot_handle(&gvk, error))?;
     let mut findings = findings_of(body.repeated, body.media);
     // Metadata is read apart, before the rest.
     let (metadata, rest): (Vec<String>, Vec<String>) = std::mem::take(&mut decoded.warnings)
@@ -134,7 +136,7 @@ pub(super) fn object_of(
     kind::identify(&mut body.value, gvk, &request.body)?;
     let definition = builtin::definition_of(gvk);
     let (object, unknown) =
-        built_in(definition, body.value).map_err(|why| cannot_handle(gvk, &why))?;
+        built_in(definition, body.value).map_err(|error| cannot_handle(gvk, error))?;
     let findings = match (body.media, definition) {
         (Media::Json, Some(definition)) if !unknown.is_empty() || !body.repeated.is_empty() => {
             strict::findings(definition, &body.text)
@@ -184,16 +186,16 @@ fn warn(
 fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
     let media = Media::of(request)?;
     let bytes = &request.body;
-    let unrecognized = |why: &str| unrecognized(&gvk.kind, why, bytes);
+    let unrecognized = |why: &dyn fmt::Display| unrecognized(&gvk.kind, why, bytes);
     let (value, repeated) = match media {
         Media::Json => {
-            let mut parsed = strict::parse(bytes).map_err(|why| unrecognized(&no_kind(&why)))?;
+            let mut parsed = strict::parse(bytes).map_err(|error| unrecognized(&no_kind(error)))?;
             if !parsed.duplicates.is_empty() && request.row.custom().is_none() {
-                parsed = strict::parse_merging(bytes).map_err(|why| unrecognized(&why))?;
+                parsed = strict::parse_merging(bytes).map_err(|error| unrecognized(&error))?;
             }
             (parsed.value, parsed.duplicates)
         }
-        Media::Yaml => yaml::first_document(bytes).map_err(|why| unrecognized(&why))?,
+        Media::Yaml => yaml::first_document(bytes).map_err(|error| unrecognized(&error))?,
         Media::Protobuf if request.row.custom().is_some() => return Err(unknown_media(JSON_YAML)),
         Media::Protobuf => (from_protobuf(gvk, bytes)?, Vec::new()),
     };
@@ -204,19 +206,19 @@ fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
 const JSON_YAML: &str = "application/json, application/yaml";
 
 /// Where the original stops that looks for `apiVersion` and `kind` first.
-fn no_kind(why: &str) -> String {
+fn no_kind(why: impl fmt::Display) -> String {
     format!("couldn't get version/kind; json parse error: {why}")
 }
 
 /// The value of a protobuf body. Bodies of another kind are not looked into: their names say enough.
 fn from_protobuf(gvk: &Gvk, body: &[u8]) -> Result<Value, Status> {
-    let envelope = protobuf::unwrap(body)
-        .map_err(|error| unrecognized(&gvk.kind, &error.to_string(), body))?;
+    let envelope = protobuf::unwrap(body).map_err(|error| unrecognized(&gvk.kind, error, body))?;
     let named = |name: &str, wanted: &str| name.is_empty() || name == wanted;
     let ours = named(&envelope.api_version, &gvk.api_version()) && named(&envelope.kind, &gvk.kind);
     let mut value = match builtin::definition_of(gvk) {
-        Some(definition) if ours => protobuf::decode(definition, envelope.raw)
-            .map_err(|error| cannot_handle(gvk, &error.to_string()))?,
+        Some(definition) if ours => {
+            protobuf::decode(definition, envelope.raw).map_err(|error| cannot_handle(gvk, error))?
+        }
         _ => Value::Object(serde_json::Map::new()),
     };
     if let Value::Object(fields) = &mut value {
@@ -236,7 +238,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     let bad = |why: String| Status::bad_request(why);
     let body = &request.body;
     let mut value = match media {
-        Media::Json => strict::parse(body).map_err(|why| bad(no_kind(&why)))?.value,
+        Media::Json => strict::parse(body).map_err(|error| bad(no_kind(error)))?.value,
         Media::Yaml => yaml::first_document(body).map_err(bad)?.0,
         Media::Protobuf => {
             let envelope = protobuf::unwrap(body).map_err(|error| bad(error.to_string()))?;
@@ -260,13 +262,13 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
         return Err(bad(kind::not_registered(kind, version)));
     }
     if let Some(definition) = builtin::definition_of(&gvk) {
-        strict::decode(definition, &mut value).map_err(bad)?;
+        strict::decode(definition, &mut value).map_err(|error| bad(error.to_string()))?;
     }
     Ok(value)
 }
 
-/// Reads JSON text; the error is what is wrong with it.
-pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), String> {
+/// Reads JSON text, and the keys that it says twice.
+pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), JsonError> {
     let parsed = strict::parse(body)?;
     Ok((parsed.value, parsed.duplicates))
 }

@@ -1,7 +1,7 @@
 //! Patch.
 
 use super::change::{self, Made, Version};
-use super::decode::FieldValidation;
+use super::decode::{FieldValidation, KindError};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::{Request, apply, decode};
@@ -11,7 +11,7 @@ use mainstay_http::response::ApiResponse;
 use mainstay_kinds::Source;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
-use mainstay_schema::strict;
+use mainstay_schema::strict::{self, JsonError};
 use serde_json::Value;
 
 /// The kinds of patches of custom kinds, whose lists have no merge keys.
@@ -23,7 +23,7 @@ const OPERATION: &[&str] = &["from", "op", "path", "value"];
 /// A patch. That its body cannot be read is said when there is something to patch.
 pub(super) struct Patch {
     kind: PatchKind,
-    value: Result<Value, String>,
+    value: Result<Value, JsonError>,
     /// Fields that the patch says twice or that no operation has.
     findings: Vec<String>,
     validation: FieldValidation,
@@ -60,7 +60,7 @@ impl Patch {
         let options = WriteOptions::read(request, Verb::Patch)?;
         let (value, mut findings) = match decode::json(&request.body) {
             Ok((value, repeated)) => (Ok(value), repeated),
-            Err(why) => (Err(why), Vec::new()),
+            Err(error) => (Err(error), Vec::new()),
         };
         if matches!(kind, PatchKind::Json) {
             findings = strict::findings_in_records(OPERATION, &request.body);
@@ -74,13 +74,13 @@ impl Patch {
     /// The patched value.
     pub(super) fn apply(&self, current: &Object) -> Result<Value, Status> {
         let lenient = self.validation == FieldValidation::Ignore;
-        let patch = self.value.as_ref().map_err(|why| {
+        let patch = self.value.as_ref().map_err(|error| {
             Status::bad_request(match self.kind {
                 PatchKind::Merge if lenient => "Invalid JSON Patch".to_owned(),
                 PatchKind::Json | PatchKind::Merge if !lenient => {
-                    format!("error decoding patch: {why}")
+                    format!("error decoding patch: {error}")
                 }
-                _ => why.clone(),
+                _ => error.to_string(),
             })
         })?;
         let mut value = current.to_value();
@@ -103,18 +103,17 @@ impl Patch {
         patched.map_err(|error| error.to_status())
     }
 
-    /// Checks what the patched value says that it is, and fills in what it leaves out. The error of
-    /// the first kind is why it is no object of the kind.
+    /// Checks what the patched value says that it is, and fills in what it leaves out.
     pub(super) fn identify(
         &self,
         value: &mut Value,
         gvk: &Gvk,
         custom: bool,
-    ) -> Result<Result<(), String>, Status> {
+    ) -> Result<(), KindError> {
         match value {
             Value::Object(fields) if matches!(self.kind, PatchKind::Strategic(_)) => {
                 decode::take_kind(fields, gvk);
-                Ok(Ok(()))
+                Ok(())
             }
             _ => decode::expect_kind(value, gvk, custom),
         }
@@ -134,15 +133,16 @@ impl Patch {
             }
         };
         let mut value = self.apply(current)?;
-        if let Err(why) = self.identify(&mut value, &gvk, row.custom().is_some())? {
-            return Err(spoils(&why));
-        }
+        self.identify(&mut value, &gvk, row.custom().is_some()).map_err(|error| match error {
+            KindError::Custom(status) => *status,
+            error => spoils(&error.to_string()),
+        })?;
         let decoded = if merged {
             mainstay_conversion::decode::merged(row, value)
         } else {
             mainstay_conversion::decode::typed(row, value)
         };
-        let decoded = decoded.map_err(|why| spoils(&why))?;
+        let decoded = decoded.map_err(|error| spoils(&error.to_string()))?;
         let findings = self.findings.iter().cloned().chain(decoded.warnings).collect();
         for text in self.validation.judge_with(findings, spoils)? {
             request.warn(text);

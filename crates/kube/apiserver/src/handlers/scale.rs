@@ -71,9 +71,9 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
             let mut value = patch.apply(&scale)?;
             let text = value.to_string();
-            if let Err(why) = patch.identify(&mut value, &gvk, false)? {
-                return Err(patch::spoils(&text, &why));
-            }
+            patch
+                .identify(&mut value, &gvk, false)
+                .map_err(|error| patch::spoils(&text, &error.to_string()))?;
             let mut scale =
                 read_scale(value).map_err(|status| patch::spoils(&text, &status.message))?;
             managers.updated(&mut scale);
@@ -152,7 +152,8 @@ pub(super) fn gvk() -> Gvk {
 fn read_scale(value: Value) -> Result<Object, Status> {
     let mut value = value;
     if let Some(definition) = builtin::definition_of(&gvk()) {
-        mainstay_schema::strict::decode(definition, &mut value).map_err(Status::bad_request)?;
+        mainstay_schema::strict::decode(definition, &mut value)
+            .map_err(|error| Status::bad_request(error.to_string()))?;
     }
     Object::from_value(value).map_err(|error| Status::bad_request(error.to_string()))
 }

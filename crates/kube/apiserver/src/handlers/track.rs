@@ -7,10 +7,12 @@ use super::part::{self, Part};
 use super::{Request, scale};
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
-use mainstay_conversion::webhook::Converter;
+use mainstay_conversion::webhook::{ConvertError, Converter};
 use mainstay_kinds::{Custom, KindRow, Kinds, Source};
-use mainstay_object::{Gvk, Object, Reason, Status};
-use mainstay_patch::apply::{Duplicates, Filter, PathElement, TypeRef, Versions, validate};
+use mainstay_object::{Gvk, NotAnObject, Object, Reason, Status};
+use mainstay_patch::apply::{
+    ConversionError, Duplicates, Filter, PathElement, TypeRef, Versions, validate,
+};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{crd, form};
@@ -84,7 +86,7 @@ impl<'a> Tracker<'a> {
             // No conversion is asked for twice, so this ends.
             let Some(missing) = self.versions.webhook.lock().missing.take() else { return done };
             let made = self.versions.convert_by_webhook(&missing).await;
-            self.versions.webhook.lock().made.push((missing, made));
+            self.versions.webhook.lock().made.push((missing, made.map_err(Arc::new)));
         }
     }
 
@@ -253,19 +255,20 @@ type Conversion = (Object, String);
 /// miss is noted, made, and there when they are asked again ([`Tracker::converting`]).
 #[derive(Default)]
 struct WebhookConversions {
-    made: Vec<(Conversion, Result<Value, String>)>,
+    made: Vec<(Conversion, Result<Value, Arc<ConvertError>>)>,
     /// The first one that was missed.
     missing: Option<Conversion>,
 }
 
 impl WebhookConversions {
-    fn convert(&mut self, object: Object, api_version: &str) -> Result<Value, String> {
+    fn convert(&mut self, object: Object, api_version: &str) -> Result<Value, VersionError> {
         let is_wanted = |(from, to): &Conversion| *from == object && to == api_version;
         if let Some((_, made)) = self.made.iter().find(|(conversion, _)| is_wanted(conversion)) {
-            return made.clone();
+            return made.clone().map_err(VersionError::Webhook);
         }
-        self.missing.get_or_insert_with(|| (object, api_version.to_owned()));
-        Err(format!("waiting for the conversion to {api_version}"))
+        let api_version = api_version.to_owned();
+        self.missing.get_or_insert_with(|| (object, api_version.clone()));
+        Err(VersionError::Waiting { api_version })
     }
 }
 
@@ -275,7 +278,10 @@ impl KindVersions<'_> {
         Converter::of(self.row.custom()?)
     }
 
-    async fn convert_by_webhook(&self, (object, wanted): &Conversion) -> Result<Value, String> {
+    async fn convert_by_webhook(
+        &self,
+        (object, wanted): &Conversion,
+    ) -> Result<Value, ConvertError> {
         let Some(converter) = self.converter() else { return Ok(object.to_value()) };
         let objects = std::slice::from_ref(object);
         let mut made = converter.convert(&self.server.outbound, objects, wanted).await?;
@@ -293,27 +299,60 @@ impl KindVersions<'_> {
     }
 }
 
-impl Versions for KindVersions<'_> {
-    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+/// An object has no form in another version of its kind.
+#[derive(Debug, thiserror::Error)]
+enum VersionError {
+    /// It is no object.
+    #[error(transparent)]
+    NotAnObject(#[from] NotAnObject),
+    /// The definition does not have the version any more.
+    #[error("request to convert CR to an invalid group/version: {api_version}")]
+    UnknownVersion {
+        /// The version.
+        api_version: String,
+    },
+    /// The webhook of the definition does not convert it.
+    #[error(transparent)]
+    Webhook(Arc<ConvertError>),
+    /// The webhook has not been asked yet.
+    #[error("waiting for the conversion to {api_version}")]
+    Waiting {
+        /// The version.
+        api_version: String,
+    },
+    /// The built-in kind is not in the version.
+    #[error("no kind {kind} in {api_version}")]
+    NoKind {
+        /// The kind.
+        kind: String,
+        /// The version.
+        api_version: String,
+    },
+}
+
+impl KindVersions<'_> {
+    fn in_version(&self, object: &Value, api_version: &str) -> Result<Value, VersionError> {
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         if from == api_version {
             return Ok(object.clone());
         }
-        let mut object = Object::from_value(object.clone()).map_err(|error| error.to_string())?;
+        let mut object = Object::from_value(object.clone())?;
         match &self.row.source {
             // A version that there is no more is an error here, not a version that is not served:
             // the original then forgets all managers.
             Source::Custom(custom) if version_of(custom, api_version).is_none() => {
-                return Err(format!(
-                    "request to convert CR to an invalid group/version: {api_version}"
-                ));
+                let api_version = api_version.to_owned();
+                return Err(VersionError::UnknownVersion { api_version });
             }
             Source::Custom(_) if self.converter().is_some() => {
                 return self.webhook.lock().convert(object, api_version);
             }
             Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
             Source::BuiltIn(_) => {
-                let missing = |version: &str| format!("no kind {} in {version}", self.row.kind);
+                let missing = |version: &str| VersionError::NoKind {
+                    kind: self.row.kind.to_string(),
+                    api_version: version.to_owned(),
+                };
                 let spoken = self.sibling(from).ok_or_else(|| missing(from))?;
                 let wanted = self.sibling(api_version).ok_or_else(|| missing(api_version))?;
                 forms::to_storage(spoken, &mut object);
@@ -321,6 +360,12 @@ impl Versions for KindVersions<'_> {
             }
         }
         Ok(object.into_value())
+    }
+}
+
+impl Versions for KindVersions<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
+        Ok(self.in_version(object, api_version)?)
     }
 
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
@@ -351,7 +396,7 @@ struct OneVersion<'a> {
 }
 
 impl Versions for OneVersion<'_> {
-    fn convert(&self, object: &Value, _: &str) -> Result<Value, String> {
+    fn convert(&self, object: &Value, _: &str) -> Result<Value, ConversionError> {
         Ok(object.clone())
     }
 
@@ -494,7 +539,8 @@ mod tests {
         let missing = webhook.missing.take().unwrap();
         assert_eq!(missing, (object("x/v1"), "x/v2".to_owned()));
         webhook.made.push((missing, Ok(object("x/v2").into_value())));
-        assert_eq!(webhook.convert(object("x/v1"), "x/v2"), Ok(object("x/v2").into_value()));
+        let converted = webhook.convert(object("x/v1"), "x/v2").unwrap();
+        assert_eq!(converted, object("x/v2").into_value());
         assert_eq!(webhook.missing, None);
         assert!(webhook.convert(object("x/v1"), "x/v3").is_err());
         assert_eq!(webhook.missing.map(|(_, version)| version).as_deref(), Some("x/v3"));

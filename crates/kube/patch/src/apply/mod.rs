@@ -44,5 +44,7 @@ pub use problems::{Problem, Problems};
 pub use remove::remove;
 pub use set::Set;
 pub use types::TypeRef;
-pub use updater::{Applied, ApplyError, Conflict, Managers, Owned, Updater, Versions};
+pub use updater::{
+    Applied, ApplyError, Conflict, ConversionError, Managers, Owned, Updater, Versions,
+};
 pub use validate::{Duplicates, validate};

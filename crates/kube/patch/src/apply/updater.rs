@@ -32,13 +32,16 @@ pub struct Owned {
 /// are compared and, in conflicts, given back.
 pub type Managers = BTreeMap<String, Owned>;
 
+/// Why an object cannot be converted: whoever has the versions says it.
+pub type ConversionError = Box<dyn std::error::Error + Send + Sync>;
+
 /// The versions in which a kind is served.
 pub trait Versions {
     /// The object in another version. Only asked for versions that have a type.
     ///
     /// # Errors
-    /// Why that is not possible.
-    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String>;
+    /// If that is not possible.
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError>;
 
     /// The type of the kind in a version; none if the version is not served (any more).
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>>;
@@ -72,7 +75,7 @@ pub struct Conflict {
 }
 
 /// Why ownership could not be worked out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Others own what the configuration changes. Sorted by managers.
     #[error("{}", Conflicts(.0))]
@@ -86,12 +89,12 @@ pub enum ApplyError {
         problems: Problems,
     },
     /// An object cannot be converted to the version of a manager. Where, and why.
-    #[error("{context}{reason}")]
+    #[error("{context}{source}")]
     Conversion {
         /// What was being done, with a colon behind it; or nothing.
         context: String,
-        /// What the conversion said.
-        reason: String,
+        /// Why not.
+        source: ConversionError,
     },
     /// The version of the request is not served.
     #[error("no corresponding type for {0}")]
@@ -301,7 +304,7 @@ pub(super) fn convert(
 ) -> Result<Value, ApplyError> {
     let converted = versions
         .convert(object, version)
-        .map_err(|reason| ApplyError::Conversion { context: context(), reason })?;
+        .map_err(|source| ApplyError::Conversion { context: context(), source })?;
     if let Some(ty) = versions.type_of(version) {
         validate(&converted, ty, Duplicates::Refused)
             .map_err(|problems| ApplyError::Invalid { context: context(), problems })?;

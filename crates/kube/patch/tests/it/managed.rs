@@ -1,7 +1,7 @@
 //! Managers of objects: who has what after a story of writes.
 
 use mainstay_object::{FieldPath, Gvk, Object};
-use mainstay_patch::apply::{PathElement, TypeRef, Versions};
+use mainstay_patch::apply::{ConversionError, PathElement, TypeRef, Versions};
 use mainstay_patch::managed::{
     ANNOTATION, Managed, Write, entry_errors, is_unchanged, of_parent, of_scale,
 };
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 struct OneVersion(Gvk);
 
 impl Versions for OneVersion {
-    fn convert(&self, object: &Value, _: &str) -> Result<Value, String> {
+    fn convert(&self, object: &Value, _: &str) -> Result<Value, ConversionError> {
         Ok(object.clone())
     }
 

@@ -22,10 +22,14 @@ impl Scale {
             match at(object, path) {
                 Ok(None | Some(Value::String(_))) => {}
                 Ok(Some(other)) => {
-                    let why = of_another_type(path, other, "string");
-                    found.push(FieldError::invalid(&FieldPath::new(path), "", why));
+                    let error = AccessorError::new(path, other, "string");
+                    let path = FieldPath::new(path);
+                    found.push(FieldError::invalid(&path, "", error.to_string()));
                 }
-                Err(why) => found.push(FieldError::invalid(&FieldPath::new(path), "", why)),
+                Err(error) => {
+                    let path = FieldPath::new(path);
+                    found.push(FieldError::invalid(&path, "", error.to_string()));
+                }
             }
         }
         found
@@ -45,14 +49,14 @@ fn number(object: &Value, path: &str) -> Option<FieldError> {
                 wrong(number, format!("should be less than or equal to {MOST}"))
             }
             Some(_) => None,
-            None => wrong(0, of_another_type(path, value, "int64")),
+            None => wrong(0, AccessorError::new(path, value, "int64").to_string()),
         },
-        Err(why) => wrong(0, why),
+        Err(error) => wrong(0, error.to_string()),
     }
 }
 
 /// The value at a path; none if it, or something on the way, is not there.
-fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
+fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, AccessorError> {
     let mut value = object;
     let mut gone = String::new();
     for field in path.trim_start_matches('.').split('.') {
@@ -64,20 +68,30 @@ fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
                 Some(inner) => value = inner,
                 None => return Ok(None),
             },
-            other => return Err(of_another_type(&gone, other, "map[string]interface {}")),
+            other => return Err(AccessorError::new(&gone, other, "map[string]interface{}")),
         }
     }
     Ok(Some(value))
 }
 
-fn of_another_type(path: &str, value: &Value, wanted: &str) -> String {
-    // Type names as the original writes the one that it wants, with or without the blank.
-    let wanted = wanted.replace("interface {}", "interface{}");
-    format!(
-        "{path} accessor error: {} is of the type {}, expected {wanted}",
-        values::plain(value),
-        values::type_name(value)
-    )
+/// A value at a path is of another type.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path} accessor error: {} is of the type {}, expected {expected}",
+    values::plain(found),
+    values::type_name(found)
+)]
+struct AccessorError {
+    path: String,
+    found: Value,
+    /// The Go type.
+    expected: &'static str,
+}
+
+impl AccessorError {
+    fn new(path: &str, found: &Value, expected: &'static str) -> Self {
+        Self { path: path.to_owned(), found: found.clone(), expected }
+    }
 }
 
 #[cfg(test)]

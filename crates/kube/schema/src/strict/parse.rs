@@ -1,6 +1,6 @@
 //! Reading a body: its value, and the keys that it has twice.
 
-use super::{MOST_FINDINGS, go_quoted, syntax};
+use super::{JsonError, MOST_FINDINGS, go_quoted, syntax};
 use crate::trail::{Step, Trail};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -19,7 +19,7 @@ pub struct Parsed {
 
 /// As [`parse`], for a type with known fields: Go reads an object that is there twice into the one
 /// that it has already.
-pub fn parse_merging(bytes: &[u8]) -> Result<Parsed, String> {
+pub fn parse_merging(bytes: &[u8]) -> Result<Parsed, JsonError> {
     read_json(bytes, true)
 }
 
@@ -27,12 +27,12 @@ pub fn parse_merging(bytes: &[u8]) -> Result<Parsed, String> {
 /// has it. Nesting is bounded by `serde_json` (128 levels).
 ///
 /// # Errors
-/// What is wrong, in the words of Go's scanner.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+/// If it is none.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, JsonError> {
     read_json(bytes, false)
 }
 
-fn read_json(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
+fn read_json(bytes: &[u8], merges: bool) -> Result<Parsed, JsonError> {
     let text = repaired(bytes);
     let read = |text: &[u8]| {
         let duplicates = RefCell::new(Vec::new());
@@ -45,10 +45,11 @@ fn read_json(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
     read(&text).map_err(|error: serde_json::Error| {
         syntax::error(&text).unwrap_or_else(|| {
             // What Go reads and this does not.
-            if error.to_string().starts_with("recursion limit exceeded") {
-                "exceeded max depth".to_owned()
+            let (message, line, column) = (error.to_string(), error.line(), error.column());
+            if message.starts_with("recursion limit exceeded") {
+                JsonError::TooDeep
             } else {
-                error.to_string()
+                JsonError::Unreadable { message, line, column }
             }
         })
     })

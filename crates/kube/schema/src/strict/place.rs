@@ -1,5 +1,6 @@
 //! Where a value stands, and how the original says that it is of a wrong type.
 
+use super::error::{Base64Error, DecodeError};
 use crate::builtin::{Definition, Field, Type};
 use crate::trail::Trail;
 use mainstay_gocompat::values::{json_kind, memory_kind};
@@ -68,42 +69,39 @@ impl<'a> Place<'a> {
     }
 
     /// The refusal of a value that should be of a type.
-    pub(super) fn refuse_value(&self, value: &Value, ty: &Type) -> String {
+    pub(super) fn refuse_value(&self, value: &Value, ty: &Type) -> DecodeError {
         if self.words == Words::Json {
             return self.refuse(value, &self.go_type(ty));
         }
-        let kind = memory_kind(value);
+        let found = memory_kind(value);
+        let convert = || DecodeError::Convert { found, expected: self.go_type(ty) };
         match (ty, value) {
-            (Type::List(_) | Type::Bytes, _) => format!("cannot restore slice from {kind}"),
-            (Type::Map(_), _) => format!("cannot restore map from {kind}"),
-            (Type::String, Value::Number(number)) if number.is_i64() => {
-                format!("cannot convert {kind} to {}", self.go_type(ty))
-            }
-            (Type::Int32 | Type::Int64, Value::Number(_)) => {
-                format!("cannot convert {kind} to {}", self.go_type(ty))
-            }
-            _ => format!("unrecognized type: {}", plain_type(ty, None)),
+            (Type::List(_) | Type::Bytes, _) => DecodeError::RestoreSlice { found },
+            (Type::Map(_), _) => DecodeError::RestoreMap { found },
+            (Type::String, Value::Number(number)) if number.is_i64() => convert(),
+            (Type::Int32 | Type::Int64, Value::Number(_)) => convert(),
+            _ => DecodeError::UnrecognizedType { expected: plain_type(ty, None) },
         }
     }
 
     /// The refusal of a value that should be an object with known fields.
-    pub(super) fn refuse_struct(&self, value: &Value, definition: &Definition) -> String {
+    pub(super) fn refuse_struct(&self, value: &Value, definition: &Definition) -> DecodeError {
         match self.words {
             Words::Json => self.refuse(value, &go_name(definition)),
-            Words::Converter => format!("cannot restore struct from: {}", memory_kind(value)),
+            Words::Converter => DecodeError::RestoreStruct { found: memory_kind(value) },
         }
     }
 
     /// The refusal of a text that is not base64.
-    pub(super) fn refuse_bytes(&self, why: String) -> String {
+    pub(super) const fn refuse_bytes(&self, error: Base64Error) -> DecodeError {
         match self.words {
-            Words::Json => why,
-            Words::Converter => format!("error decoding from json: {why}"),
+            Words::Json => DecodeError::Base64(error),
+            Words::Converter => DecodeError::RestoreBytes(error),
         }
     }
 
     /// The refusal of a value by a type that reads itself from text.
-    pub(super) fn refuse(&self, value: &Value, ty: &str) -> String {
+    pub(super) fn refuse(&self, value: &Value, ty: &str) -> DecodeError {
         let found = match value {
             Value::Number(number) if ty.starts_with("int") || ty.starts_with("uint") => {
                 format!("number {number}")
@@ -111,11 +109,9 @@ impl<'a> Place<'a> {
             _ => json_kind(value).to_owned(),
         };
         let fields = self.trail.fields();
-        if fields.is_empty() || self.words == Words::Converter {
-            return format!("json: cannot unmarshal {found} into Go value of type {ty}");
-        }
-        let owner = self.owner.short_name();
-        format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {ty}")
+        let is_whole = fields.is_empty() || self.words == Words::Converter;
+        let field = (!is_whole).then(|| format!("{}.{fields}", self.owner.short_name()));
+        DecodeError::Unmarshal { found, field, expected: ty.to_owned() }
     }
 }
 

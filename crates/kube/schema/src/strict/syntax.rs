@@ -3,18 +3,17 @@
 //! Reading is another parser's work; this one is asked only when that has failed, for the words. It
 //! keeps one bit for every open object or list, so that a hostile text costs a byte a level.
 
-use std::fmt::Write as _;
+use super::error::{Context, JsonError};
 
 /// Deeper texts are refused by Go's scanner.
 const MAX_DEPTH: usize = 10_000;
-const END: &str = "unexpected end of JSON input";
 
-/// What is wrong with a text, in the words of Go's scanner; none if it is JSON.
-pub(super) fn error(text: &[u8]) -> Option<String> {
+/// What Go's scanner finds wrong with a text; nothing if it is JSON.
+pub(super) fn error(text: &[u8]) -> Option<JsonError> {
     let mut scanner = Scanner { open: Vec::new(), state: State::Value };
     for &byte in text {
-        if let Err(what) = scanner.step(byte) {
-            return Some(refusal(byte, &what));
+        if let Err(context) = scanner.step(byte) {
+            return Some(JsonError::InvalidByte { byte, context });
         }
     }
     if matches!(scanner.state, State::Done) {
@@ -22,31 +21,10 @@ pub(super) fn error(text: &[u8]) -> Option<String> {
     }
     // As Go does: a blank shows whether what was begun may end here.
     match scanner.step(b' ') {
-        Err(what) => Some(refusal(b' ', &what)),
+        Err(context) => Some(JsonError::InvalidByte { byte: b' ', context }),
         Ok(()) if matches!(scanner.state, State::Done) => None,
-        Ok(()) => Some(END.to_owned()),
+        Ok(()) => Some(JsonError::UnexpectedEnd),
     }
-}
-
-fn refusal(byte: u8, what: &str) -> String {
-    let mut shown = String::new();
-    match byte {
-        b'\'' => shown.push_str("\\'"),
-        b'"' => shown.push('"'),
-        b'\\' => shown.push_str("\\\\"),
-        b'\n' => shown.push_str("\\n"),
-        b'\r' => shown.push_str("\\r"),
-        b'\t' => shown.push_str("\\t"),
-        0x07 => shown.push_str("\\a"),
-        0x08 => shown.push_str("\\b"),
-        0x0c => shown.push_str("\\f"),
-        0x0b => shown.push_str("\\v"),
-        0x00..=0x1f | 0x7f => drop(write!(shown, "\\x{byte:02x}")),
-        // Go takes a byte for a character of its own.
-        0x80..=0xa0 | 0xad => drop(write!(shown, "\\u{byte:04x}")),
-        _ => shown.push(char::from(byte)),
-    }
-    format!("invalid character '{shown}' {what}")
 }
 
 /// What is expected next.
@@ -84,11 +62,7 @@ struct Scanner {
     state: State,
 }
 
-type Step = Result<(), String>;
-
-fn fail<T>(what: &str) -> Result<T, String> {
-    Err(what.to_owned())
-}
+type Step = Result<(), Context>;
 
 impl Scanner {
     fn step(&mut self, byte: u8) -> Step {
@@ -107,15 +81,15 @@ impl Scanner {
             State::KeyOrEnd if byte == b'}' => self.close(),
             State::Key | State::KeyOrEnd if byte == b'"' => self.state = State::Text(true),
             State::Key | State::KeyOrEnd => {
-                return fail("looking for beginning of object key string");
+                return Err(Context::Key);
             }
             State::AfterKey if byte == b':' => self.state = State::Value,
-            State::AfterKey => return fail("after object key"),
+            State::AfterKey => return Err(Context::AfterKey),
             State::Text(key) => match byte {
                 b'"' if key => self.state = State::AfterKey,
                 b'"' => self.ended(),
                 b'\\' => self.state = State::Escape(key),
-                0..=0x1f => return fail("in string literal"),
+                0..=0x1f => return Err(Context::Text),
                 _ => {}
             },
             State::Escape(key) => match byte {
@@ -123,16 +97,16 @@ impl Scanner {
                     self.state = State::Text(key);
                 }
                 b'u' => self.state = State::Hex(key, 4),
-                _ => return fail("in string escape code"),
+                _ => return Err(Context::Escape),
             },
             State::Hex(key, missing) if byte.is_ascii_hexdigit() => {
                 self.state =
                     if missing == 1 { State::Text(key) } else { State::Hex(key, missing - 1) };
             }
-            State::Hex(..) => return fail("in \\u hexadecimal character escape"),
+            State::Hex(..) => return Err(Context::HexEscape),
             State::Word(word, at) => self.word(word, at, byte)?,
             State::AfterValue => self.after_value(byte)?,
-            State::Done => return fail("after top-level value"),
+            State::Done => return Err(Context::AfterDocument),
             _ => self.number(byte)?,
         }
         Ok(())
@@ -143,7 +117,7 @@ impl Scanner {
             b'{' | b'[' => {
                 self.open.push(byte == b'{');
                 if self.open.len() > MAX_DEPTH {
-                    return fail("exceeded max depth");
+                    return Err(Context::Depth);
                 }
                 if byte == b'{' { State::KeyOrEnd } else { State::ValueOrEnd }
             }
@@ -154,7 +128,7 @@ impl Scanner {
             b't' => State::Word("true", 1),
             b'f' => State::Word("false", 1),
             b'n' => State::Word("null", 1),
-            _ => return fail("looking for beginning of value"),
+            _ => return Err(Context::Value),
         };
         Ok(())
     }
@@ -162,8 +136,7 @@ impl Scanner {
     fn word(&mut self, word: &'static str, at: usize, byte: u8) -> Step {
         let Some(&wanted) = word.as_bytes().get(at) else { return Ok(()) };
         if byte != wanted {
-            let wanted = char::from(wanted);
-            return Err(format!("in literal {word} (expecting '{wanted}')"));
+            return Err(Context::Word { word, expected: char::from(wanted) });
         }
         if at + 1 == word.len() {
             self.ended();
@@ -177,17 +150,17 @@ impl Scanner {
         self.state = match (self.state, byte) {
             (State::Minus, b'0') => State::Zero,
             (State::Minus, b'1'..=b'9') | (State::Digits, b'0'..=b'9') => State::Digits,
-            (State::Minus, _) => return fail("in numeric literal"),
+            (State::Minus, _) => return Err(Context::Number),
             (State::Zero | State::Digits, b'.') => State::Point,
             (State::Zero | State::Digits | State::Fraction, b'e' | b'E') => State::Exponent,
             (State::Point | State::Fraction, b'0'..=b'9') => State::Fraction,
-            (State::Point, _) => return fail("after decimal point in numeric literal"),
+            (State::Point, _) => return Err(Context::Fraction),
             (State::Exponent, b'+' | b'-') => State::ExponentSign,
             (State::Exponent | State::ExponentSign | State::ExponentDigits, b'0'..=b'9') => {
                 State::ExponentDigits
             }
             (State::Exponent | State::ExponentSign, _) => {
-                return fail("in exponent of numeric literal");
+                return Err(Context::Exponent);
             }
             _ => {
                 self.ended();
@@ -202,9 +175,9 @@ impl Scanner {
             (Some(true), b',') => self.state = State::Key,
             (Some(false), b',') => self.state = State::Value,
             (Some(true), b'}') | (Some(false), b']') => self.close(),
-            (Some(true), _) => return fail("after object key:value pair"),
-            (Some(false), _) => return fail("after array element"),
-            (None, _) => return fail("after top-level value"),
+            (Some(true), _) => return Err(Context::AfterField),
+            (Some(false), _) => return Err(Context::AfterElement),
+            (None, _) => return Err(Context::AfterDocument),
         }
         Ok(())
     }
@@ -222,6 +195,8 @@ impl Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const END: &str = "unexpected end of JSON input";
 
     #[test]
     fn the_words_are_those_of_go() {
@@ -249,15 +224,14 @@ mod tests {
             ("\0", "invalid character '\\x00' looking for beginning of value"),
             ("\u{feff}{}", "invalid character 'ï' looking for beginning of value"),
         ] {
-            assert_eq!(error(text.as_bytes()).as_deref(), Some(words), "{text:?}");
+            let found = error(text.as_bytes()).map(|error| error.to_string());
+            assert_eq!(found.as_deref(), Some(words), "{text:?}");
         }
         for text in ["{}", " [1, -2.5e+3, {\"a\": [null, true, \"\\u00e4\"]}] ", "0", "\"\""] {
             assert_eq!(error(text.as_bytes()), None, "{text:?}");
         }
         let deep = "[".repeat(20_000);
-        assert_eq!(
-            error(deep.as_bytes()).as_deref(),
-            Some("invalid character '[' exceeded max depth")
-        );
+        let found = error(deep.as_bytes()).map(|error| error.to_string());
+        assert_eq!(found.as_deref(), Some("invalid character '[' exceeded max depth"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Schema;
 use crate::builtin;
-use crate::strict;
+use crate::strict::{self, DecodeError};
 use crate::trail::{Step, Trail};
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, metadata, names};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Reads the metadata of an object as the type it is: unknown fields and nulls go. Returns the
 /// paths of unknown fields below `path`.
-pub(super) fn read_metadata(object: &mut Value, path: &str) -> Result<Vec<String>, String> {
+pub(super) fn read_metadata(object: &mut Value, path: &str) -> Result<Vec<String>, DecodeError> {
     let (Some(metadata), Some(definition)) =
         (object.get_mut("metadata"), builtin::definition(META))
     else {
@@ -28,11 +28,12 @@ pub(super) fn coerce(
     schema: &Schema,
     value: &mut Value,
     unknown: &mut Vec<String>,
-) -> Result<(), String> {
+) -> Result<(), DecodeError> {
     if !schema.has_embedded() {
         return Ok(());
     }
-    coerce_at(schema, value, false, &Trail::default(), unknown).map_err(|error| error.to_string())
+    coerce_at(schema, value, false, &Trail::default(), unknown)
+        .map_err(|error| DecodeError::Embedded(Box::new(error)))
 }
 
 fn coerce_at(
@@ -56,9 +57,9 @@ fn coerce_at(
         }
         let path = trail.then(Step::Field("metadata")).to_string();
         let before = value.get("metadata").cloned();
-        unknown.extend(read_metadata(value, &path).map_err(|detail| {
+        unknown.extend(read_metadata(value, &path).map_err(|error| {
             let kind = FieldErrorKind::Invalid(before.unwrap_or_default());
-            FieldError { field: path, kind, detail }
+            FieldError { field: path, kind, detail: error.to_string() }
         })?);
     }
     match value {

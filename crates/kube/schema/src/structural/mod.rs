@@ -29,6 +29,7 @@ mod validate;
 mod view;
 mod work;
 
+use crate::strict::DecodeError;
 use crate::trail::Trail;
 use expressions::Expression;
 use mainstay_formats::Format;
@@ -178,7 +179,7 @@ impl Schema {
     /// # Errors
     /// If `metadata` of the object or of an embedded object is not what it must be, in the words
     /// of Go's decoder.
-    pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, String> {
+    pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, DecodeError> {
         let mut unknown = embedded::read_metadata(object, "metadata")?;
         self.default(object);
         unknown.extend(self.prune(object));
@@ -197,7 +198,7 @@ impl Schema {
     ///
     /// # Errors
     /// If `metadata` is not what it must be, in the words of Go's decoder.
-    pub fn decode_applied(&self, object: &mut Value) -> Result<(), String> {
+    pub fn decode_applied(&self, object: &mut Value) -> Result<(), DecodeError> {
         embedded::read_metadata(object, "metadata")?;
         self.default(object);
         self.prune(object);

@@ -5,7 +5,7 @@ use mainstay_schema::{form, strict};
 use serde_json::{Value, json};
 
 fn refusal(name: &str, mut value: Value) -> String {
-    strict::decode(definition(name).unwrap(), &mut value).unwrap_err()
+    strict::decode(definition(name).unwrap(), &mut value).unwrap_err().to_string()
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn objects_are_read_and_refused_as_the_original_does() {
         let unknown = match schema.decode(&mut object) {
             Ok(unknown) => unknown,
             Err(why) => {
-                let why = mainstay_schema::strict::cannot_be_handled("v1", "Thing", &why);
+                let why = mainstay_schema::strict::cannot_be_handled("v1", "Thing", why);
                 assert_eq!(case["message"], why, "{spec}");
                 continue;
             }
@@ -70,7 +70,7 @@ fn metadata_is_read_as_the_type_it_is() {
         (json!("x"), "json: cannot unmarshal string into Go value of type v1.ObjectMeta"),
     ] {
         let mut object = json!({"metadata": metadata, "spec": {"size": 1}});
-        assert_eq!(schema.decode(&mut object), Err(words.to_owned()));
+        assert_eq!(schema.decode(&mut object).unwrap_err().to_string(), words);
     }
     let mut object = json!({"metadata": {"name": "t", "zz": 1, "labels": null}, "foo": 1});
     assert_eq!(schema.decode(&mut object).unwrap(), ["metadata.zz", "foo"]);

@@ -31,7 +31,7 @@ pub(super) fn identify(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), 
     }
     let (api_version, kind) = said(value, gvk, body)?;
     let found = found(&api_version, &kind, gvk)
-        .ok_or_else(|| unrecognized(&gvk.kind, &bad_version(&api_version), body))?;
+        .ok_or_else(|| unrecognized(&gvk.kind, bad_version(&api_version), body))?;
     if found != *gvk {
         return Err(mismatch(&found, gvk));
     }
@@ -52,10 +52,10 @@ pub(super) fn identify_custom(
     let (api_version, kind) = said(value, gvk, body)?;
     if kind.is_empty() {
         let shown = String::from_utf8_lossy(body);
-        return Err(unrecognized(&gvk.kind, &missing_kind(&shown), body));
+        return Err(unrecognized(&gvk.kind, missing_kind(&shown), body));
     }
     if api_version.matches('/').count() > 1 {
-        return Err(unrecognized(&gvk.kind, &bad_version(&api_version), body));
+        return Err(unrecognized(&gvk.kind, bad_version(&api_version), body));
     }
     let expected = gvk.api_version();
     if api_version != expected {
@@ -68,7 +68,7 @@ pub(super) fn identify_custom(
 fn said(value: &Value, gvk: &Gvk, body: &[u8]) -> Result<(String, String), Status> {
     let refuse = |found: &Value, into: &str| {
         let found = mainstay_gocompat::values::json_kind(found);
-        let why = no_kind(&format!("json: cannot unmarshal {found} into Go {into}"));
+        let why = no_kind(format!("json: cannot unmarshal {found} into Go {into}"));
         Err(unrecognized(&gvk.kind, &why, body))
     };
     let fields = match value {
@@ -182,36 +182,71 @@ fn internal_group(gvk: &Gvk) -> &str {
 /// Why a value is no object at all.
 pub(super) fn headless(value: &Value) -> String {
     let found = mainstay_gocompat::values::json_kind(value);
-    no_kind(&format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}"))
+    no_kind(format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}"))
+}
+
+/// What a patch made is no object of the kind.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::handlers) enum KindError {
+    /// It is no object.
+    #[error("{}", headless(value))]
+    NoObject {
+        /// What it is.
+        value: Value,
+    },
+    /// Its version is none.
+    #[error("{}", bad_version(api_version))]
+    BadVersion {
+        /// The version.
+        api_version: String,
+    },
+    /// It is of another kind.
+    #[error("{}", bare_mismatch(found, expected))]
+    OtherKind {
+        /// Its own.
+        found: Box<Gvk>,
+        /// That of the request.
+        expected: Box<Gvk>,
+    },
+    /// It does not name its kind, and must.
+    #[error("{}", missing_kind(object))]
+    NoKind {
+        /// The object as JSON.
+        object: String,
+    },
+    /// It is another object of a custom kind, which has a refusal of its own.
+    #[error("{}", .0.message)]
+    Custom(Box<Status>),
 }
 
 /// Checks `apiVersion` and `kind` of what a patch made, where leaving them out is allowed for
-/// built-in kinds. The error of the first kind is why it is no object at all.
+/// built-in kinds.
 pub(in crate::handlers) fn expect_kind(
     value: &mut Value,
     gvk: &Gvk,
     custom: bool,
-) -> Result<Result<(), String>, Status> {
+) -> Result<(), KindError> {
     let Value::Object(fields) = value else {
-        return Ok(Err(headless(value)));
+        return Err(KindError::NoObject { value: value.clone() });
     };
     if !custom {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let Some(found) = found(text("apiVersion"), text("kind"), gvk) else {
-            return Ok(Err(bad_version(text("apiVersion"))));
+            return Err(KindError::BadVersion { api_version: text("apiVersion").to_owned() });
         };
         if found != *gvk {
-            return Ok(Err(bare_mismatch(&found, gvk)));
+            let (found, expected) = (Box::new(found), Box::new(gvk.clone()));
+            return Err(KindError::OtherKind { found, expected });
         }
         fields.insert("apiVersion".to_owned(), gvk.api_version().into());
         fields.insert("kind".to_owned(), gvk.kind.as_str().into());
-        return Ok(Ok(()));
+        return Ok(());
     }
     let named = fields.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
     if !named {
-        return Ok(Err(missing_kind(&value.to_string())));
+        return Err(KindError::NoKind { object: value.to_string() });
     }
-    expect_custom_names(value, gvk).map(Ok)
+    expect_custom_names(value, gvk).map_err(|status| KindError::Custom(Box::new(status)))
 }
 
 /// Gives what a strategic merge patch made its kind, whatever the patch says that it is: the original

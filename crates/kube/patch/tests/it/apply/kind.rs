@@ -1,6 +1,6 @@
 //! A custom kind for stories and properties, with a topology of every sort.
 
-use mainstay_patch::apply::{TypeRef, Versions};
+use mainstay_patch::apply::{ConversionError, TypeRef, Versions};
 use mainstay_schema::structural::Schema;
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl Kind {
 }
 
 impl Versions for Kind {
-    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
         Ok(renamed(object, api_version))
     }
 

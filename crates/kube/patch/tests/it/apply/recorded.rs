@@ -6,8 +6,8 @@
 //! field.
 
 use mainstay_patch::apply::{
-    Applied, ApplyError, Conflict, Duplicates, Filter, Managers, PathElement, Set, TypeRef,
-    Updater, Versions, validate,
+    Applied, ApplyError, Conflict, ConversionError, Duplicates, Filter, Managers, PathElement, Set,
+    TypeRef, Updater, Versions, validate,
 };
 use mainstay_schema::builtin;
 use mainstay_schema::structural::Schema;
@@ -31,7 +31,7 @@ impl Kind<'_> {
 }
 
 impl Versions for Kind<'_> {
-    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
         let mut object = object.clone();
         let from = format!("text_{}", object["apiVersion"].as_str().unwrap_or_default());
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
@@ -88,7 +88,7 @@ fn answer(
     };
     let result = (|| {
         if act == "edit" {
-            object = edited(&converted()?, &object);
+            object = edited(&converted().map_err(|error| error.to_string())?, &object);
         }
         let duplicates = if act == "update" || act == "edit" {
             Duplicates::Allowed
@@ -96,7 +96,7 @@ fn answer(
             Duplicates::Refused
         };
         validate(&object, kind.ty(), duplicates).map_err(|found| format!("object: {found}"))?;
-        let live = converted()?;
+        let live = converted().map_err(|error| error.to_string())?;
         Ok::<_, String>(match act {
             "update" | "edit" => updater
                 .update(&live, &object, version, managers.clone(), manager)
