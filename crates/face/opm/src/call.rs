@@ -1,10 +1,11 @@
 //! What a command gets to see of the outside, and how it may end.
 
 use super::command::Command;
+use super::error::PathError;
 use super::flags::Given;
-use super::go;
 use mainstay_clock::Clock;
-use std::io::{self, Read, Write};
+use std::fmt;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 /// The outside of one run: everything that is not an argument.
@@ -55,9 +56,9 @@ impl Io<'_> {
     ///
     /// # Errors
     /// When there is nothing of that name, or nobody may look.
-    pub(super) fn is_folder(&self, path: &str) -> Result<bool, String> {
-        let failed = |error: io::Error| format!("stat {path}: {}", go::reason(&error));
-        std::fs::metadata(self.at(path)).map(|found| found.is_dir()).map_err(failed)
+    pub(super) fn is_folder(&self, path: &str) -> Result<bool, PathError> {
+        let found = std::fs::metadata(self.at(path));
+        found.map(|found| found.is_dir()).map_err(PathError::of("stat", path))
     }
 }
 
@@ -94,4 +95,21 @@ pub(super) enum End {
     Usage(String),
     /// Everything was said already.
     Silent,
+}
+
+impl End {
+    /// A line of the structured log with the text of an error.
+    pub(super) fn fatal(error: impl fmt::Display) -> Self {
+        Self::Fatal(error.to_string())
+    }
+
+    /// A line of the plain log with the text of an error.
+    pub(super) fn log(error: impl fmt::Display) -> Self {
+        Self::Log(error.to_string())
+    }
+
+    /// The text of an error, and how the command is used.
+    pub(super) fn usage(error: impl fmt::Display) -> Self {
+        Self::Usage(error.to_string())
+    }
 }

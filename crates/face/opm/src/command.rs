@@ -1,5 +1,6 @@
 //! What a command is: data.
 
+use super::UsageError;
 use super::call::{Call, End};
 use super::flags::{Flag, Kind};
 use std::pin::Pin;
@@ -38,32 +39,28 @@ impl Arguments {
     ///
     /// # Errors
     /// What is wrong with the number.
-    pub(super) fn check(self, given: &[String], path: &str) -> Result<(), String> {
-        let count = given.len();
-        let (good, message) = match self {
-            Self::Any => return Ok(()),
-            Self::None => match given.first() {
-                None => return Ok(()),
-                Some(first) => {
-                    let first = super::go::quote(first);
-                    return Err(format!("unknown command {first} for {}", super::go::quote(path)));
+    pub(super) fn check(self, given: &[String], path: &str) -> Result<(), UsageError> {
+        let (first, given) = (given.first(), given.len());
+        match self {
+            Self::None => match first {
+                None => Ok(()),
+                Some(name) => {
+                    let (name, path) = (name.clone(), path.to_owned());
+                    Err(UsageError::UnknownCommand { name, path })
                 }
             },
-            Self::Exactly(wanted) => {
-                (count == wanted, format!("accepts {wanted} arg(s), received {count}"))
+            Self::Exactly(expected) if given != expected => {
+                Err(UsageError::ArgumentCount { expected, given })
             }
-            Self::AtLeast(least) => {
-                (count >= least, format!("requires at least {least} arg(s), only received {count}"))
+            Self::AtLeast(least) if given < least => {
+                Err(UsageError::TooFewArguments { least, given })
             }
-            Self::AtMost(most) => {
-                (count <= most, format!("accepts at most {most} arg(s), received {count}"))
+            Self::AtMost(most) if given > most => Err(UsageError::TooManyArguments { most, given }),
+            Self::Between(least, most) if !(least..=most).contains(&given) => {
+                Err(UsageError::ArgumentRange { least, most, given })
             }
-            Self::Between(least, most) => (
-                (least..=most).contains(&count),
-                format!("accepts between {least} and {most} arg(s), received {count}"),
-            ),
-        };
-        if good { Ok(()) } else { Err(message) }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -209,7 +206,8 @@ mod tests {
             (Arguments::Between(1, 2), 3, Some("accepts between 1 and 2 arg(s), received 3")),
         ] {
             let result = rule.check(&given(count), "opm");
-            assert_eq!(result.err().as_deref(), message, "{rule:?} {count}");
+            let found = result.err().map(|error| error.to_string());
+            assert_eq!(found.as_deref(), message, "{rule:?} {count}");
         }
     }
 }

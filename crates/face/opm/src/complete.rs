@@ -3,6 +3,7 @@
 //! The answer is a line for each candidate, a line with a number that tells the shell what to do
 //! with them, and the name of that number on standard error.
 
+use super::FlagError;
 use super::call::{Call, End};
 use super::command::{Command, Offer, flags_of};
 use super::flags::{self, Flag, Kind};
@@ -39,8 +40,8 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             }
             advice
         }
-        Err(message) => {
-            call.io.complain(&format!("[Debug] [Error] {message}\n"));
+        Err(error) => {
+            call.io.complain(&format!("[Debug] [Error] {error}\n"));
             Advice::Default
         }
     };
@@ -53,9 +54,30 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     Ok(())
 }
 
+/// A command line cannot be completed.
+#[derive(Debug, thiserror::Error)]
+enum CompleteError {
+    /// Its flags are wrong.
+    #[error("Error while parsing flags from args [{words}]: {source}")]
+    Flags {
+        /// Its words.
+        words: String,
+        /// What is wrong.
+        source: FlagError,
+    },
+    /// The command does not have the flag whose value is typed.
+    #[error("Subcommand '{command}' does not support flag '{flag}'")]
+    UnknownFlag {
+        /// The command.
+        command: &'static str,
+        /// The name of the flag, or its letter.
+        flag: String,
+    },
+}
+
 type Candidates = (Vec<(String, String)>, Advice);
 
-fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidates, String> {
+fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidates, CompleteError> {
     let mut path = vec![root];
     let (_, mut rest) = engine::find(&mut path, before);
     let Some(&command) = path.last() else { return Ok((Vec::new(), Advice::Default)) };
@@ -70,9 +92,8 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
     let given = match read {
         Ok(given) => given,
         Err(flags::Stop::Help) => return Ok((Vec::new(), Advice::NoFiles)),
-        Err(flags::Stop::Wrong(why)) => {
-            let words = rest.join(" ");
-            return Err(format!("Error while parsing flags from args [{words}]: {why}"));
+        Err(flags::Stop::Wrong(source)) => {
+            return Err(CompleteError::Flags { words: rest.join(" "), source });
         }
     };
     // After two dashes there are no flags any more.
@@ -166,7 +187,7 @@ fn value_wanted(
     command: &Command,
     rest: &mut Vec<String>,
     typed: &str,
-) -> Result<bool, String> {
+) -> Result<bool, CompleteError> {
     let is_flag = |word: &str| match word.strip_prefix("--") {
         Some(name) => !name.is_empty(),
         None => word.len() > 1 && word.starts_with('-'),
@@ -193,7 +214,7 @@ fn value_wanted(
         None => flag.name == name,
     });
     let Some(flag) = found else {
-        return Err(format!("Subcommand '{}' does not support flag '{name}'", command.name()));
+        return Err(CompleteError::UnknownFlag { command: command.name(), flag: name });
     };
     if in_word {
         return Ok(true);

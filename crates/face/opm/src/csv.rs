@@ -1,17 +1,52 @@
 //! One line of comma-separated values, as flags with lists take them.
 
+/// A text is no line of comma-separated values, in the words of Go's library.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CsvError {
+    /// It has only blank lines.
+    #[error("EOF")]
+    Empty,
+    /// A quote is where it cannot be, or missing.
+    #[error("{}parse error on line {line}, column {column}: {fault}", record(*first, *line))]
+    Quote {
+        /// The line on which the values begin, from 1.
+        first: usize,
+        /// The line on which it is, from 1.
+        line: usize,
+        /// The column in bytes, from 1.
+        column: usize,
+        /// What is wrong.
+        fault: QuoteFault,
+    },
+}
+
+fn record(first: usize, line: usize) -> String {
+    if first == line { String::new() } else { format!("record on line {first}; ") }
+}
+
+/// What is wrong with a quote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuoteFault {
+    /// It is in a field that does not begin with one.
+    #[error("bare \" in non-quoted-field")]
+    Bare,
+    /// It does not end its field, or there is none that does.
+    #[error("extraneous or missing \" in quoted-field")]
+    Quoted,
+}
+
 /// The fields of the first line that is not blank; quotes protect commas, quotes and line ends.
 ///
 /// # Errors
-/// What is wrong and where, in the known words.
-pub(super) fn fields(text: &str) -> Result<Vec<String>, String> {
+/// What is wrong and where.
+pub(super) fn fields(text: &str) -> Result<Vec<String>, CsvError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let text = text.replace("\r\n", "\n");
     let text = text.strip_suffix('\r').unwrap_or(&text);
     let mut lines = text.split_inclusive('\n').zip(1..).skip_while(|&(line, _)| line == "\n");
-    let Some((line, first)) = lines.next() else { return Err("EOF".to_owned()) };
+    let Some((line, first)) = lines.next() else { return Err(CsvError::Empty) };
     let mut reader = Reader { lines: &mut lines, line, first, row: first, column: 0 };
     let mut fields = Vec::new();
     loop {
@@ -39,32 +74,26 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
         &self.line[self.column..]
     }
 
-    fn wrong(&self, column: usize, what: &str) -> String {
-        let record = if self.first == self.row {
-            String::new()
-        } else {
-            format!("record on line {}; ", self.first)
-        };
-        format!("{record}parse error on line {}, column {}: {what}", self.row, column + 1)
+    fn wrong(&self, column: usize, fault: QuoteFault) -> CsvError {
+        CsvError::Quote { first: self.first, line: self.row, column: column + 1, fault }
     }
 
     /// A field without quotes, and whether another one follows.
-    fn bare(&mut self) -> Result<(String, bool), String> {
+    fn bare(&mut self) -> Result<(String, bool), CsvError> {
         let rest = self.rest();
         let (field, more) = match rest.split_once(',') {
             Some((field, _)) => (field, true),
             None => (rest.strip_suffix('\n').unwrap_or(rest), false),
         };
         if let Some(at) = field.find('"') {
-            return Err(self.wrong(self.column + at, "bare \" in non-quoted-field"));
+            return Err(self.wrong(self.column + at, QuoteFault::Bare));
         }
         self.column += field.len() + usize::from(more);
         Ok((field.to_owned(), more))
     }
 
     /// A field in quotes, and whether another one follows.
-    fn quoted(&mut self) -> Result<(String, bool), String> {
-        const QUOTE: &str = "extraneous or missing \" in quoted-field";
+    fn quoted(&mut self) -> Result<(String, bool), CsvError> {
         self.column += 1;
         let mut field = String::new();
         loop {
@@ -74,7 +103,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
                 self.column += rest.len();
                 match self.lines.next() {
                     Some((line, row)) => (self.line, self.row, self.column) = (line, row, 0),
-                    None => return Err(self.wrong(self.column, QUOTE)),
+                    None => return Err(self.wrong(self.column, QuoteFault::Quoted)),
                 }
                 continue;
             };
@@ -90,7 +119,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
                     return Ok((field, true));
                 }
                 [] | [b'\n'] => return Ok((field, false)),
-                _ => return Err(self.wrong(self.column - 1, QUOTE)),
+                _ => return Err(self.wrong(self.column - 1, QuoteFault::Quoted)),
             }
         }
     }
@@ -123,7 +152,7 @@ mod tests {
             let expected = read
                 .map(|fields| fields.iter().map(|&field| field.to_owned()).collect::<Vec<_>>())
                 .map_err(|(place, what)| format!("{place}{what}"));
-            assert_eq!(fields(line), expected, "{line:?}");
+            assert_eq!(fields(line).map_err(|error| error.to_string()), expected, "{line:?}");
         }
     }
 }

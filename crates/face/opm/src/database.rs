@@ -3,19 +3,31 @@
 use super::call::Io;
 use super::voice::{self, Level};
 use mainstay_catalog::Declared;
+use mainstay_database::DatabaseError;
 use std::path::Path;
 
 const DEPRECATED: &str = "catalogs in databases are deprecated and only read; \
     make a file-based catalog of this one with `opm migrate`";
 
+/// A file is no database with a catalog.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// There is no such file.
+    #[error("unable to open database file: no such file or directory")]
+    NoFile,
+    /// What is in it is no sound database, or no catalog.
+    #[error("{}", .0.upstream())]
+    Database(DatabaseError),
+}
+
 /// What a database declares.
 ///
 /// # Errors
-/// Why it is no catalog, in upstream's words where it has some.
-pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<Declared, String> {
+/// If it is no catalog.
+pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<Declared, ReadError> {
     voice::log(io, Level::Warning, DEPRECATED, &[]);
     if !path.is_file() {
-        return Err("unable to open database file: no such file or directory".to_owned());
+        return Err(ReadError::NoFile);
     }
     mainstay_database::read(path).map_err(|error| {
         let (ours, upstream) = (error.to_string(), error.upstream());
@@ -23,6 +35,6 @@ pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<Declared, String> {
         if !ours.contains(&upstream) {
             voice::log(io, Level::Warning, &ours, &[]);
         }
-        upstream
+        ReadError::Database(error)
     })
 }

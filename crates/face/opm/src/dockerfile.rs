@@ -42,7 +42,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         return Err(End::Usage(format!("invalid builder image: {}", go::quote(builder))));
     }
     let builder = if of_both && !flags.has("builder-image") { base } else { builder };
-    let labels = labels(flags.list("extra-labels")).map_err(End::Usage)?;
+    let labels = labels(flags.list("extra-labels")).map_err(End::usage)?;
 
     let (parent, name) = match root.rsplit_once('/') {
         Some((parent, name)) => (format!("{parent}/"), name),
@@ -56,7 +56,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(End::Fatal(format!("stat {path}: {}", go::reason(&error)))),
     }
-    if !call.io.is_folder(&root).map_err(End::Usage)? {
+    if !call.io.is_folder(&root).map_err(End::usage)? {
         let message = format!("provided root path {} is not a directory", go::quote(&root));
         return Err(End::Usage(message));
     }
@@ -82,9 +82,17 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     })
 }
 
-fn labels(given: &[String]) -> Result<BTreeMap<&str, &str>, String> {
-    let split = |label: &'_ String| format!("invalid label {}", go::quote(label));
-    given.iter().map(|label| label.split_once('=').ok_or_else(|| split(label))).collect()
+/// A label has no value.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid label {}", go::quote(label))]
+struct LabelError {
+    /// What was given.
+    label: String,
+}
+
+fn labels(given: &[String]) -> Result<BTreeMap<&str, &str>, LabelError> {
+    let invalid = |label: &String| LabelError { label: label.clone() };
+    given.iter().map(|label| label.split_once('=').ok_or_else(|| invalid(label))).collect()
 }
 
 /// The file, in the bytes that upstream writes: build systems compare them.
@@ -143,7 +151,8 @@ mod tests {
         let given = ["z=1", "a=b=c", "z=2", "=x"].map(str::to_owned);
         let found: Vec<_> = labels(&given).unwrap().into_iter().collect();
         assert_eq!(found, [("", "x"), ("a", "b=c"), ("z", "2")]);
-        assert_eq!(labels(&["x".to_owned()]).unwrap_err(), "invalid label \"x\"");
+        let error = labels(&["x".to_owned()]).unwrap_err();
+        assert_eq!(error.to_string(), "invalid label \"x\"");
     }
 
     #[test]

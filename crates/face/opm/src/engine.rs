@@ -1,5 +1,6 @@
 //! From arguments to a command: which one is meant, and whether its flags and arguments are right.
 
+use super::UsageError;
 use super::call::{Call, End, Io};
 use super::command::{Action, Arguments, Command, flags_of, path_name};
 use super::flags::{self, Flag, Stop};
@@ -84,7 +85,7 @@ async fn execute(
                 io.print(&help::help(path));
                 return Ok(());
             }
-            Err(Stop::Wrong(message)) => return Err(End::Usage(message)),
+            Err(Stop::Wrong(error)) => return Err(End::usage(error)),
         }
     };
     io.complain(&given.warnings);
@@ -92,7 +93,7 @@ async fn execute(
         io.print(&help::help(path));
         return Ok(());
     };
-    requirements(command, path, &given).map_err(End::Usage)?;
+    requirements(command, path, &given).map_err(End::usage)?;
     let arguments = given.arguments.clone();
     let mut call = Call { path, called_as, flags: given, arguments, io };
     match action {
@@ -102,26 +103,22 @@ async fn execute(
 }
 
 /// Whether what was given is what the last command of a path asks for.
-fn requirements(command: &Command, path: &[&Command], given: &flags::Given) -> Result<(), String> {
+fn requirements(
+    command: &Command,
+    path: &[&Command],
+    given: &flags::Given,
+) -> Result<(), UsageError> {
     command.arguments.check(&given.arguments, &path_name(path))?;
-    let missing: Vec<String> = command
-        .required
-        .iter()
-        .filter(|name| !given.has(name))
-        .map(|name| go::quote(name))
-        .collect();
+    let missing: Vec<&'static str> =
+        command.required.iter().copied().filter(|name| !given.has(name)).collect();
     if !missing.is_empty() {
-        return Err(format!("required flag(s) {} not set", missing.join(", ")));
+        return Err(UsageError::RequiredFlags(missing));
     }
-    for group in &command.exclusive {
+    for &group in &command.exclusive {
         let mut set: Vec<&str> = group.iter().copied().filter(|name| given.has(name)).collect();
         if set.len() > 1 {
             set.sort_unstable();
-            return Err(format!(
-                "if any flags in the group [{}] are set none of the others can be; [{}] were all set",
-                group.join(" "),
-                set.join(" ")
-            ));
+            return Err(UsageError::ExclusiveFlags { group, given: set });
         }
     }
     Ok(())
@@ -131,7 +128,7 @@ fn requirements(command: &Command, path: &[&Command], given: &flags::Given) -> R
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn check(root: &Command, arguments: &[String]) -> Result<(), String> {
+pub(super) fn check(root: &Command, arguments: &[String]) -> Result<(), UsageError> {
     let mut path = vec![root];
     let (_, rest) = find(&mut path, arguments);
     let Some(command) = path.last() else { return Ok(()) };
@@ -143,16 +140,11 @@ pub(super) fn check(root: &Command, arguments: &[String]) -> Result<(), String> 
         match flags::read(&flags, &rest) {
             Ok(given) => given,
             Err(Stop::Help) => return Ok(()),
-            Err(Stop::Wrong(message)) => return Err(message),
+            Err(Stop::Wrong(error)) => return Err(error.into()),
         }
     };
     // One that only has commands below it shows its help, whatever stands there.
     let rule = if command.action.is_some() { command.arguments } else { Arguments::None };
     rule.check(&given.arguments, &path_name(&path))?;
     requirements(command, &path, &given)
-}
-
-/// The words of upstream for an output format that does not exist.
-pub(super) fn unknown_output(format: &str) -> String {
-    format!("invalid --output value {}, expected (json|yaml)", go::quote(format))
 }

@@ -129,7 +129,7 @@ mod tests {
             ("validate", "accepts 1 arg(s), received 0"),
             ("validate --nosuch x", "unknown flag: --nosuch"),
         ] {
-            assert_eq!(check(&words(text)).unwrap_err(), wrong, "{text}");
+            assert_eq!(check(&words(text)).unwrap_err().to_string(), wrong, "{text}");
         }
         assert_eq!(check(&words("alpha list packages ./catalog --help")), Ok(()));
     }

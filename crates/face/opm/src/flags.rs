@@ -1,6 +1,6 @@
 //! Flags: where they may stand, what takes a value, and what is said when they cannot be read.
 
-use super::{csv, go};
+use super::{FlagError, ValueError, csv, go};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -153,19 +153,13 @@ impl Given {
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
-    fn set(&mut self, flag: &Flag, value: &str) -> Result<(), String> {
-        let refused = |why: String| {
-            let short = flag.short.map(|short| format!("-{short}, ")).unwrap_or_default();
-            let name = go::quote(&format!("{short}--{}", flag.name));
-            format!("invalid argument {} for {name} flag: {why}", go::quote(value))
-        };
+    fn set(&mut self, flag: &Flag, value: &str) -> Result<(), FlagError> {
         let all = self.values.entry(flag.name).or_default();
-        match flag.kind {
-            Kind::Switch => all.push(go::parse_bool(value).map_err(refused)?.to_string()),
-            Kind::Text => all.push(value.to_owned()),
-            Kind::List => all.extend(csv::fields(value).map_err(refused)?),
-            Kind::Pairs => all.extend(split_pairs(value).map_err(refused)?),
-        }
+        take(flag.kind, value, all).map_err(|source| {
+            let short = flag.short.map(|short| format!("-{short}, ")).unwrap_or_default();
+            let name = format!("{short}--{}", flag.name);
+            FlagError::Value { flag: name, value: value.to_owned(), source }
+        })?;
         if let Some(advice) = flag.deprecated {
             go::push(
                 &mut self.warnings,
@@ -176,15 +170,26 @@ impl Given {
     }
 }
 
+/// Adds what a value says to the texts of a flag of a kind.
+fn take(kind: Kind, value: &str, all: &mut Vec<String>) -> Result<(), ValueError> {
+    match kind {
+        Kind::Switch => all.push(go::parse_bool(value)?.to_string()),
+        Kind::Text => all.push(value.to_owned()),
+        Kind::List => all.extend(csv::fields(value)?),
+        Kind::Pairs => all.extend(split_pairs(value)?),
+    }
+    Ok(())
+}
+
 /// The pairs of a value. Only one of several may have commas in it.
-fn split_pairs(value: &str) -> Result<Vec<String>, String> {
+fn split_pairs(value: &str) -> Result<Vec<String>, ValueError> {
     let pairs = match value.matches('=').count() {
-        0 => return Err(format!("{value} must be formatted as key=value")),
+        0 => return Err(ValueError::Pair { text: value.to_owned() }),
         1 => vec![value.trim_matches('"').to_owned()],
         _ => csv::fields(value)?,
     };
     match pairs.iter().find(|pair| !pair.contains('=')) {
-        Some(pair) => Err(format!("{pair} must be formatted as key=value")),
+        Some(pair) => Err(ValueError::Pair { text: pair.clone() }),
         None => Ok(pairs),
     }
 }
@@ -195,7 +200,7 @@ pub(super) enum Stop {
     /// Somebody asks for help.
     Help,
     /// They are wrong.
-    Wrong(String),
+    Wrong(FlagError),
 }
 
 /// Reads flags and arguments in any order; after `--` there are no flags any more.
@@ -234,7 +239,7 @@ fn read_long(
     given: &mut Given,
 ) -> Result<(), Stop> {
     if long.starts_with(['-', '=']) {
-        return Err(Stop::Wrong(format!("bad flag syntax: {argument}")));
+        return Err(Stop::Wrong(FlagError::Syntax { argument: argument.to_owned() }));
     }
     let (name, value) = match long.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -244,14 +249,14 @@ fn read_long(
         if name == "help" {
             return Err(Stop::Help);
         }
-        return Err(Stop::Wrong(format!("unknown flag: --{name}")));
+        return Err(Stop::Wrong(FlagError::Unknown { name: name.to_owned() }));
     };
     let value = match value {
         Some(value) => value,
         None if flag.stands_alone() => "true",
         None => match rest.next() {
             Some(next) => next,
-            None => return Err(Stop::Wrong(format!("flag needs an argument: --{name}"))),
+            None => return Err(Stop::Wrong(FlagError::NoValue { name: name.to_owned() })),
         },
     };
     given.set(flag, value).map_err(Stop::Wrong)
@@ -271,8 +276,8 @@ fn read_letters(
             if letter == 'h' {
                 return Err(Stop::Help);
             }
-            let letter = go::quote_char(letter);
-            return Err(Stop::Wrong(format!("unknown shorthand flag: {letter} in -{at}")));
+            let letters = at.to_owned();
+            return Err(Stop::Wrong(FlagError::UnknownLetter { letter, letters }));
         };
         let after = &at[1..];
         let (value, left) = match after.strip_prefix('=').filter(|value| !value.is_empty()) {
@@ -281,9 +286,8 @@ fn read_letters(
             None if !after.is_empty() => (after, ""),
             None => {
                 let Some(next) = rest.next() else {
-                    let letter = go::quote_char(letter);
-                    let message = format!("flag needs an argument: {letter} in -{at}");
-                    return Err(Stop::Wrong(message));
+                    let letters = at.to_owned();
+                    return Err(Stop::Wrong(FlagError::LetterNoValue { letter, letters }));
                 };
                 (next.as_str(), "")
             }
@@ -364,7 +368,8 @@ mod tests {
                 "invalid argument \"k=a \\\"b\\\"\" for \"-l, --labels\" flag: parse error on line 1, column 5: bare \" in non-quoted-field",
             ),
         ] {
-            assert_eq!(read_words(words).unwrap_err(), Stop::Wrong(message.to_owned()));
+            let Stop::Wrong(error) = read_words(words).unwrap_err() else { panic!("{words:?}") };
+            assert_eq!(error.to_string(), message);
         }
         assert_eq!(read_words(&["--help"]).unwrap_err(), Stop::Help);
         assert_eq!(read_words(&["-h"]).unwrap_err(), Stop::Help);

@@ -72,15 +72,23 @@ pub(super) fn is_local(path: &str) -> bool {
     !path.is_empty() && !clean.starts_with('/') && clean != ".." && !clean.starts_with("../")
 }
 
+/// A text is no truth value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("strconv.ParseBool: parsing {}: invalid syntax", quote(text))]
+pub struct ParseBoolError {
+    /// The text.
+    pub text: String,
+}
+
 /// A truth value as Go reads it.
 ///
 /// # Errors
 /// When it is none.
-pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
+pub(super) fn parse_bool(text: &str) -> Result<bool, ParseBoolError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err(format!("strconv.ParseBool: parsing {}: invalid syntax", quote(text))),
+        _ => Err(ParseBoolError { text: text.to_owned() }),
     }
 }
 

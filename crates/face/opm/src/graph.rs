@@ -6,7 +6,7 @@ use super::flags::Flag;
 use super::pull::Images;
 use super::reference;
 use super::render::{Allowed, Wanted};
-use mainstay_catalog::{DiagramOptions, Level, Rendition};
+use mainstay_catalog::{DiagramError, DiagramOptions, Level, Rendition};
 
 /// The command.
 pub(super) fn command() -> Command {
@@ -36,7 +36,7 @@ pub(super) fn command() -> Command {
 }
 
 async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let reach = reference::security(call).map_err(End::Log)?;
+    let reach = reference::security(call).map_err(End::log)?;
     let wanted = Wanted {
         template: None,
         level: Level::None,
@@ -45,7 +45,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).await.map_err(End::Log)?);
+        all.append(wanted.render(call.io, reference).await.map_err(End::log)?);
     }
     let given = |name: &str| match call.flags.text(name) {
         "" => None,
@@ -57,7 +57,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         package: package.as_deref(),
         semantics: call.flags.is_on("draw-v0-semantics"),
     };
-    print(call.io, &all, &options).map_err(End::Log)
+    print(call.io, &all, &options).map_err(End::log)
 }
 
 /// Prints the diagram of what was rendered, and what it leaves out.
@@ -68,8 +68,8 @@ pub(super) fn print(
     io: &mut Io<'_>,
     all: &Rendition,
     options: &DiagramOptions<'_>,
-) -> Result<(), String> {
-    let diagram = all.diagram(options).map_err(|error| error.to_string())?;
+) -> Result<(), DiagramError> {
+    let diagram = all.diagram(options)?;
     for warning in &diagram.warnings {
         io.complain(&format!("{warning}\n"));
     }

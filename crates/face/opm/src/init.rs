@@ -3,7 +3,8 @@
 use super::call::{Call, End, Io};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::{engine, go, mediatype};
+use super::render::UnknownOutput;
+use super::{go, mediatype};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use mainstay_gocompat::json::{Html, quoted, text_of_bytes};
@@ -43,7 +44,7 @@ struct Icon {
 fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let output = call.flags.text("output");
     if !matches!(output, "json" | "yaml") {
-        return Err(End::Fatal(engine::unknown_output(output)));
+        return Err(End::fatal(UnknownOutput { output: output.to_owned() }));
     }
     let icon = open(call.io, call.flags.text("icon"), "icon")?;
     let description = open(call.io, call.flags.text("description"), "description")?;

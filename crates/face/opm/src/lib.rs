@@ -25,6 +25,7 @@ mod csv;
 mod database;
 mod dockerfile;
 mod engine;
+mod error;
 mod examples;
 mod flags;
 mod go;
@@ -45,11 +46,15 @@ mod table;
 mod template;
 mod tool;
 mod tree;
+mod usage;
 mod validate;
 mod version;
 mod voice;
 
 pub use call::Io;
+pub use csv::{CsvError, QuoteFault};
+pub use go::ParseBoolError;
+pub use usage::{FlagError, UsageError, ValueError};
 
 use call::End;
 use mainstay_cli::output::OutputSink;
@@ -70,7 +75,7 @@ pub fn serves(arguments: &[String]) -> bool {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check(arguments: &[String]) -> Result<(), String> {
+pub fn check(arguments: &[String]) -> Result<(), UsageError> {
     engine::check(&tree::root(true), arguments)
 }
 

@@ -6,6 +6,7 @@ use super::pull::{Content, Images};
 use super::reference::{self, Kind};
 use super::{database, go, table};
 use mainstay_catalog::{Catalog, ContentError, Declared, Folder, Keep, LoadOptions, Package};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ async fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
     let catalog = load(call, Keep::Light).await?;
     let mut text = "NAME\tDISPLAY NAME\tDEFAULT CHANNEL\n".to_owned();
     for package in catalog.packages() {
-        let title = title(package).map_err(|error| End::Fatal(error.to_string()))?;
+        let title = title(package).map_err(End::fatal)?;
         go::push(
             &mut text,
             format_args!("{}\t{title}\t{}\n", package.name, package.default_channel),
@@ -118,12 +119,12 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 
 /// The catalog that the first argument names.
 async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
-    let reach = reference::security(call).map_err(End::Fatal)?;
+    let reach = reference::security(call).map_err(End::fatal)?;
     let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
-    let failed = |why: String| End::Fatal(format!("render reference {quoted}: {why}"));
+    let failed = |why: &dyn fmt::Display| End::Fatal(format!("render reference {quoted}: {why}"));
     let no_index = || End::Fatal(format!("cannot list non-index {quoted}"));
-    match reference::find(call.io, reference).map_err(failed)? {
+    match reference::find(call.io, reference).map_err(|error| failed(&error))? {
         Kind::Catalog => {
             let typed = |message: String| call.io.as_typed(&message, reference);
             return read(&call.io.at(reference), keep, &failed, &typed);
@@ -136,11 +137,11 @@ async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> 
         Kind::Image => {}
     }
     let images = Images::containers(reach.containers());
-    match images.content(call.io, reference).await.map_err(failed)? {
+    match images.content(call.io, reference).await.map_err(|error| failed(&error))? {
         Content::Catalog(unpacked) => {
             let inside = |message: String| unpacked.as_in_image(&message);
             if !unpacked.path.exists() {
-                return Err(failed("stat .: no such file or directory".to_owned()));
+                return Err(failed(&"stat .: no such file or directory"));
             }
             read(&unpacked.path, keep, &failed, &inside)
         }
@@ -153,9 +154,9 @@ async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> 
 fn of_database(
     io: &mut Io<'_>,
     path: &Path,
-    failed: &dyn Fn(String) -> End,
+    failed: &dyn Fn(&dyn fmt::Display) -> End,
 ) -> Result<Arc<Catalog>, End> {
-    let declared = database::read(io, path).map_err(failed)?;
+    let declared = database::read(io, path).map_err(|error| failed(&error))?;
     declared.check().map_err(|error| End::Fatal(error.upstream()))
 }
 
@@ -164,13 +165,13 @@ fn of_database(
 fn read(
     folder: &Path,
     keep: Keep,
-    failed: &dyn Fn(String) -> End,
+    failed: &dyn Fn(&dyn fmt::Display) -> End,
     shown: &dyn Fn(String) -> String,
 ) -> Result<Arc<Catalog>, End> {
     let source = Folder::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
     // Only what goes wrong while reading is said about the reference.
     let declared =
-        Declared::read(&source, &options).map_err(|error| failed(shown(error.upstream())))?;
+        Declared::read(&source, &options).map_err(|error| failed(&shown(error.upstream())))?;
     declared.check_in(&source, &options).map_err(|error| End::Fatal(shown(error.upstream())))
 }

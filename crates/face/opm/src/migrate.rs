@@ -2,14 +2,15 @@
 
 use super::call::{Call, End, Io};
 use super::command::{Action, Arguments, Command};
+use super::error::PathError;
 use super::flags::Flag;
 use super::pull::Images;
 use super::render::{self, Allowed, Wanted};
 use super::{go, voice};
-use mainstay_catalog::{Format, Rendition};
+use mainstay_catalog::{Format, Rendition, WriteError};
 use mainstay_image::registry::Security;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{ErrorKind, Write as _};
 
 /// The command.
 pub(super) fn command() -> Command {
@@ -31,33 +32,75 @@ pub(super) fn command() -> Command {
 }
 
 async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let format = render::format(call.flags.text("output")).map_err(End::Log)?;
-    let level = render::level(call.flags.text("migrate-level")).map_err(End::Log)?;
+    let format = render::format(call.flags.text("output")).map_err(End::log)?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(End::log)?;
     let (reference, folder) = (call.argument(0).to_owned(), call.argument(1).to_owned());
     let quoted = go::quote(&reference);
     voice::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
-    check_empty(call.io, &folder).map_err(End::Fatal)?;
+    check_empty(call.io, &folder).map_err(End::fatal)?;
     // Upstream does not look at the flags about registries here.
     let images = Images::containers(Security::Tls);
     let wanted = Wanted { template: None, level, allowed: Allowed::CATALOGS, images };
     let found = wanted
         .render(call.io, &reference)
         .await
-        .map_err(|why| End::Fatal(format!("render catalog image: {why}")))?;
-    write_whole(call.io, &found, &folder, format).map_err(End::Fatal)?;
+        .map_err(|error| End::Fatal(format!("render catalog image: {error}")))?;
+    write_whole(call.io, &found, &folder, format).map_err(End::fatal)?;
     voice::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));
     Ok(())
 }
 
+/// A catalog cannot be written to a folder.
+#[derive(Debug, thiserror::Error)]
+enum FolderError {
+    /// There is something in it.
+    #[error("output dir {} must be empty", go::quote(folder))]
+    NotEmpty {
+        /// The folder.
+        folder: String,
+    },
+    /// A package has a name that can be no folder in it.
+    #[error("invalid package name {}: must be a single local path element", go::quote(package))]
+    PackageName {
+        /// The name.
+        package: String,
+    },
+    /// Documents cannot be written at all.
+    #[error("write to buffer for {}: {source}", go::quote(path))]
+    Documents {
+        /// Their file.
+        path: String,
+        /// Why not.
+        source: WriteError,
+    },
+    /// The file of a package is not written.
+    #[error("write file {}: {source}", go::quote(path))]
+    File {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: PathError,
+    },
+    /// The folder, or one in it, is refused.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Something that is no folder is in the way of one.
+    #[error("mkdir {path}: not a directory")]
+    NoFolder {
+        /// What is in the way.
+        path: String,
+    },
+}
+
 /// The output folder may hold nothing yet.
-fn check_empty(io: &Io<'_>, folder: &str) -> Result<(), String> {
+fn check_empty(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
     match fs::read_dir(io.at(folder)) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(format!("output dir {} must be empty", go::quote(folder))),
+            Some(_) => Err(FolderError::NotEmpty { folder: folder.to_owned() }),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(format!("open {folder}: {}", go::reason(&error))),
+        Err(error) => Err(PathError::of("open", folder)(error).into()),
     }
 }
 
@@ -66,24 +109,28 @@ const UNFINISHED: &str = ".unfinished";
 
 /// Writes all files. Whatever ends this too early (a full disk, a killed process), what is there then
 /// does not pass for a catalog: one file in it is none of a catalog, and says why.
-fn write_whole(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), String> {
+fn write_whole(
+    io: &Io<'_>,
+    found: &Rendition,
+    folder: &str,
+    format: Format,
+) -> Result<(), FolderError> {
     make(io, folder)?;
     let mark = go::join(folder, UNFINISHED);
     let why = "not all files of this catalog were written: empty the folder and migrate again\n";
-    fs::write(io.at(&mark), why).map_err(|error| format!("open {mark}: {}", go::reason(&error)))?;
+    fs::write(io.at(&mark), why).map_err(PathError::of("open", &*mark))?;
     let written = write(io, found, folder, format);
     let left = fs::read_dir(io.at(folder)).map_or(0, Iterator::count);
     // A name that can be no folder is a fault of the input: what stands before it stays, as upstream
     // leaves it.
     let named = |package: &str| package.is_empty() || go::is_local(package);
     if written.is_ok() || left == 1 || !found.parts().iter().all(|part| named(part.package())) {
-        fs::remove_file(io.at(&mark))
-            .map_err(|error| format!("remove {mark}: {}", go::reason(&error)))?;
+        fs::remove_file(io.at(&mark)).map_err(PathError::of("remove", &*mark))?;
     }
     written
 }
 
-fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), String> {
+fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), FolderError> {
     let file = match format {
         Format::Json => "catalog.json",
         Format::Yaml => "catalog.yaml",
@@ -94,10 +141,7 @@ fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result
             folder.to_owned()
         } else {
             if !go::is_local(package) {
-                let package = go::quote(package);
-                return Err(format!(
-                    "invalid package name {package}: must be a single local path element"
-                ));
+                return Err(FolderError::PackageName { package: package.to_owned() });
             }
             let folder = go::join(folder, package);
             make(io, &folder)?;
@@ -106,18 +150,17 @@ fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result
         let path = go::join(&folder, file);
         let mut text = Vec::new();
         part.write(format, &mut text)
-            .map_err(|error| format!("write to buffer for {}: {error}", go::quote(&path)))?;
-        let failed = |what: &str, error: &io::Error| {
-            format!("write file {}: {what} {path}: {}", go::quote(&path), go::reason(error))
-        };
-        let mut out = File::create(io.at(&path)).map_err(|error| failed("open", &error))?;
-        out.write_all(&text).map_err(|error| failed("write", &error))?;
+            .map_err(|source| FolderError::Documents { path: path.clone(), source })?;
+        let failed = |source| FolderError::File { path: path.clone(), source };
+        let created = File::create(io.at(&path)).map_err(PathError::of("open", &*path));
+        let written = created.map_err(failed)?.write_all(&text);
+        written.map_err(PathError::of("write", &*path)).map_err(failed)?;
     }
     Ok(())
 }
 
 /// Makes a folder and those above it.
-fn make(io: &Io<'_>, folder: &str) -> Result<(), String> {
+fn make(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
     let path = io.at(folder);
     let Err(error) = fs::create_dir_all(&path) else { return Ok(()) };
     // The first part that is in the way is named.
@@ -125,11 +168,12 @@ fn make(io: &Io<'_>, folder: &str) -> Result<(), String> {
     for part in folder.split_inclusive('/') {
         named.push_str(part);
         if fs::metadata(io.at(&named)).is_ok_and(|found| !found.is_dir()) {
-            return Err(format!("mkdir {}: not a directory", named.trim_end_matches('/')));
+            let path = named.trim_end_matches('/').to_owned();
+            return Err(FolderError::NoFolder { path });
         }
         if fs::metadata(io.at(&named)).is_err() {
             break;
         }
     }
-    Err(format!("mkdir {}: {}", named.trim_end_matches('/'), go::reason(&error)))
+    Err(PathError::of("mkdir", named.trim_end_matches('/'))(error).into())
 }

@@ -10,8 +10,15 @@
 //! Upstream pulls with one of two libraries, and each has its own words for the same trouble; those
 //! are a [`Way`]. Rules and texts are those of operator-registry 1.73 (`upstream-opm` §1.2).
 
+mod error;
+
+pub(super) use error::{ContentError, OpenError};
+pub(crate) use error::{PullError, UnpackError};
+
 use super::call::Io;
+use super::error::TempDirError;
 use super::{go, reference};
+use error::ConfigError;
 use mainstay_cli::machine;
 use mainstay_image::{
     fetch::{FetchError, Fetcher},
@@ -29,6 +36,7 @@ use std::{
     cell::OnceCell,
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -53,7 +61,7 @@ pub(crate) enum Way {
 pub(crate) struct Images {
     security: Security,
     way: Way,
-    opened: OnceCell<Result<Puller, String>>,
+    opened: OnceCell<Result<Puller, Arc<OpenError>>>,
 }
 
 /// What images are pulled with.
@@ -107,38 +115,35 @@ impl Images {
         Self::new(security, Way::Containers)
     }
 
-    fn puller(&self, io: &Io<'_>) -> Result<&Puller, String> {
-        let opened = self.opened.get_or_init(|| Puller::open(io, self.security, &self.way));
-        opened.as_ref().map_err(Clone::clone)
+    fn puller(&self, io: &Io<'_>) -> Result<&Puller, Arc<OpenError>> {
+        let open = || Puller::open(io, self.security, &self.way).map_err(Arc::new);
+        self.opened.get_or_init(open).as_ref().map_err(Arc::clone)
     }
 
     /// Pulls an image.
     ///
     /// # Errors
-    /// Why it cannot be had, in the words of the library that upstream pulls with.
-    pub(crate) async fn pull(&self, io: &Io<'_>, name: &str) -> Result<Image, String> {
+    /// If it cannot be had.
+    pub(crate) async fn pull(&self, io: &Io<'_>, name: &str) -> Result<Image, PullError> {
         let reference = reference::image(name, &self.way)?;
         let puller = self.puller(io)?;
         let store = &puller.fetcher.store;
         let wanted = Want::Platform(Platform::host());
-        let pulled = puller
-            .fetcher
-            .fetch(&reference, &wanted)
-            .await
-            .map_err(|error| self.said(&reference, name, &error))?;
-        let read = || -> Result<Image, String> {
-            let image = pulled.image.ok_or("it is no image")?;
-            let Document::Manifest(manifest) =
-                store.document(&image.digest).map_err(|error| error.to_string())?
-            else {
-                return Err("it is no image".to_owned());
+        let pulled = puller.fetcher.fetch(&reference, &wanted).await.map_err(|source| {
+            let said = self.said(&reference, name, &source);
+            PullError::Fetch { said, source: Box::new(source) }
+        })?;
+        let read = || -> Result<Image, ConfigError> {
+            let image = pulled.image.ok_or(ConfigError::NoImage)?;
+            let Document::Manifest(manifest) = store.document(&image.digest)? else {
+                return Err(ConfigError::NoImage);
             };
-            let config = store.config(&manifest).map_err(|error| error.to_string())?;
+            let config = store.config(&manifest)?;
             Ok(Image { manifest, config })
         };
-        read().map_err(|why| match self.way {
-            Way::Containers => format!("parsing image configuration: {why}"),
-            Way::Containerd(_) => why,
+        read().map_err(|error| match self.way {
+            Way::Containers => PullError::ParseConfig(error),
+            Way::Containerd(_) => PullError::Config(error),
         })
     }
 
@@ -146,31 +151,29 @@ impl Images {
     /// of its folders.
     ///
     /// # Errors
-    /// Why not.
+    /// If a layer is none, or the system refuses.
     pub(crate) fn unpack(
         &self,
         io: &Io<'_>,
         image: &Image,
         folder: &Path,
         only: Vec<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), UnpackError> {
         let store = &self.puller(io)?.fetcher.store;
         let options = unpack::Options { only, ..unpack::Options::default() };
-        unpack::image(store, &image.manifest, &image.config, folder, options)
-            .map(drop)
-            .map_err(|error| error.to_string())
+        unpack::image(store, &image.manifest, &image.config, folder, options)?;
+        Ok(())
     }
 
     /// Pulls an image and unpacks what its labels say it holds.
     ///
     /// # Errors
-    /// Why that cannot be done, in upstream's words.
-    pub(super) async fn content(&self, io: &Io<'_>, name: &str) -> Result<Content, String> {
-        let quoted = go::quote(name);
+    /// If that cannot be done.
+    pub(super) async fn content(&self, io: &Io<'_>, name: &str) -> Result<Content, ContentError> {
         let image = self
             .pull(io, name)
             .await
-            .map_err(|why| format!("failed to pull image {quoted}: {why}"))?;
+            .map_err(|source| ContentError::Pull { image: name.to_owned(), source })?;
         let labels = image.labels();
         let (place, only, kind): (&str, _, fn(Unpacked) -> Content) =
             if let Some(file) = labels.get(DATABASE) {
@@ -180,22 +183,18 @@ impl Images {
             } else if labels.contains_key(PACKAGE) {
                 ("", vec!["manifests".to_owned(), "metadata".to_owned()], Content::Bundle)
             } else {
-                let found = labels.iter().map(|(key, value)| format!("\n  {key}={value}"));
-                let why = match found.collect::<String>().as_str() {
-                    "" => ": image has no labels".to_owned(),
-                    found => format!(", found labels{found}"),
-                };
-                return Err(format!("render {quoted}: image type could not be determined{why}"));
+                let (image, labels) = (name.to_owned(), labels.clone());
+                return Err(ContentError::Kind { image, labels });
             };
         // The root of the image is everything.
         let only = if only.iter().any(String::is_empty) { Vec::new() } else { only };
-        let failed = |why: String| format!("failed to unpack image {quoted}: {why}");
         let folder = tempfile::Builder::new()
             .prefix("mainstay-unpack-")
             .tempdir()
-            .map_err(|error| format!("create tempdir: {}", go::reason(&error)))?;
+            .map_err(TempDirError::from)?;
         let root = folder.path().join("image");
-        self.unpack(io, &image, &root, only).map_err(failed)?;
+        self.unpack(io, &image, &root, only)
+            .map_err(|source| ContentError::Unpack { image: name.to_owned(), source })?;
         let path = match &*inside(place) {
             "" => root,
             inside => root.join(inside),
@@ -250,20 +249,14 @@ impl Image {
 }
 
 impl Puller {
-    fn open(io: &Io<'_>, security: Security, way: &Way) -> Result<Self, String> {
+    fn open(io: &Io<'_>, security: Security, way: &Way) -> Result<Self, OpenError> {
         let lookup = io.environment;
         let (rules, policy) = match way {
             Way::Containers => (
-                machine::mirrors(lookup)
-                    .map_err(|why| format!("loading registries configuration: {why}"))?,
-                machine::policy(lookup)?.ok_or_else(|| {
-                    let places = machine::policy_places(lookup);
-                    let places = places.iter().map(|path| go::quote(&path.to_string_lossy()));
-                    let places = places.collect::<Vec<_>>().join(" ");
-                    format!(
-                        "config file not found: no policy.json file found; searched paths: [{places}]"
-                    )
-                })?,
+                machine::mirrors(lookup).map_err(|fault| OpenError::Mirrors { fault })?,
+                machine::policy(lookup).map_err(|fault| OpenError::Policy { fault })?.ok_or_else(
+                    || OpenError::NoPolicy { places: machine::policy_places(lookup) },
+                )?,
             ),
             Way::Containerd(_) => (Rules::default(), Policy::accept_anything()),
         };
@@ -271,7 +264,8 @@ impl Puller {
             Way::Containers => Vec::new(),
             Way::Containerd(authorities) => authorities.clone(),
         };
-        let machine = machine::settings(lookup, io.clock)?;
+        let machine = machine::settings(lookup, io.clock)
+            .map_err(|fault| OpenError::Credentials { fault })?;
         let certificates = match way {
             Way::Containers => machine.certificates.clone(),
             Way::Containerd(_) => CertFolders::default(),
@@ -285,11 +279,12 @@ impl Puller {
             longest_wait: Duration::from_secs(20),
             ..machine
         };
-        let failed = |error: std::io::Error| format!("create tempdir: {}", go::reason(&error));
-        let folder =
-            tempfile::Builder::new().prefix("mainstay-images-").tempdir().map_err(failed)?;
-        let store = Store::open(folder.path()).map_err(|error| error.to_string())?;
-        let client = Client::new(settings).map_err(|error| error.to_string())?;
+        let folder = tempfile::Builder::new()
+            .prefix("mainstay-images-")
+            .tempdir()
+            .map_err(TempDirError::from)?;
+        let store = Store::open(folder.path())?;
+        let client = Client::new(settings)?;
         let fetcher = Fetcher { client, rules, policy, store, security };
         Ok(Self { fetcher, _folder: folder })
     }

@@ -1,6 +1,7 @@
 //! What an argument refers to: a folder with a catalog or a bundle, a file, or an image.
 
 use super::call::{Call, Io};
+use super::error::PathError;
 use super::pull::Way;
 use super::{go, mediatype};
 use mainstay_image::reference::Reference;
@@ -20,12 +21,27 @@ pub(super) enum Kind {
     Image,
 }
 
+/// A reference leads to nothing that can be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReferenceError {
+    /// Its file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] PathError),
+    /// Its file is of a type that holds no catalog.
+    #[error("ref {} has unsupported file type: {kind}", go::quote(reference))]
+    FileType {
+        /// The reference.
+        reference: String,
+        /// The type, as Go prints it.
+        kind: String,
+    },
+}
+
 /// Looks what a reference leads to.
 ///
 /// # Errors
-/// Why it leads to nothing that can be read, in upstream's words where it has some.
-pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, String> {
-    let quoted = go::quote(reference);
+/// If it leads to nothing that can be read.
+pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, ReferenceError> {
     let Ok(is_folder) = io.is_folder(reference) else {
         return Ok(Kind::Image);
     };
@@ -41,25 +57,62 @@ pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, String> {
     let mut start = Vec::new();
     std::fs::File::open(&path)
         .and_then(|file| file.take(mediatype::ENOUGH).read_to_end(&mut start))
-        .map_err(|error| format!("open {reference}: {}", go::reason(&error)))?;
+        .map_err(PathError::of("open", reference))?;
+    let unsupported =
+        |kind| Err(ReferenceError::FileType { reference: reference.to_owned(), kind });
     match mediatype::with_extension(start) {
         Some((_, "sqlite")) => Ok(Kind::Database),
         Some((kind, extension)) => {
             let (main, sub) = kind.split_once('/').unwrap_or((kind, ""));
-            let kind = format!("{{{{{main} {sub} {kind}}} {extension}}}");
-            Err(format!("ref {quoted} has unsupported file type: {kind}"))
+            unsupported(format!("{{{{{main} {sub} {kind}}} {extension}}}"))
         }
-        None => Err(format!("ref {quoted} has unsupported file type: {{{{  }} unknown}}")),
+        None => unsupported("{{  } unknown}".to_owned()),
     }
+}
+
+/// A name stands for no image, in the words of the library that upstream pulls with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NameError {
+    /// It is not written as one.
+    #[error("{fault}")]
+    Format {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// It does not say which registry has the image, and the path there, in full.
+    #[error("repository name must be canonical")]
+    NotCanonical,
+    /// It is no reference.
+    #[error(transparent)]
+    Parse(#[from] mainstay_image::reference::ReferenceError),
+    /// It has both a tag and a digest.
+    #[error("Docker references with both a tag and digest are currently not supported")]
+    TagAndDigest,
+    /// It has neither, for the one library.
+    #[error(
+        "Docker reference {familiar} is not for an unknown digest case; tag or digest is needed"
+    )]
+    NoTag {
+        /// The name as people write it.
+        familiar: String,
+    },
+    /// It has neither, for the other one.
+    #[error("error resolving remote name {name}: object required")]
+    NoObject {
+        /// The name.
+        name: String,
+    },
 }
 
 /// The image that a name stands for.
 ///
 /// # Errors
-/// Why it stands for none, in the words of the library that upstream pulls with.
-pub(super) fn image(name: &str, way: &Way) -> Result<Reference, String> {
+/// If it stands for none.
+pub(super) fn image(name: &str, way: &Way) -> Result<Reference, NameError> {
     if let Some(fault) = mainstay_catalog::reference_fault(name) {
-        return Err(fault);
+        return Err(NameError::Format { name: name.to_owned(), fault });
     }
     // The name must say which registry has it, and the path there, in full.
     let (registry, path) = name.split_once('/').unwrap_or(("", name));
@@ -70,23 +123,29 @@ pub(super) fn image(name: &str, way: &Way) -> Result<Reference, String> {
         _ => names_registry,
     };
     if !in_full {
-        return Err("repository name must be canonical".to_owned());
+        return Err(NameError::NotCanonical);
     }
-    let reference = Reference::parse(name).map_err(|error| error.to_string())?;
-    let fault = match (reference.tag(), reference.digest(), way) {
-        (Some(_), Some(_), Way::Containers) => {
-            "Docker references with both a tag and digest are currently not supported".to_owned()
-        }
-        (None, None, Way::Containers) => format!(
-            "Docker reference {} is not for an unknown digest case; tag or digest is needed",
-            reference.familiar()
-        ),
-        (None, None, Way::Containerd(_)) => {
-            format!("error resolving remote name {name}: object required")
-        }
-        _ => return Ok(reference),
-    };
-    Err(fault)
+    let reference = Reference::parse(name)?;
+    match (reference.tag(), reference.digest(), way) {
+        (Some(_), Some(_), Way::Containers) => Err(NameError::TagAndDigest),
+        (None, None, Way::Containers) => Err(NameError::NoTag { familiar: reference.familiar() }),
+        (None, None, Way::Containerd(_)) => Err(NameError::NoObject { name: name.to_owned() }),
+        _ => Ok(reference),
+    }
+}
+
+/// Flags about registries exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FlagConflict {
+    /// Two ways to do without TLS.
+    #[error("invalid flag combination: cannot use --use-http with --skip-tls")]
+    HttpAndSkipTls,
+    /// No TLS, and TLS with any certificate, by the older flag.
+    #[error("invalid flag combination: cannot use --skip-tls-verify with --skip-tls")]
+    VerifyAndSkipTls,
+    /// No TLS, and TLS with any certificate.
+    #[error("invalid flag combination: --use-http and --skip-tls-verify cannot both be true")]
+    HttpAndVerify,
 }
 
 /// How registries are reached, as the flags say it. Upstream looks at them even where no registry is
@@ -94,22 +153,21 @@ pub(super) fn image(name: &str, way: &Way) -> Result<Reference, String> {
 ///
 /// # Errors
 /// If some exclude each other.
-pub(super) fn security(call: &Call<'_, '_>) -> Result<Reach, String> {
+pub(super) fn security(call: &Call<'_, '_>) -> Result<Reach, FlagConflict> {
     let flags = &call.flags;
-    let what = if flags.has("skip-tls") && flags.has("use-http") {
-        "cannot use --use-http with --skip-tls"
+    if flags.has("skip-tls") && flags.has("use-http") {
+        Err(FlagConflict::HttpAndSkipTls)
     } else if flags.has("skip-tls") && flags.has("skip-tls-verify") {
-        "cannot use --skip-tls-verify with --skip-tls"
+        Err(FlagConflict::VerifyAndSkipTls)
     } else if flags.is_on("skip-tls-verify") && flags.is_on("use-http") {
-        "--use-http and --skip-tls-verify cannot both be true"
+        Err(FlagConflict::HttpAndVerify)
     } else if flags.is_on("skip-tls") || flags.is_on("use-http") {
-        return Ok(Reach::Plain);
+        Ok(Reach::Plain)
     } else if flags.is_on("skip-tls-verify") {
-        return Ok(Reach::Unverified);
+        Ok(Reach::Unverified)
     } else {
-        return Ok(Reach::Verified);
-    };
-    Err(format!("invalid flag combination: {what}"))
+        Ok(Reach::Verified)
+    }
 }
 
 /// How registries are reached.
@@ -166,7 +224,8 @@ mod tests {
             ("a.b/c", Some(&untagged("a.b/c"))),
             ("docker.io/library/a", Some(&untagged("a"))),
         ] {
-            assert_eq!(image(reference, &Way::Containers).err().as_deref(), fault, "{reference}");
+            let found = image(reference, &Way::Containers).err().map(|error| error.to_string());
+            assert_eq!(found.as_deref(), fault, "{reference}");
         }
     }
 
@@ -176,6 +235,6 @@ mod tests {
         let both = format!("a.b/c:v1@sha256:{}", "0".repeat(64));
         assert!(image(&both, &way).is_ok());
         let fault = image("a.b/c", &way).unwrap_err();
-        assert_eq!(fault, "error resolving remote name a.b/c: object required");
+        assert_eq!(fault.to_string(), "error resolving remote name a.b/c: object required");
     }
 }

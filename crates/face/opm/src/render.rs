@@ -3,12 +3,15 @@
 use super::call::{Call, End, Io};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::pull::{Content, Images};
-use super::reference::{self, Kind};
-use super::{database, engine, go};
-use mainstay_bundle::{Bundle, Image, ImageTemplate};
+use super::pull::{Content, ContentError, Images};
+use super::reference::{self, Kind, ReferenceError};
+use super::{database, go};
+use mainstay_bundle::{Bundle, BundleError, Image, ImageTemplate};
 use mainstay_catalog::template::Bundled;
-use mainstay_catalog::{Declared, Folder, Format, Keep, Level, LoadOptions, Rendition, WriteError};
+use mainstay_catalog::{
+    Declared, Folder, Format, Keep, Level, LoadError, LoadOptions, MigrateError, Rendition,
+    UnknownLevel, WriteError,
+};
 use std::fmt::Write;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -57,8 +60,8 @@ pub(super) fn migrate_level() -> Flag {
 }
 
 async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let format = format(call.flags.text("output")).map_err(End::Log)?;
-    let reach = reference::security(call).map_err(End::Log)?;
+    let format = format(call.flags.text("output")).map_err(End::log)?;
+    let reach = reference::security(call).map_err(End::log)?;
     let template = match call.flags.text("alpha-image-ref-template") {
         "" => None,
         text => Some(
@@ -69,13 +72,13 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let level = if call.flags.is_on("migrate") {
         Level::LAST
     } else {
-        level(call.flags.text("migrate-level")).map_err(End::Log)?
+        level(call.flags.text("migrate-level")).map_err(End::log)?
     };
     let images = Images::containers(reach.containers());
     let wanted = Wanted { template: template.as_ref(), level, allowed: Allowed::ALL, images };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).await.map_err(End::Log)?);
+        all.append(wanted.render(call.io, reference).await.map_err(End::log)?);
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
     match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
@@ -83,7 +86,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         Ok(()) | Err(WriteError::Io(_)) => Ok(()),
         Err(error) => {
             drop(out);
-            Err(End::Log(error.to_string()))
+            Err(End::log(error))
         }
     }
 }
@@ -92,11 +95,11 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 ///
 /// # Errors
 /// If there is none.
-pub(super) fn format(name: &str) -> Result<Format, String> {
+pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
     match name {
         "json" => Ok(Format::Json),
         "yaml" => Ok(Format::Yaml),
-        other => Err(engine::unknown_output(other)),
+        other => Err(UnknownOutput { output: other.to_owned() }),
     }
 }
 
@@ -104,12 +107,115 @@ pub(super) fn format(name: &str) -> Result<Format, String> {
 ///
 /// # Errors
 /// If it is unknown.
-pub(super) fn level(name: &str) -> Result<Level, String> {
-    if name.is_empty() {
-        Ok(Level::None)
-    } else {
-        Level::named(name).map_err(|error| error.to_string())
+pub(super) fn level(name: &str) -> Result<Level, UnknownLevel> {
+    if name.is_empty() { Ok(Level::None) } else { Level::named(name) }
+}
+
+/// There is no output format of a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid --output value {}, expected (json|yaml)", go::quote(output))]
+pub(super) struct UnknownOutput {
+    /// The name.
+    pub(super) output: String,
+}
+
+/// Nothing is made of a reference.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RenderError {
+    /// It leads to nothing that can be rendered.
+    #[error("render reference {}: {reason}", go::quote(reference))]
+    Reference {
+        /// The reference.
+        reference: String,
+        /// Why not.
+        reason: Box<Reason>,
+    },
+    /// A document of its catalog cannot be migrated.
+    #[error("migrate: {0}")]
+    Migrate(MigrateError),
+    /// Its bundle cannot be migrated.
+    #[error("migrate: {}", .0.upstream())]
+    MigrateBundle(BundleError),
+    /// It leads to a catalog where a bundle is asked for.
+    #[error("{} is no bundle", go::quote(reference))]
+    NoBundle {
+        /// The reference.
+        reference: String,
+    },
+}
+
+impl RenderError {
+    fn of(reference: &str, reason: Reason) -> Self {
+        Self::Reference { reference: reference.to_owned(), reason: Box::new(reason) }
     }
+}
+
+/// Why a reference leads to nothing that can be rendered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Reason {
+    /// Nobody can read what is there.
+    #[error(transparent)]
+    Find(#[from] ReferenceError),
+    /// There is no image, or nothing in it.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// The command does not take what is there.
+    #[error("cannot render {0}: not allowed")]
+    NotAllowed(Refused),
+    /// The image of a bundle does not have its folders.
+    #[error("open .: no such file or directory")]
+    NoBundleFolders,
+    /// The image of a catalog does not have its folder.
+    #[error("stat .: no such file or directory")]
+    NoCatalogFolder,
+    /// The database is none.
+    #[error(transparent)]
+    Database(#[from] database::ReadError),
+    /// A document of the database cannot be migrated.
+    #[error("migrate: {0}")]
+    MigrateDatabase(MigrateError),
+    /// The catalog is none.
+    #[error("{said}")]
+    Catalog {
+        /// What upstream says, with paths as they were typed.
+        said: String,
+        /// What is wrong.
+        source: LoadError,
+    },
+    /// The bundle is none.
+    #[error("{said}")]
+    Bundle {
+        /// What upstream says, with paths as they were typed.
+        said: String,
+        /// What is wrong.
+        source: BundleError,
+    },
+}
+
+/// What a command does not take.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    /// The folder of a bundle.
+    #[error("bundle directory {}", go::quote(reference))]
+    BundleFolder {
+        /// Its path.
+        reference: String,
+    },
+    /// The folder of a catalog.
+    #[error("declarative config directory")]
+    CatalogFolder,
+    /// A database.
+    #[error("sqlite file")]
+    DatabaseFile,
+    /// The image of a bundle.
+    #[error("bundle image")]
+    BundleImage,
+    /// The image of a catalog.
+    #[error("declarative config image")]
+    CatalogImage,
+    /// The image of a database.
+    #[error("sqlite image")]
+    DatabaseImage,
 }
 
 /// Which kinds of references are taken.
@@ -146,8 +252,8 @@ pub(super) struct Wanted<'t> {
     pub(super) images: Images,
 }
 
-/// Makes of what is wrong with content what is said of the reference to it.
-type Say<'s> = &'s dyn Fn(&str) -> String;
+/// Writes paths in what is wrong with content as people know them.
+type Shown<'s> = &'s dyn Fn(&str) -> String;
 
 /// What a reference leads to.
 enum Found {
@@ -159,12 +265,12 @@ impl Wanted<'_> {
     /// The blobs of a reference: of a folder, or of an image.
     ///
     /// # Errors
-    /// Why there are none.
+    /// If there are none.
     pub(super) async fn render(
         &self,
         io: &mut Io<'_>,
         reference: &str,
-    ) -> Result<Rendition, String> {
+    ) -> Result<Rendition, RenderError> {
         Ok(match self.find(io, reference).await? {
             Found::Catalog(all) => all,
             Found::Bundle(bundled) => {
@@ -178,75 +284,82 @@ impl Wanted<'_> {
     /// The bundle of a reference.
     ///
     /// # Errors
-    /// Why there is none.
+    /// If there is none.
     pub(super) async fn bundle_of(
         &self,
         io: &mut Io<'_>,
         reference: &str,
-    ) -> Result<Bundled, String> {
+    ) -> Result<Bundled, RenderError> {
         match self.find(io, reference).await? {
             Found::Bundle(bundled) => Ok(*bundled),
-            Found::Catalog(_) => Err(format!("{} is no bundle", go::quote(reference))),
+            Found::Catalog(_) => Err(RenderError::NoBundle { reference: reference.to_owned() }),
         }
     }
 
-    async fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, String> {
-        let quoted = go::quote(reference);
-        let failed = |why: String| format!("render reference {quoted}: {why}");
-        let refuse = |what: &str| Err(failed(format!("cannot render {what}: not allowed")));
+    async fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, RenderError> {
+        let failed = |reason| RenderError::of(reference, reason);
+        let refuse = |what| Err(failed(Reason::NotAllowed(what)));
         let allowed = self.allowed;
-        let typed = |message: &str| failed(io.as_typed(message, reference));
-        match reference::find(io, reference).map_err(failed)? {
+        let typed = |message: &str| io.as_typed(message, reference);
+        match reference::find(io, reference).map_err(|error| failed(error.into()))? {
             Kind::Bundle if !allowed.bundle_folders => {
-                return refuse(&format!("bundle directory {quoted}"));
+                return refuse(Refused::BundleFolder { reference: reference.to_owned() });
             }
             Kind::Bundle => {
                 let image = self.template.map_or(Image::None, Image::Template);
                 return self.bundle(&io.at(reference), image, reference, &typed);
             }
-            Kind::Catalog if !allowed.catalogs => return refuse("declarative config directory"),
-            Kind::Catalog => return self.catalog(&io.at(reference), &typed),
-            Kind::Database if !allowed.catalogs => return refuse("sqlite file"),
+            Kind::Catalog if !allowed.catalogs => return refuse(Refused::CatalogFolder),
+            Kind::Catalog => return self.catalog(&io.at(reference), reference, &typed),
+            Kind::Database if !allowed.catalogs => return refuse(Refused::DatabaseFile),
             Kind::Database => {
                 let path = io.at(reference);
                 return self.database(io, &path).map_err(failed);
             }
             Kind::Image => {}
         }
-        match self.images.content(io, reference).await.map_err(failed)? {
-            Content::Bundle(_) if !allowed.bundle_images => refuse("bundle image"),
+        let content = self.images.content(io, reference).await;
+        match content.map_err(|error| failed(error.into()))? {
+            Content::Bundle(_) if !allowed.bundle_images => refuse(Refused::BundleImage),
             Content::Bundle(unpacked) => {
-                let inside = |message: &str| failed(unpacked.as_in_image(message));
+                let inside = |message: &str| unpacked.as_in_image(message);
                 if ["manifests", "metadata"].iter().any(|name| !unpacked.path.join(name).is_dir()) {
-                    return Err(inside("open .: no such file or directory"));
+                    return Err(failed(Reason::NoBundleFolders));
                 }
                 self.bundle(&unpacked.path, Image::Reference(reference), reference, &inside)
             }
-            Content::Catalog(_) if !allowed.catalogs => refuse("declarative config image"),
+            Content::Catalog(_) if !allowed.catalogs => refuse(Refused::CatalogImage),
             Content::Catalog(unpacked) => {
-                let inside = |message: &str| failed(unpacked.as_in_image(message));
+                let inside = |message: &str| unpacked.as_in_image(message);
                 if !unpacked.path.exists() {
-                    return Err(inside("stat .: no such file or directory"));
+                    return Err(failed(Reason::NoCatalogFolder));
                 }
-                self.catalog(&unpacked.path, &inside)
+                self.catalog(&unpacked.path, reference, &inside)
             }
-            Content::Database(_) if !allowed.catalogs => refuse("sqlite image"),
+            Content::Database(_) if !allowed.catalogs => refuse(Refused::DatabaseImage),
             Content::Database(unpacked) => self.database(io, &unpacked.path).map_err(failed),
         }
     }
 
-    fn database(&self, io: &mut Io<'_>, path: &Path) -> Result<Found, String> {
+    fn database(&self, io: &mut Io<'_>, path: &Path) -> Result<Found, Reason> {
         let mut found = Rendition::of(&database::read(io, path)?);
-        found.migrate(self.level).map_err(|error| format!("migrate: {error}"))?;
+        found.migrate(self.level).map_err(Reason::MigrateDatabase)?;
         Ok(Found::Catalog(found))
     }
 
-    fn catalog(&self, folder: &Path, say: Say<'_>) -> Result<Found, String> {
+    fn catalog(
+        &self,
+        folder: &Path,
+        reference: &str,
+        shown: Shown<'_>,
+    ) -> Result<Found, RenderError> {
         let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-        let declared = Declared::read(&Folder::new(folder), &options)
-            .map_err(|error| say(&error.upstream()))?;
+        let declared = Declared::read(&Folder::new(folder), &options).map_err(|source| {
+            let said = shown(&source.upstream());
+            RenderError::of(reference, Reason::Catalog { said, source })
+        })?;
         let mut found = Rendition::of(&declared);
-        found.migrate(self.level).map_err(|error| format!("migrate: {error}"))?;
+        found.migrate(self.level).map_err(RenderError::Migrate)?;
         Ok(Found::Catalog(found))
     }
 
@@ -255,16 +368,17 @@ impl Wanted<'_> {
         folder: &Path,
         image: Image<'_>,
         reference: &str,
-        say: Say<'_>,
-    ) -> Result<Found, String> {
-        let said = |error: mainstay_bundle::BundleError| say(error.upstream());
-        let bundle = Bundle::read(folder).map_err(said)?;
-        let mut declared = bundle.declare(image, reference).map_err(said)?;
+        shown: Shown<'_>,
+    ) -> Result<Found, RenderError> {
+        let failed = |source: BundleError| {
+            let said = shown(source.upstream());
+            RenderError::of(reference, Reason::Bundle { said, source })
+        };
+        let bundle = Bundle::read(folder).map_err(failed)?;
+        let mut declared = bundle.declare(image, reference).map_err(failed)?;
         let csv = bundle.csv().manifest().value().clone();
         if self.level >= Level::CsvMetadata {
-            bundle
-                .migrate(&mut declared)
-                .map_err(|error| format!("migrate: {}", error.upstream()))?;
+            bundle.migrate(&mut declared).map_err(RenderError::MigrateBundle)?;
         }
         Ok(Found::Bundle(Box::new(Bundled { bundle: declared, csv })))
     }

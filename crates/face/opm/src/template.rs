@@ -3,13 +3,15 @@
 
 use super::call::{Call, End, Io};
 use super::command::{Action, Arguments, Command};
+use super::error::PathError;
 use super::flags::Flag;
 use super::pull::Images;
 use super::reference;
 use super::render::{self, Allowed, Wanted};
 use super::{go, graph};
 use mainstay_catalog::template::{self, Kind};
-use mainstay_catalog::{DiagramOptions, Format, Rendition, WriteError};
+use mainstay_catalog::{DiagramError, DiagramOptions, Format, Rendition, WriteError};
+use std::fmt;
 use std::io::{self, BufWriter, Read, Write as _};
 
 /// How long a template or a catalog in one file may be, in bytes.
@@ -91,7 +93,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     let file = file.to_owned();
     let opened = open(call.io, &file)
-        .map_err(|why| end(format!("unable to open {}: {why}", go::quote(&file))))?;
+        .map_err(|error| end(format!("unable to open {}: {error}", go::quote(&file))))?;
     let output = match call.flags.text("output") {
         "json" => Output::Documents(Format::Json),
         "yaml" => Output::Documents(Format::Yaml),
@@ -104,23 +106,23 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         }
     };
     let reach = reference::security(call)
-        .map_err(|why| end(format!("creating containerd registry: {why}")))?;
-    let level = render::level(call.flags.text("migrate-level")).map_err(end)?;
+        .map_err(|error| end(format!("creating containerd registry: {error}")))?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(End::usage)?;
     let text = opened.read(call.io);
-    let detect = || {
-        let text = text.as_ref().map_err(|why| format!("decoding template input: {why}"))?;
-        Kind::of(text).map_err(|error| error.to_string())
+    let detect = || match &text {
+        Ok(text) => Kind::of(text).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("decoding template input: {error}")),
     };
     let kind = kind
         .map_or_else(detect, Ok)
         .map_err(|why| end(format!("auto-detecting template type: {why}")))?;
-    let failed = |why: String| end(format!("rendering template: {why}"));
-    let text = text.map_err(|why| {
-        failed(match kind {
-            Kind::Basic => format!("decoding template schema: {why}"),
-            Kind::Semver => format!("render: unable to read file: {why}"),
+    let failed = |why: &dyn fmt::Display| end(format!("rendering template: {why}"));
+    let text = text.map_err(|error| {
+        failed(&match kind {
+            Kind::Basic => format!("decoding template schema: {error}"),
+            Kind::Semver => format!("render: unable to read file: {error}"),
             Kind::Substitutes => {
-                format!("render: unable to parse template: decoding template schema: {why}")
+                format!("render: unable to parse template: decoding template schema: {error}")
             }
         })
     })?;
@@ -132,30 +134,41 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     let io = &mut *call.io;
     let images = &mut async |image: &str| wanted.bundle_of(io, image).await;
-    let all = kind.render(&text, images).await.map_err(|error| failed(error.to_string()))?;
-    write(call, &all, &output).map_err(|why| end(format!("writing output: {why}")))
+    let all = kind.render(&text, images).await.map_err(|error| failed(&error))?;
+    write(call, &all, &output).map_err(|error| end(format!("writing output: {error}")))
+}
+
+/// What was rendered cannot be written.
+#[derive(Debug, thiserror::Error)]
+enum OutputError {
+    /// As documents.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// As a diagram.
+    #[error(transparent)]
+    Diagram(#[from] DiagramError),
 }
 
 /// Writes what was rendered.
-fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<(), String> {
+fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<(), OutputError> {
     match output {
         Output::Documents(format) => {
             let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
             match all.write(*format, &mut out).and_then(|()| Ok(out.flush()?)) {
                 // Who reads no further has gone away.
                 Ok(()) | Err(WriteError::Io(_)) => Ok(()),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error.into()),
             }
         }
         Output::Mermaid => {
             let options = DiagramOptions { semantics: true, ..DiagramOptions::default() };
-            graph::print(call.io, all, &options)
+            Ok(graph::print(call.io, all, &options)?)
         }
     }
 }
 
 fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), End> {
-    let format = render::format(call.flags.text("output")).map_err(End::Log)?;
+    let format = render::format(call.flags.text("output")).map_err(End::log)?;
     let file = match call.argument(0) {
         "" if call.arguments.is_empty() => "-",
         file => file,
@@ -163,9 +176,9 @@ fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), End> {
     let file = file.to_owned();
     let opened = open(call.io, &file)
         .map_err(|_| End::Usage(format!("unable to open input: {}", go::quote(&file))))?;
-    let failed = |why: String| End::Usage(format!("converting: {why}"));
-    let text = opened.read(call.io).map_err(failed)?;
-    let text = template::convert(kind, &text, format).map_err(|why| failed(why.to_string()))?;
+    let failed = |why: &dyn fmt::Display| End::Usage(format!("converting: {why}"));
+    let text = opened.read(call.io).map_err(|error| failed(&error))?;
+    let text = template::convert(kind, &text, format).map_err(|error| failed(&error))?;
     call.io.print(&text);
     Ok(())
 }
@@ -180,29 +193,31 @@ enum Opened {
 ///
 /// # Errors
 /// Why it cannot be opened.
-fn open(io: &Io<'_>, file: &str) -> Result<Opened, String> {
+fn open(io: &Io<'_>, file: &str) -> Result<Opened, PathError> {
     if file == "-" {
         return Ok(Opened::Input);
     }
-    std::fs::File::open(io.at(file))
-        .map(Opened::File)
-        .map_err(|error| format!("open {file}: {}", go::reason(&error)))
+    std::fs::File::open(io.at(file)).map(Opened::File).map_err(PathError::of("open", file))
 }
+
+/// A text cannot be read; a file is called as it is called by upstream's reader.
+#[derive(Debug, thiserror::Error)]
+#[error("read input: {}", go::reason(.0))]
+struct InputError(#[from] io::Error);
 
 impl Opened {
     /// Reads all of it.
     ///
     /// # Errors
-    /// Why not; a file is called as it is called by upstream's reader.
-    fn read(self, io: &mut Io<'_>) -> Result<Vec<u8>, String> {
+    /// If that fails, or it is too long.
+    fn read(self, io: &mut Io<'_>) -> Result<Vec<u8>, InputError> {
         let mut text = Vec::new();
-        let read = match self {
+        match self {
             Self::Input => (&mut *io.stdin).take(LONGEST + 1).read_to_end(&mut text),
             Self::File(file) => file.take(LONGEST + 1).read_to_end(&mut text),
-        };
-        read.map_err(|error| format!("read input: {}", go::reason(&error)))?;
+        }?;
         if text.len() as u64 > LONGEST {
-            return Err(format!("read input: {}", io::ErrorKind::FileTooLarge));
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
         }
         Ok(text)
     }

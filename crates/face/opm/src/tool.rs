@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 pub(crate) struct Tool(&'static str);
 
 /// How a program ended that did not end well.
+#[derive(Debug)]
 pub(crate) struct Ended {
     /// Why, in the words of Go's library.
     pub(crate) why: String,
@@ -25,6 +26,23 @@ impl Ended {
     fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
+}
+
+/// A container tool did not unpack an image.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ToolError {
+    /// It did not pull it.
+    #[error("error pulling image: {}. {}", .0.all(), .0.why)]
+    Pull(Ended),
+    /// It made no container of it.
+    #[error("error creating container {}: {}: {}", .0.stdout, .0.why, .0.stderr)]
+    Create(Ended),
+    /// It did not copy the files of the container.
+    #[error("error copying container directory {}: {}", .0.all(), .0.why)]
+    Copy(Ended),
+    /// It did not remove the container.
+    #[error("error removing container {}: {}", .0.all(), .0.why)]
+    Remove(Ended),
 }
 
 impl Tool {
@@ -44,7 +62,7 @@ impl Tool {
         image: &str,
         folder: &Path,
         reach: Reach,
-    ) -> Result<(), String> {
+    ) -> Result<(), ToolError> {
         let fields = [("container-tool", self.0)];
         let mut pull = vec!["pull", image];
         match (reach, self.0) {
@@ -59,29 +77,20 @@ impl Tool {
         let said = format!("running {} {}", self.0, pull.join(" "));
         voice::log(io, Level::Info, &said, &fields);
         self.run(io, &pull).map_err(|ended| {
-            let all = ended.all();
-            voice::log(io, Level::Error, &all, &fields);
-            format!("error pulling image: {all}. {}", ended.why)
+            voice::log(io, Level::Error, &ended.all(), &fields);
+            ToolError::Pull(ended)
         })?;
         voice::log(io, Level::Info, &format!("running {} create", self.0), &fields);
-        let created = self.run(io, &["create", image, ""]).map_err(|ended| {
-            format!("error creating container {}: {}: {}", ended.stdout, ended.why, ended.stderr)
-        })?;
+        let created = self.run(io, &["create", image, ""]).map_err(ToolError::Create)?;
         let id = created.trim_end_matches('\n').to_owned();
         voice::log(io, Level::Info, &format!("running {} cp", self.0), &fields);
         let target = folder.to_string_lossy();
         let copied = self.run(io, &["cp", &format!("{id}:/."), &target]);
         voice::log(io, Level::Info, &format!("running {} rm", self.0), &fields);
         let removed = self.run(io, &["rm", &id]);
-        for (step, what) in
-            [(copied, "copying container directory"), (removed, "removing container")]
-        {
-            step.map_err(|ended| {
-                let all = ended.all();
-                voice::log(io, Level::Error, &all, &fields);
-                format!("error {what} {all}: {}", ended.why)
-            })?;
-        }
+        let mut log = |ended: &Ended| voice::log(io, Level::Error, &ended.all(), &fields);
+        copied.inspect_err(&mut log).map_err(ToolError::Copy)?;
+        removed.inspect_err(&mut log).map_err(ToolError::Remove)?;
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use super::call::{Call, End};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::{engine, go};
+use super::go;
+use super::render::UnknownOutput;
 use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use serde_json::json;
@@ -20,7 +21,7 @@ pub(super) fn command() -> Command {
 
 fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let folder = call.argument(0);
-    if !call.io.is_folder(folder).map_err(End::Usage)? {
+    if !call.io.is_folder(folder).map_err(End::usage)? {
         return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
     }
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
@@ -39,7 +40,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             let result = json!({ "passed": false, "error": { "message": message } });
             mainstay_yaml::to_string(&result) + "\n"
         }
-        (other, _) => return Err(End::Usage(engine::unknown_output(other))),
+        (other, _) => return Err(End::usage(UnknownOutput { output: other.to_owned() })),
     };
     call.io.print(&text);
     verdict.map_err(|_| End::Silent)

@@ -92,15 +92,18 @@ pub enum Outcome {
     /// The content is what it was.
     Same(Arc<Index>),
     /// The catalog is sound and still not one to serve here, which [`Source::judge`] says.
-    Refused(String),
+    Refused(Refusal),
     /// The folder cannot be served; what was served before still is.
     Bad(LoadError),
     /// The folder cannot be served for a reason of the process, not of the catalog.
     Lost(String),
 }
 
+/// Why a sound catalog shall not be served: whoever serves it says that.
+pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
+
 /// Says why a sound catalog shall not be served, if it shall not.
-pub type Judge = Arc<dyn Fn(&Catalog) -> Result<(), String> + Send + Sync>;
+pub type Judge = Arc<dyn Fn(&Catalog) -> Result<(), Refusal> + Send + Sync>;
 
 /// A folder whose content is served.
 #[derive(Clone)]
@@ -135,7 +138,7 @@ impl Source {
                         index.warm();
                         Outcome::New(Arc::new(index))
                     }
-                    Err(why) => Outcome::Refused(why),
+                    Err(error) => Outcome::Refused(error),
                 },
             }
         });
@@ -145,7 +148,8 @@ impl Source {
         match &outcome {
             Outcome::New(index) | Outcome::Same(index) => served.put(Arc::clone(index)),
             Outcome::Bad(error) => served.fail(error.headline()),
-            Outcome::Refused(why) | Outcome::Lost(why) => served.fail(why.as_str()),
+            Outcome::Refused(error) => served.fail(error.to_string()),
+            Outcome::Lost(why) => served.fail(why.as_str()),
         }
         outcome
     }

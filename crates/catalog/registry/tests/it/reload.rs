@@ -55,13 +55,13 @@ async fn a_sound_catalog_may_still_be_refused() {
     let served = Served::new("c");
     let most_one = |catalog: &mainstay_catalog::Catalog| match catalog.packages().len() {
         0 | 1 => Ok(()),
-        more => Err(format!("{more} packages")),
+        more => Err(format!("{more} packages").into()),
     };
     let source = Source { judge: Arc::new(most_one), ..source(folder.path()) };
     assert!(matches!(source.load(&served).await, Outcome::New(_)));
     write(folder.path(), &SMALL[1..]);
     let Outcome::Refused(why) = source.load(&served).await else { panic!("that is refused") };
-    assert_eq!(why, "2 packages");
+    assert_eq!(why.to_string(), "2 packages");
     let state = served.state();
     assert_eq!(state.problem.as_deref(), Some("2 packages"));
     assert!(state.index.as_ref().is_some_and(|index| index.catalog().packages().len() == 1));

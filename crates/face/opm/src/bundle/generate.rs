@@ -1,7 +1,9 @@
 //! `opm alpha bundle generate` and `build`: the annotations and the Dockerfile of a bundle.
 
 use super::super::call::{Call, End, Io};
+use super::super::error::PathError;
 use super::super::{go, tool, voice};
+use super::error::{AnnotationFault, GenerateError};
 use super::infer;
 use mainstay_bundle::validate::media_type;
 use mainstay_bundle::{Folder, Limits};
@@ -15,11 +17,11 @@ const ANNOTATIONS: &str = "annotations.yaml";
 const DOCKERFILE: &str = "bundle.Dockerfile";
 
 pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    write(call, true).map_err(End::Usage)
+    write(call, true).map_err(End::usage)
 }
 
 pub(super) fn build(call: &mut Call<'_, '_>) -> Result<(), End> {
-    write(call, call.flags.is_on("overwrite")).map_err(End::Usage)?;
+    write(call, call.flags.is_on("overwrite")).map_err(End::usage)?;
     voice::info(call.io, "Building bundle image");
     let (builder, tag) = (call.flags.text("image-builder"), call.flags.text("tag"));
     let arguments: &[&str] = match builder {
@@ -86,7 +88,7 @@ impl Labels {
     }
 }
 
-fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
+fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), GenerateError> {
     let flags = &call.flags;
     let working = call.io.folder.to_string_lossy().into_owned();
     let absolute = |path: &str| {
@@ -108,10 +110,9 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
     if let Err(error) = fs::metadata(&folder)
         && error.kind() == std::io::ErrorKind::NotFound
     {
-        return Err(format!("stat {folder}: {}", go::reason(&error)));
+        return Err(PathError::of("stat", folder)(error).into());
     }
-    labels.media_type = media_type(&Folder::new(&folder), "", &folder, &Limits::default())
-        .map_err(|error| error.to_string())?;
+    labels.media_type = media_type(&Folder::new(&folder), "", &folder, &Limits::default())?;
     let io = &mut *call.io;
     complete(io, &folder, &mut labels)?;
 
@@ -134,11 +135,8 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
             compare(&existing, &labels)?;
         }
         Err(error) if !overwrite && error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!(
-                "open {}: {}",
-                go::join(&metadata, ANNOTATIONS),
-                go::reason(&error)
-            ));
+            let path = go::join(&metadata, ANNOTATIONS);
+            return Err(PathError::of("open", path)(error).into());
         }
         _ => put(io, &metadata, ANNOTATIONS, &content)?,
     }
@@ -148,7 +146,7 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
         (go::relative(&working, &manifests), go::relative(&working, &metadata));
     let content = labels.dockerfile(&base, &manifests, &metadata);
     if overwrite || !io.at(DOCKERFILE).exists() {
-        return put(io, &working, DOCKERFILE, &content);
+        return Ok(put(io, &working, DOCKERFILE, &content)?);
     }
     let said =
         format!("A bundle.Dockerfile already exists in current working directory: {working}");
@@ -157,7 +155,7 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
 }
 
 /// Fills in package and channels that were not given, from the folder above.
-fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), String> {
+fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), GenerateError> {
     let missing: Vec<&str> = [("channels", &labels.channels), ("package name", &labels.package)]
         .into_iter()
         .filter(|(_, value)| value.is_empty())
@@ -171,17 +169,12 @@ fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), St
         "Bundle {missing} information not provided, inferring from parent package directory"
     );
     voice::info(io, &said);
-    let found = infer::infer(io, folder).map_err(|why| {
-        format!(
-            "please manually input channels and packageName, error interpreting bundle from directory \
-             {folder}, {why}"
-        )
-    })?;
+    let found = infer::infer(io, folder)
+        .map_err(|source| GenerateError::Infer { folder: folder.to_owned(), source })?;
     if labels.channels.is_empty() {
         labels.channels = found.channels.join(",");
         if labels.channels.is_empty() {
-            let why = "error interpreting channels, please manually input channels instead";
-            return Err(why.to_owned());
+            return Err(GenerateError::NoChannels);
         }
         voice::info(io, &format!("Inferred channels: {}", labels.channels));
     }
@@ -197,56 +190,48 @@ fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), St
 }
 
 /// Whether annotations that are there say what they shall; others may be there besides.
-fn compare(existing: &[u8], labels: &Labels) -> Result<(), String> {
+fn compare(existing: &[u8], labels: &Labels) -> Result<(), GenerateError> {
     let options = mainstay_yaml::Options::default();
-    let found = mainstay_yaml::one(existing, &options)
-        .map_err(|error| format!("yaml: line {}: {}", error.line, error.message))?;
+    let found = mainstay_yaml::one(existing, &options).map_err(GenerateError::Annotations)?;
     let text = |key: &str| match found["annotations"].get(key)? {
         Value::String(text) => Some(text.clone()),
         Value::Null => Some(String::new()),
         other => Some(other.to_string()),
     };
     let wanted: BTreeMap<String, &str> = labels.all().into_iter().collect();
-    let faults: Vec<String> = wanted
-        .iter()
-        .filter_map(|(key, wanted)| match text(key) {
-            None => Some(format!("Missing field: {key}")),
-            Some(found) if found != *wanted => Some(format!(
-                "Expect field {} to have value {} instead of {}",
-                go::quote(key),
-                go::quote(wanted),
-                go::quote(&found)
-            )),
+    let faults: Vec<AnnotationFault> = wanted
+        .into_iter()
+        .filter_map(|(key, expected)| match text(&key) {
+            None => Some(AnnotationFault::Missing { key }),
+            Some(found) if found != expected => {
+                let expected = expected.to_owned();
+                Some(AnnotationFault::OtherValue { key, expected, found })
+            }
             Some(_) => None,
         })
         .collect();
-    match faults.as_slice() {
-        [] => Ok(()),
-        [only] => Err(only.clone()),
-        all => Err(format!("[{}]", all.join(", "))),
-    }
+    if faults.is_empty() { Ok(()) } else { Err(GenerateError::OtherAnnotations(faults)) }
 }
 
 /// Writes a file, in a folder that is made if it is not there.
-fn put(io: &mut Io<'_>, folder: &str, file: &str, content: &str) -> Result<(), String> {
+fn put(io: &mut Io<'_>, folder: &str, file: &str, content: &str) -> Result<(), PathError> {
     if !fs::exists(folder).unwrap_or(true) {
         make(folder)?;
     }
     voice::info(io, &format!("Writing {file} in {folder}"));
     let path = go::join(folder, file);
-    fs::write(&path, content).map_err(|error| format!("open {path}: {}", go::reason(&error)))
+    fs::write(&path, content).map_err(PathError::of("open", path))
 }
 
-fn make(folder: &str) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|error| format!("mkdir {folder}: {}", go::reason(&error)))
+fn make(folder: &str) -> Result<(), PathError> {
+    fs::create_dir_all(folder).map_err(PathError::of("mkdir", folder))
 }
 
 /// Copies manifests. What lies in a folder among them comes into one that is called as the folder
 /// above it: so upstream does.
-fn copy(from: &str, to: &str, overwrite: bool) -> Result<(), String> {
-    let failed = |path: &str, error: &std::io::Error| format!("open {path}: {}", go::reason(error));
+fn copy(from: &str, to: &str, overwrite: bool) -> Result<(), PathError> {
     let mut entries: Vec<_> =
-        fs::read_dir(from).map_err(|error| failed(from, &error))?.flatten().collect();
+        fs::read_dir(from).map_err(PathError::of("open", from))?.flatten().collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     if !fs::exists(to).unwrap_or(true) {
         make(to)?;
@@ -263,7 +248,7 @@ fn copy(from: &str, to: &str, overwrite: bool) -> Result<(), String> {
         if fs::exists(&target).unwrap_or(false) && !overwrite {
             continue;
         }
-        fs::copy(&source, &target).map_err(|error| failed(&source, &error))?;
+        fs::copy(&source, &target).map_err(PathError::of("open", source))?;
     }
     Ok(())
 }

@@ -2,7 +2,9 @@
 //! a manifest of the package and a folder for each version.
 
 use super::super::call::Io;
+use super::super::error::PathError;
 use super::super::go;
+use super::error::{CsvError, FileFault, InferError, ManifestError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,17 +26,12 @@ pub(super) struct Inferred {
 /// Reads what the folder above a bundle's folder says of it. Paths are absolute.
 ///
 /// # Errors
-/// Why that cannot be told, in upstream's words.
-pub(super) fn infer(io: &Io<'_>, folder: &str) -> Result<Inferred, String> {
-    let (name, _) =
-        csv(io, folder).map_err(|why| format!("error loading CSV from bundle directory, {why}"))?;
+/// If that cannot be told.
+pub(super) fn infer(io: &Io<'_>, folder: &str) -> Result<Inferred, InferError> {
+    let (name, _) = csv(io, folder).map_err(InferError::Csv)?;
     let above = go::clean(&format!("{folder}/.."));
-    let replaced = replaced(io, &above).map_err(|why| {
-        format!("error getting CSVs from bundles in the package directory, {why}")
-    })?;
-    let manifest = manifest(io, &above).map_err(|why| {
-        format!("error parsing package.yaml file in the package root directory, {why}")
-    })?;
+    let replaced = replaced(io, &above)?;
+    let manifest = manifest(io, &above).map_err(InferError::Manifest)?;
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let listed = manifest["channels"].as_array().map(Vec::as_slice).unwrap_or_default();
     // Of two of one name the last counts.
@@ -59,9 +56,8 @@ pub(super) fn infer(io: &Io<'_>, folder: &str) -> Result<Inferred, String> {
 }
 
 /// The names in a folder in order, with whether each is a folder.
-fn names(io: &Io<'_>, folder: &str) -> Result<Vec<(String, bool)>, String> {
-    let entries = fs::read_dir(io.at(folder))
-        .map_err(|error| format!("open {folder}: {}", go::reason(&error)))?;
+fn names(io: &Io<'_>, folder: &str) -> Result<Vec<(String, bool)>, PathError> {
+    let entries = fs::read_dir(io.at(folder)).map_err(PathError::of("open", folder))?;
     let mut names: Vec<(String, bool)> = entries
         .flatten()
         .map(|entry| {
@@ -86,9 +82,9 @@ fn document(io: &Io<'_>, path: &str) -> Option<Value> {
 }
 
 /// The only ClusterServiceVersion of a folder, and its name.
-fn csv(io: &Io<'_>, folder: &str) -> Result<(String, Value), String> {
-    let listed = names(io, folder)
-        .map_err(|why| format!("error reading bundle directory {folder}, {why}"))?;
+fn csv(io: &Io<'_>, folder: &str) -> Result<(String, Value), CsvError> {
+    let listed =
+        names(io, folder).map_err(|source| CsvError::Read { folder: folder.to_owned(), source })?;
     let mut found = None;
     for (name, _) in listed.iter().filter(|(_, is_folder)| !is_folder) {
         let Some(value) = document(io, &go::join(folder, name)) else { continue };
@@ -96,21 +92,21 @@ fn csv(io: &Io<'_>, folder: &str) -> Result<(String, Value), String> {
             continue;
         }
         if found.is_some() {
-            return Err("more than one ClusterServiceVersion is found in bundle".to_owned());
+            return Err(CsvError::Several);
         }
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         found = Some((name, value));
     }
-    found.ok_or_else(|| format!("no ClusterServiceVersion object found in {folder}"))
+    found.ok_or_else(|| CsvError::NotFound { folder: folder.to_owned() })
 }
 
 /// What each version of a package replaces or skips. Ranges count for nothing here.
-fn replaced(io: &Io<'_>, folder: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
-    let listed =
-        names(io, folder).map_err(|why| format!("error reading from {folder} directory, {why}"))?;
+fn replaced(io: &Io<'_>, folder: &str) -> Result<BTreeMap<String, Vec<String>>, InferError> {
+    let listed = names(io, folder)
+        .map_err(|source| InferError::Package { folder: folder.to_owned(), source })?;
     let mut all = BTreeMap::new();
     for (name, _) in listed.iter().filter(|(_, is_folder)| *is_folder) {
-        let (name, csv) = csv(io, &go::join(folder, name))?;
+        let (name, csv) = csv(io, &go::join(folder, name)).map_err(InferError::Csvs)?;
         let spec = &csv["spec"];
         let skips = spec["skips"].as_array().into_iter().flatten();
         let skips = skips.chain([&spec["replaces"]]).filter_map(Value::as_str);
@@ -120,27 +116,18 @@ fn replaced(io: &Io<'_>, folder: &str) -> Result<BTreeMap<String, Vec<String>>, 
 }
 
 /// The manifest of the package: the first file that is one.
-fn manifest(io: &Io<'_>, folder: &str) -> Result<Value, String> {
-    let listed =
-        names(io, folder).map_err(|why| format!("error reading bundle parent directory, {why}"))?;
-    let mut why = Vec::new();
+fn manifest(io: &Io<'_>, folder: &str) -> Result<Value, ManifestError> {
+    let listed = names(io, folder).map_err(ManifestError::Read)?;
+    let mut files = Vec::new();
     for (name, _) in listed.iter().filter(|(_, is_folder)| !is_folder) {
         let path = go::join(folder, name);
-        let fault = match document(io, &path) {
+        let is_object = match document(io, &path) {
             Some(value) if value["packageName"].as_str().is_some_and(|name| !name.is_empty()) => {
                 return Ok(value);
             }
-            Some(Value::Object(_)) => "name of package (packageName) is missing".to_owned(),
-            Some(_) | None => {
-                "could not decode contents into package manifest - it is no object".to_owned()
-            }
+            found => matches!(found, Some(Value::Object(_))),
         };
-        why.push(format!("error parsing {path} as package.yaml file, {fault}"));
+        files.push(FileFault { path, is_object });
     }
-    let why = match why.as_slice() {
-        [] => String::new(),
-        [only] => only.clone(),
-        all => format!("[{}]", all.join(", ")),
-    };
-    Err(format!("valid PackageManifest YAML file not found in {folder}, {why}"))
+    Err(ManifestError::NotFound { folder: folder.to_owned(), files })
 }

@@ -2,10 +2,13 @@
 //!
 //! Not here: `extract`, which fills an object of a cluster.
 
+mod error;
 mod generate;
 mod infer;
 mod unpack;
 pub(super) mod validate;
+
+pub(super) use error::FetchError;
 
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;

@@ -1,26 +1,29 @@
 //! `opm alpha bundle unpack`: the content of a bundle's image in a folder.
 
 use super::super::call::{Call, End};
+use super::super::error::PathError;
 use super::super::pull::{Images, Way};
+use super::super::reference;
 use super::super::voice::{self, Level};
-use super::super::{go, reference};
+use super::error::UnpackBundleError;
 use super::validate::{judge_content, judge_format};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use std::{fs, io, path::Path};
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    unpack(call).await.map_err(End::Usage)
+    unpack(call).await.map_err(End::usage)
 }
 
-async fn unpack(call: &mut Call<'_, '_>) -> Result<(), String> {
+async fn unpack(call: &mut Call<'_, '_>) -> Result<(), UnpackBundleError> {
     let typed = call.flags.text("out").to_owned();
     let out = call.io.at(&typed);
     match fs::metadata(&out) {
-        Ok(found) if !found.is_dir() => return Err(format!("out {typed} is not a directory")),
+        Ok(found) if !found.is_dir() => return Err(UnpackBundleError::NoFolder { out: typed }),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(&out)
-            .map_err(|error| format!("mkdir {typed}: {}", go::reason(&error)))?,
-        Err(error) => return Err(format!("stat {typed}: {}", go::reason(&error))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(&out).map_err(PathError::of("mkdir", typed))?;
+        }
+        Err(error) => return Err(PathError::of("stat", typed)(error).into()),
     }
     let reach = reference::security(call)?;
     let authorities = match call.flags.text("root-ca") {
@@ -30,40 +33,39 @@ async fn unpack(call: &mut Call<'_, '_>) -> Result<(), String> {
     let images = Images::new(reach.containerd(), Way::Containerd(authorities));
     let image = images.pull(call.io, call.argument(0)).await?;
     let place =
-        tempfile::Builder::new().prefix("bundle-").tempdir().map_err(|error| go::reason(&error))?;
+        tempfile::Builder::new().prefix("bundle-").tempdir().map_err(UnpackBundleError::TempDir)?;
     let root = place.path().join("bundle");
     images.unpack(call.io, &image, &root, Vec::new())?;
     if call.flags.is_on("skip-validation") {
         voice::log(call.io, Level::Info, "skipping bundle validation", &[("cmd", "unpack")]);
     } else {
-        judge_format(&root).map_err(|why| format!("bundle format validation failed: {why}"))?;
-        judge_content(&root, None)
-            .map_err(|why| format!("bundle content validation failed: {why}"))?;
+        judge_format(&root).map_err(UnpackBundleError::Format)?;
+        judge_content(&root, None).map_err(UnpackBundleError::Content)?;
     }
-    copy(&root, &out)
-        .map_err(|why| format!("failed to copy unpacked content to output directory: {why}"))
+    copy(&root, &out).map_err(UnpackBundleError::Copy)
 }
 
 /// The certificates of a file.
-fn authorities(path: &Path, typed: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let pem = fs::read(path).map_err(|error| format!("open {typed}: {}", go::reason(&error)))?;
+fn authorities(
+    path: &Path,
+    typed: &str,
+) -> Result<Vec<CertificateDer<'static>>, UnpackBundleError> {
+    let pem = fs::read(path).map_err(PathError::of("open", typed))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     found
         .ok()
         .filter(|found| !found.is_empty())
-        .ok_or_else(|| format!("failed to fetch root CA from {typed}"))
+        .ok_or_else(|| UnpackBundleError::NoCertificates { file: typed.to_owned() })
 }
 
 /// Copies what is in a folder into another, over what is there. Links stay links.
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let failed = |what: &str, path: &Path, error: &io::Error| {
-        format!("{what} {}: {}", path.display(), go::reason(error))
-    };
-    let entries = fs::read_dir(from).map_err(|error| failed("open", from, &error))?;
+fn copy(from: &Path, to: &Path) -> Result<(), PathError> {
+    let failed = |operation, path: &Path| PathError::of(operation, path.display().to_string());
+    let entries = fs::read_dir(from).map_err(failed("open", from))?;
     for entry in entries {
-        let entry = entry.map_err(|error| failed("read", from, &error))?;
+        let entry = entry.map_err(failed("read", from))?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(|error| failed("stat", &source, &error))?;
+        let kind = entry.file_type().map_err(failed("stat", &source))?;
         let done = if kind.is_dir() {
             match fs::create_dir(&target) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -79,7 +81,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
         } else {
             fs::copy(&source, &target).map(drop)
         };
-        done.map_err(|error| failed("open", &target, &error))?;
+        done.map_err(failed("open", &target))?;
     }
     Ok(())
 }

@@ -5,35 +5,33 @@ use super::super::pull::Images;
 use super::super::reference::{self, Reach};
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
+use super::error::{FetchError, Unsound};
 use mainstay_bundle::validate::{Settings, content, format};
 use mainstay_bundle::{Folder, Limits};
 use std::path::Path;
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     // Upstream takes these flags here, too, and forgets them.
-    let reach = reference::security(call).map_err(End::Usage)?;
+    let reach = reference::security(call).map_err(End::usage)?;
     let builder = call.flags.text("image-builder").to_owned();
     let name = call.flags.text("tag").to_owned();
     let hub =
         call.flags.text("optional-validators").split(',').any(|name| name.trim() == "operatorhub");
     let fields = [("container-tool", &*builder)];
-    let place = tempfile::Builder::new()
-        .prefix("bundle-")
-        .tempdir()
-        .map_err(|error| End::Usage(error.to_string()))?;
+    let place = tempfile::Builder::new().prefix("bundle-").tempdir().map_err(End::usage)?;
     let root = place.path().join("bundle");
     let said = format!("Create a temp directory at {}", root.display());
     voice::log(call.io, Level::Info, &said, &fields);
     voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
-    fetch(call.io, &builder, &name, &root, reach).await.map_err(End::Usage)?;
+    fetch(call.io, &builder, &name, &root, reach).await.map_err(End::usage)?;
     let said = "Unpacked image layers, validating bundle image format & contents";
     voice::log(call.io, Level::Info, said, &fields);
     let mut settings = Settings::default();
     if let Some(path) = (call.io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
         settings.categories_from(&call.io.at(&path));
     }
-    judge_format(&root).map_err(End::Usage)?;
-    judge_content(&root, hub.then_some(&settings)).map_err(End::Usage)?;
+    judge_format(&root).map_err(End::usage)?;
+    judge_content(&root, hub.then_some(&settings)).map_err(End::usage)?;
     let said = "All validation tests have been completed successfully";
     voice::log(call.io, Level::Info, said, &fields);
     Ok(())
@@ -46,18 +44,18 @@ async fn fetch(
     name: &str,
     root: &Path,
     reach: Reach,
-) -> Result<(), String> {
+) -> Result<(), FetchError> {
     if let Some(tool) = Tool::named(builder) {
-        return tool.unpack(io, name, root, reach);
+        return Ok(tool.unpack(io, name, root, reach)?);
     }
     let images = Images::containers(reach.containers());
     let image = images.pull(io, name).await?;
-    images.unpack(io, &image, root, Vec::new())
+    Ok(images.unpack(io, &image, root, Vec::new())?)
 }
 
 /// What is wrong with the format of a bundle, as one error.
-pub(super) fn judge_format(root: &Path) -> Result<(), String> {
-    together(&faults(root, &root.to_string_lossy()))
+pub(super) fn judge_format(root: &Path) -> Result<(), Unsound> {
+    together(faults(root, &root.to_string_lossy()))
 }
 
 /// What is wrong with the format of a bundle, sorted. `shown` is how messages call its folder.
@@ -67,16 +65,13 @@ pub(crate) fn faults(root: &Path, shown: &str) -> Vec<String> {
 
 /// What is wrong with the content of a bundle, as one error. `hub` asks the validator of
 /// OperatorHub besides.
-pub(super) fn judge_content(root: &Path, hub: Option<&Settings>) -> Result<(), String> {
+pub(super) fn judge_content(root: &Path, hub: Option<&Settings>) -> Result<(), Unsound> {
     let shown = root.join("manifests");
     let shown = shown.to_string_lossy();
     let found = content(&Folder::new(root), "manifests", &shown, &Limits::default(), hub);
-    together(&found)
+    together(found)
 }
 
-fn together(found: &[String]) -> Result<(), String> {
-    if found.is_empty() {
-        return Ok(());
-    }
-    Err(format!("Bundle validation errors: {}", found.join(",")))
+fn together(found: Vec<String>) -> Result<(), Unsound> {
+    if found.is_empty() { Ok(()) } else { Err(Unsound(found)) }
 }

@@ -5,10 +5,11 @@
 
 use super::super::call::{Call, End, Io};
 use super::super::command::{Action, Arguments, Command};
+use super::super::database;
+use super::super::error::PathError;
 use super::super::flags::Flag;
-use super::super::serve::{LastWords, TERMINATION_LOG, address};
+use super::super::serve::{LastWords, ServeError, TERMINATION_LOG, address};
 use super::super::voice::{self, Level};
-use super::super::{database, go};
 use mainstay_catalog::Catalog;
 use mainstay_registry::http::Api;
 use mainstay_registry::server::{self, Limits};
@@ -50,31 +51,34 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let flags = &call.flags;
     let [file, port, timeout] =
         ["database", "port", "timeout-seconds"].map(|name| flags.text(name).to_owned());
-    serve(call.io, &file, &port, &timeout).await.map_err(|reason| {
+    serve(call.io, &file, &port, &timeout).await.map_err(|error| {
+        let reason = error.to_string();
         last.say(&reason);
         End::Usage(reason)
     })
 }
 
-async fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), String> {
+async fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), ServeError> {
     let path = io.at(file);
-    let opened = |error: &_| format!("open {file}: {}", go::reason(error));
-    let found =
-        File::open(&path).and_then(|opened| opened.metadata()).map_err(|error| opened(&error))?;
+    let found = File::open(&path)
+        .and_then(|opened| opened.metadata())
+        .map_err(PathError::of("open", file))?;
     if !found.is_file() {
-        return Err(format!("{file} is not a regular file"));
+        return Err(ServeError::NoFile { file: file.to_owned() });
     }
-    let catalog = database::read(io, &path)?.check().map_err(|error| error.upstream())?;
-    mainstay_registry::refusal(&catalog).map_or(Ok(()), Err)?;
+    let catalog = database::read(io, &path)?.check().map_err(ServeError::Catalog)?;
+    if let Some(said) = mainstay_registry::refusal(&catalog) {
+        return Err(ServeError::Refused { said });
+    }
     listen(io, catalog, &[("database", file), ("port", port)], timeout).await
 }
 
 /// How long to serve; none for as long as nobody stops it.
-fn limit(timeout: &str) -> Result<Option<Duration>, String> {
+fn limit(timeout: &str) -> Result<Option<Duration>, ServeError> {
     if timeout == "infinite" {
         return Ok(None);
     }
-    let refused = |why| format!("strconv.ParseUint: parsing {}: {why}", go::quote(timeout));
+    let refused = |fault| ServeError::Timeout { text: timeout.to_owned(), fault };
     if timeout.is_empty() || !timeout.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refused("invalid syntax"));
     }
@@ -87,12 +91,12 @@ async fn listen(
     catalog: Arc<Catalog>,
     fields: &[(&str, &str); 2],
     timeout: &str,
-) -> Result<(), String> {
-    let signals = |kind| signal(kind).map_err(|error| go::reason(&error));
+) -> Result<(), ServeError> {
+    let signals = |kind| signal(kind).map_err(ServeError::Signals);
     let mut interrupt = signals(SignalKind::interrupt())?;
     let mut terminate = signals(SignalKind::terminate())?;
     let listener = address::listen(fields[1].1).await;
-    let listener = listener.map_err(|why| format!("failed to listen: {why}"))?;
+    let listener = listener.map_err(ServeError::Listen)?;
     let open = format!("Keeping server open for {timeout} seconds");
     voice::log(io, Level::Info, &open, fields);
     let limit = limit(timeout)?;
@@ -117,8 +121,7 @@ async fn listen(
     };
     tokio::select! {
         ended = &mut serving => {
-            let why = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
-            return Err(format!("serving ended unexpectedly{why}"));
+            return Err(ServeError::Ended(ended.err()));
         }
         () = expired => {
             voice::log(io, Level::Info, "Timeout expired. Gracefully stopping.", fields);
@@ -139,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_timeout_is_infinite_or_a_number_of_seconds() {
-        let refused =
-            |text: &str, why| Err(format!("strconv.ParseUint: parsing {}: {why}", go::quote(text)));
+        let limit = |text: &str| limit(text).map_err(|error| error.to_string());
+        let refused = |text: &str, why| Err(format!("strconv.ParseUint: parsing {text:?}: {why}"));
         assert_eq!(limit("infinite"), Ok(None));
         assert_eq!(limit("065535"), Ok(Some(Duration::from_secs(65_535))));
         assert_eq!(limit("65536"), refused("65536", "value out of range"));

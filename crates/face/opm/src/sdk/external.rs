@@ -6,25 +6,79 @@ use super::outcome::Outcome;
 use mainstay_bundle::validate::printed;
 use serde_json::Value;
 
+/// A program has no result, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExternalError {
+    /// It does not run, or does not end well.
+    #[error("{why}")]
+    Run {
+        /// The program.
+        program: String,
+        /// How it ended.
+        why: String,
+    },
+    /// What it prints is no result.
+    #[error(transparent)]
+    Result(#[from] ResultError),
+}
+
+/// A text is no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ResultError {
+    /// It is empty.
+    #[error("EOF")]
+    Empty,
+    /// It ends too early.
+    #[error("unexpected EOF")]
+    UnexpectedEnd,
+    /// It is no JSON.
+    #[error("invalid character {} looking for beginning of value", go::quote_char(*found))]
+    Syntax {
+        /// What stands where a value should begin.
+        found: char,
+    },
+    /// It has a field that no result has.
+    #[error("json: unknown field {}", go::quote(field))]
+    UnknownField {
+        /// The field.
+        field: String,
+    },
+    /// It has a value of another type.
+    #[error("json: cannot unmarshal {found} into {} of type {expected}", target(place))]
+    WrongType {
+        /// What it is.
+        found: &'static str,
+        /// Where it is; empty for the whole.
+        place: String,
+        /// The Go type.
+        expected: &'static str,
+    },
+}
+
+fn target(place: &str) -> String {
+    if place.is_empty() { "Go value".to_owned() } else { format!("Go struct field {place}") }
+}
+
 /// Runs the programs of a list that is separated by colons, and adds what they found.
 ///
 /// # Errors
-/// Why one of them has no result, in upstream's words.
+/// If one of them has no result.
 pub(super) fn run(
     io: &mut Io<'_>,
     list: &str,
     folder: &str,
     outcome: &mut Outcome,
-) -> Result<(), String> {
+) -> Result<(), ExternalError> {
     for program in list.split(':') {
-        let output = tool::start(io, program, &[folder]).map_err(|ended| ended.why)?;
+        let failed = |why| ExternalError::Run { program: program.to_owned(), why };
+        let output = tool::start(io, program, &[folder]).map_err(|ended| failed(ended.why))?;
         io.complain(&String::from_utf8_lossy(&output.stderr));
         if let Some(why) = tool::ending(&output) {
-            return Err(why);
+            return Err(failed(why));
         }
-        if let Err(why) = read(&output.stdout).map(|result| add(&result, outcome)) {
-            io.print(&format!("decode failed: {why}\n"));
-            return Err(why);
+        if let Err(error) = read(&output.stdout).map(|result| add(&result, outcome)) {
+            io.print(&format!("decode failed: {error}\n"));
+            return Err(error.into());
         }
     }
     Ok(())
@@ -35,11 +89,11 @@ const RESULT: [&str; 3] = ["Name", "Errors", "Warnings"];
 const FINDING: [&str; 5] = ["Type", "Level", "Field", "BadValue", "Detail"];
 
 /// Reads a result, with no other fields than those there are.
-fn read(text: &[u8]) -> Result<Value, String> {
+fn read(text: &[u8]) -> Result<Value, ResultError> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let value = match values.next() {
-        None => return Err("EOF".to_owned()),
-        Some(Err(error)) if error.is_eof() => return Err("unexpected EOF".to_owned()),
+        None => return Err(ResultError::Empty),
+        Some(Err(error)) if error.is_eof() => return Err(ResultError::UnexpectedEnd),
         Some(Err(_)) => return Err(invalid(text, values.byte_offset())),
         Some(Ok(value)) => value,
     };
@@ -70,14 +124,13 @@ fn read(text: &[u8]) -> Result<Value, String> {
 }
 
 /// What stands in the way of a parser.
-fn invalid(text: &[u8], from: usize) -> String {
+fn invalid(text: &[u8], from: usize) -> ResultError {
     let mut at = from;
     // The parser stops within or behind what it cannot read: the first byte that begins nothing.
     while text.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
     }
-    let c = text.get(at).map_or('?', |byte| char::from(*byte));
-    format!("invalid character {} looking for beginning of value", go::quote_char(c))
+    ResultError::Syntax { found: text.get(at).map_or('?', |byte| char::from(*byte)) }
 }
 
 /// A field, whatever the case of its name.
@@ -86,19 +139,24 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     fields.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-fn known(value: &Value, names: &[&str], place: &str, kind: &str) -> Result<(), String> {
+fn known(
+    value: &Value,
+    names: &[&str],
+    place: &str,
+    kind: &'static str,
+) -> Result<(), ResultError> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
         other => return Err(mismatch(other, place, kind)),
     };
     match fields.keys().find(|key| !names.iter().any(|name| key.eq_ignore_ascii_case(name))) {
-        Some(key) => Err(format!("json: unknown field {}", go::quote(key))),
+        Some(key) => Err(ResultError::UnknownField { field: key.clone() }),
         None => Ok(()),
     }
 }
 
-fn mismatch(value: &Value, place: &str, kind: &str) -> String {
+fn mismatch(value: &Value, place: &str, expected: &'static str) -> ResultError {
     let found = match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -107,11 +165,7 @@ fn mismatch(value: &Value, place: &str, kind: &str) -> String {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    if place.is_empty() {
-        format!("json: cannot unmarshal {found} into Go value of type {kind}")
-    } else {
-        format!("json: cannot unmarshal {found} into Go struct field {place} of type {kind}")
-    }
+    ResultError::WrongType { found, place: place.to_owned(), expected }
 }
 
 fn add(result: &Value, outcome: &mut Outcome) {
@@ -169,7 +223,8 @@ mod tests {
             ("{\"name\": null, \"Warnings\": null} more", None),
             ("null", None),
         ] {
-            assert_eq!(read(text.as_bytes()).err().as_deref(), why, "{text}");
+            let found = read(text.as_bytes()).err().map(|error| error.to_string());
+            assert_eq!(found.as_deref(), why, "{text}");
         }
     }
 }

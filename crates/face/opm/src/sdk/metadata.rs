@@ -1,7 +1,9 @@
 //! Where the annotations of a bundle are.
 
 use super::super::call::Io;
+use super::super::error::PathError;
 use super::super::go;
+use mainstay_bundle::DocumentError;
 use mainstay_bundle::validate::sdk_annotations;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +17,33 @@ const DEEPEST: usize = 64;
 
 type Annotations = BTreeMap<String, String>;
 
+/// There are no annotations of a bundle, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MetadataError {
+    /// A file or a folder is refused.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The file that should have them is none.
+    #[error("error unmarshalling potential bundle metadata {path}: {source}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// Why it is none.
+        source: DocumentError,
+    },
+    /// No file has any.
+    #[error("metadata not found in {folder}")]
+    NotFound {
+        /// The folder of the bundle.
+        folder: String,
+    },
+}
+
 /// The annotations of the bundle in a folder: in the usual file, or else in the first that has some.
 ///
 /// # Errors
-/// Why there are none, in upstream's words.
-pub(super) fn find(io: &Io<'_>, folder: &str) -> Result<Annotations, String> {
+/// If there are none.
+pub(super) fn find(io: &Io<'_>, folder: &str) -> Result<Annotations, MetadataError> {
     let usual = go::join(folder, "metadata/annotations.yaml");
     match read(io, &usual) {
         Ok(Some(found)) if !found.is_empty() => return Ok(found),
@@ -28,26 +52,25 @@ pub(super) fn find(io: &Io<'_>, folder: &str) -> Result<Annotations, String> {
     }
     let mut left = MOST;
     let found = walk(io, folder, 0, &mut left)?;
-    found.ok_or_else(|| format!("metadata not found in {folder}"))
+    found.ok_or_else(|| MetadataError::NotFound { folder: folder.to_owned() })
 }
 
 /// What a file says; none if it is not there.
-fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, String> {
-    let failed = |what: &str, error: &io::Error| format!("{what} {path}: {}", go::reason(error));
+fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
     let file = match fs::File::open(io.at(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed("open", &error)),
+        Err(error) => return Err(PathError::of("open", path)(error).into()),
         Ok(file) => file,
     };
-    let about = file.metadata().map_err(|error| failed("stat", &error))?;
+    let about = file.metadata().map_err(PathError::of("stat", path))?;
     if !about.is_file() && !about.is_dir() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    file.take(LONGEST).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
     sdk_annotations(&bytes)
         .map(Some)
-        .map_err(|why| format!("error unmarshalling potential bundle metadata {path}: {why}"))
+        .map_err(|source| MetadataError::Parse { path: path.to_owned(), source })
 }
 
 /// Looks in all files, in the order of their paths. Files that cannot be read count for nothing.
@@ -56,9 +79,8 @@ fn walk(
     path: &str,
     depth: usize,
     left: &mut usize,
-) -> Result<Option<Annotations>, String> {
-    let failed = |what: &str, error: &io::Error| format!("{what} {path}: {}", go::reason(error));
-    let about = fs::symlink_metadata(io.at(path)).map_err(|error| failed("lstat", &error))?;
+) -> Result<Option<Annotations>, MetadataError> {
+    let about = fs::symlink_metadata(io.at(path)).map_err(PathError::of("lstat", path))?;
     if !about.is_dir() {
         if path.starts_with('.') || *left == 0 {
             return Ok(None);
@@ -69,7 +91,7 @@ fn walk(
     if depth > DEEPEST {
         return Ok(None);
     }
-    let entries = fs::read_dir(io.at(path)).map_err(|error| failed("open", &error))?;
+    let entries = fs::read_dir(io.at(path)).map_err(PathError::of("open", path))?;
     let mut names: Vec<String> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();

@@ -12,6 +12,7 @@ mod optional;
 mod outcome;
 mod validate;
 
+use super::UsageError;
 use super::call::Io;
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
@@ -31,7 +32,7 @@ pub async fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check(arguments: &[String]) -> Result<(), String> {
+pub fn check(arguments: &[String]) -> Result<(), UsageError> {
     super::engine::check(&root(), arguments)
 }
 

@@ -1,5 +1,6 @@
 //! `operator-sdk bundle validate`.
 
+use super::super::bundle::FetchError;
 use super::super::bundle::validate::faults;
 use super::super::call::{Call, End, Io};
 use super::super::go;
@@ -7,13 +8,18 @@ use super::super::pull::{Images, Way};
 use super::super::reference::Reach;
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
+use super::external::ExternalError;
 use super::images::Asked;
+use super::metadata::MetadataError;
 use super::outcome::Outcome;
 use super::{external, metadata, optional};
-use mainstay_bundle::validate::{Findings, Library, Settings, Subject, Validator, sdk_objects};
+use mainstay_bundle::validate::{
+    Findings, Library, MediaTypeError, Settings, Subject, Validator, sdk_objects,
+};
 use mainstay_bundle::{Folder, Limits, Reading};
 use mainstay_image::registry::Security;
 use mainstay_object::selector::LabelSelector;
+use std::io;
 
 /// The label of a bundle that says where its manifests are.
 const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
@@ -24,7 +30,7 @@ const COMMUNITY: &str = "The Optional(stage: alpha) Community Operator bundle va
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let raw = call.flags.text("select-optional").to_owned();
-    let selector = LabelSelector::parse(&raw).map_err(|error| End::Fatal(error.to_string()))?;
+    let selector = LabelSelector::parse(&raw).map_err(End::fatal)?;
     if call.flags.is_on("list-optional") {
         call.io.print(&optional::table());
         return Ok(());
@@ -57,7 +63,7 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         verbose: call.flags.is_on("verbose"),
     };
     let is_json = output == "json-alpha1";
-    let outcome = asked.answer(call.io).await.map_err(End::Fatal)?;
+    let outcome = asked.answer(call.io).await.map_err(End::fatal)?;
     if is_json {
         call.io.print(&outcome.json());
     } else {
@@ -68,6 +74,49 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     }
     voice::info(call.io, "All validation tests have completed successfully");
     Ok(())
+}
+
+/// A bundle cannot be judged.
+#[derive(Debug, thiserror::Error)]
+enum JudgeError {
+    /// Nothing that pulls images has that name.
+    #[error("error creating image registry: unrecognized image-builder option: {builder}")]
+    UnknownBuilder {
+        /// The name.
+        builder: String,
+    },
+    /// There is no folder to unpack its image into.
+    #[error("{}", go::reason(.0))]
+    TempDir(io::Error),
+    /// Its image is not in a folder.
+    #[error("error unpacking image {image}: {source}")]
+    Unpack {
+        /// The image.
+        image: String,
+        /// Why not.
+        source: FetchError,
+    },
+    /// It has no annotations.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// What its manifests are cannot be told.
+    #[error(transparent)]
+    MediaType(#[from] MediaTypeError),
+    /// Its manifests cannot be read.
+    #[error("{said}")]
+    Manifests {
+        /// What upstream says to them.
+        said: String,
+    },
+    /// It has no ClusterServiceVersion.
+    #[error("unable to find a csv in bundle directory {folder}")]
+    NoCsv {
+        /// The folder of its manifests.
+        folder: String,
+    },
+    /// A program that judges it, too, has no result.
+    #[error(transparent)]
+    External(#[from] ExternalError),
 }
 
 /// What is asked.
@@ -81,13 +130,10 @@ struct Question {
 }
 
 impl Question {
-    async fn answer(mut self, io: &mut Io<'_>) -> Result<Outcome, String> {
+    async fn answer(mut self, io: &mut Io<'_>) -> Result<Outcome, JudgeError> {
         let tool = Tool::named(&self.builder);
         if tool.is_none() && self.builder != "none" {
-            let builder = &self.builder;
-            return Err(format!(
-                "error creating image registry: unrecognized image-builder option: {builder}"
-            ));
+            return Err(JudgeError::UnknownBuilder { builder: self.builder });
         }
         if let Some(path) = (io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
             self.settings.categories_from(&io.at(&path));
@@ -102,39 +148,38 @@ impl Question {
             };
             return self.judge(io, &go::relative(&working, &whole));
         }
-        let place = tempfile::Builder::new()
-            .prefix("bundle-")
-            .tempdir()
-            .map_err(|error| go::reason(&error))?;
+        let place =
+            tempfile::Builder::new().prefix("bundle-").tempdir().map_err(JudgeError::TempDir)?;
         let root = place.path().join("bundle");
         voice::info(io, "Unpacking image layers");
         let name = &self.bundle;
-        let unpacked = if let Some(tool) = tool {
-            tool.unpack(io, name, &root, Reach::Verified)
+        let failed = |source| JudgeError::Unpack { image: name.clone(), source };
+        if let Some(tool) = tool {
+            tool.unpack(io, name, &root, Reach::Verified).map_err(|error| failed(error.into()))?;
         } else {
             let images = Images::new(Security::Tls, Way::Containerd(Vec::new()));
-            let pulled = images.pull(io, name).await;
-            pulled.and_then(|image| images.unpack(io, &image, &root, Vec::new()))
-        };
-        unpacked.map_err(|why| format!("error unpacking image {name}: {why}"))?;
+            let image = images.pull(io, name).await.map_err(|error| failed(error.into()))?;
+            let unpacked = images.unpack(io, &image, &root, Vec::new());
+            unpacked.map_err(|error| failed(error.into()))?;
+        }
         self.judge(io, &root.to_string_lossy())
     }
 
     /// Judges the bundle in a folder, which is there.
-    fn judge(&self, io: &mut Io<'_>, folder: &str) -> Result<Outcome, String> {
+    fn judge(&self, io: &mut Io<'_>, folder: &str) -> Result<Outcome, JudgeError> {
         let limits = Limits::default();
         let annotations = metadata::find(io, folder)?;
         let manifests = annotations.get(MANIFESTS).map_or("manifests", String::as_str);
         let manifests = go::join(folder, &go::clean(manifests));
         let tree = Folder::new(io.at(&manifests));
         let reading = Reading::new(&tree, &limits);
-        let media = reading.media_type("", &manifests).map_err(|error| error.to_string())?;
+        let media = reading.media_type("", &manifests)?;
         let loaded = reading.load("", &manifests, self.settings.library);
-        if let Some(why) = loaded.refusal {
-            return Err(why);
+        if let Some(said) = loaded.refusal {
+            return Err(JudgeError::Manifests { said });
         }
         let Some(subject) = loaded.subject else {
-            return Err(format!("unable to find a csv in bundle directory {manifests}"));
+            return Err(JudgeError::NoCsv { folder: manifests });
         };
 
         let mut outcome = Outcome::default();

@@ -1,74 +1,128 @@
 //! Addresses to listen on, refused in the words of upstream's language.
 
 use super::super::go;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::net::TcpListener;
+
+/// Nobody can listen on an address.
+#[derive(Debug, thiserror::Error)]
+pub(in super::super) enum AddressError {
+    /// It is none.
+    #[error("listen tcp: address {address}: {fault}")]
+    Address {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        fault: AddressFault,
+    },
+    /// Its port is a service that the machine has no name for.
+    #[error("listen tcp: lookup tcp/{service}: unknown port")]
+    UnknownService {
+        /// The name of the service.
+        service: String,
+    },
+    /// The system refuses the port.
+    #[error("listen tcp :{port}: bind: {}", go::reason(source))]
+    Bind {
+        /// The port.
+        port: u16,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in super::super) enum AddressFault {
+    /// It has no port.
+    #[error("missing port in address")]
+    NoPort,
+    /// A bracket is not closed.
+    #[error("missing ']' in address")]
+    NotClosed,
+    /// It has more colons than one.
+    #[error("too many colons in address")]
+    Colons,
+    /// A bracket is opened where it cannot be.
+    #[error("unexpected '[' in address")]
+    Opened,
+    /// A bracket is closed where it cannot be.
+    #[error("unexpected ']' in address")]
+    Closed,
+    /// Its port is none.
+    #[error("invalid port")]
+    Port,
+}
 
 /// Listens on that port, on every address of the machine.
 ///
 /// # Errors
 /// Why that cannot be done.
-pub(in super::super) async fn listen(port: &str) -> Result<TcpListener, String> {
+pub(in super::super) async fn listen(port: &str) -> Result<TcpListener, AddressError> {
     let number = port_of(&format!(":{port}"))?;
     let bound = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, number)).await {
         // A machine without IPv6.
-        Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, number)).await
         }
         bound => bound,
     };
-    bound.map_err(|error| format!("listen tcp :{number}: bind: {}", go::reason(&error)))
+    bound.map_err(|source| AddressError::Bind { port: number, source })
 }
 
 /// Checks an address that nobody will listen on; empty is none.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn check(address: &str) -> Result<(), String> {
+pub(super) fn check(address: &str) -> Result<(), AddressError> {
     if address.is_empty() { Ok(()) } else { port_of(address).map(drop) }
 }
 
 /// The port of an address such as `host:port`, `[::1]:port` or `:port`.
-fn port_of(address: &str) -> Result<u16, String> {
-    let wrong = |why: &str| format!("listen tcp: address {address}: {why}");
-    let colon = address.rfind(':').ok_or_else(|| wrong("missing port in address"))?;
+fn port_of(address: &str) -> Result<u16, AddressError> {
+    let wrong = |fault| AddressError::Address { address: address.to_owned(), fault };
+    let colon = address.rfind(':').ok_or_else(|| wrong(AddressFault::NoPort))?;
     let (host, rest) = if address.starts_with('[') {
-        let end = address.find(']').ok_or_else(|| wrong("missing ']' in address"))?;
+        let end = address.find(']').ok_or_else(|| wrong(AddressFault::NotClosed))?;
         match end + 1 {
             next if next == colon => {}
             next if address[next..].starts_with(':') => {
-                return Err(wrong("too many colons in address"));
+                return Err(wrong(AddressFault::Colons));
             }
-            _ => return Err(wrong("missing port in address")),
+            _ => return Err(wrong(AddressFault::NoPort)),
         }
         (&address[1..end], &address[end + 1..])
     } else {
         if address[..colon].contains(':') {
-            return Err(wrong("too many colons in address"));
+            return Err(wrong(AddressFault::Colons));
         }
         (&address[..colon], address)
     };
     if host.contains('[') || rest.contains('[') {
-        return Err(wrong("unexpected '[' in address"));
+        return Err(wrong(AddressFault::Opened));
     }
     if rest.contains(']') {
-        return Err(wrong("unexpected ']' in address"));
+        return Err(wrong(AddressFault::Closed));
     }
     port_number(&address[colon + 1..])
 }
 
-fn port_number(text: &str) -> Result<u16, String> {
+fn port_number(text: &str) -> Result<u16, AddressError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         // A name of a service. Blanks around a number are forgiven on this way only.
         let padded = text.trim_start().parse().ok();
         return padded
             .or_else(|| service(text))
-            .ok_or_else(|| format!("listen tcp: lookup tcp/{text}: unknown port"));
+            .ok_or_else(|| AddressError::UnknownService { service: text.to_owned() });
     }
     let value = if digits.is_empty() { Some(0) } else { digits.parse().ok() };
     let value = value.filter(|&value: &u16| value == 0 || !text.starts_with('-'));
-    value.ok_or_else(|| format!("listen tcp: address {text}: invalid port"))
+    value.ok_or_else(|| AddressError::Address {
+        address: text.to_owned(),
+        fault: AddressFault::Port,
+    })
 }
 
 /// The port of a service that the machine has a name for.
@@ -109,16 +163,17 @@ mod tests {
             ("a[b:1", Err("listen tcp: address a[b:1: unexpected '[' in address")),
             ("a]b:1", Err("listen tcp: address a]b:1: unexpected ']' in address")),
         ] {
-            assert_eq!(port_of(address), read.map_err(str::to_owned), "{address}");
+            let found = port_of(address).map_err(|error| error.to_string());
+            assert_eq!(found, read.map_err(str::to_owned), "{address}");
         }
-        assert_eq!(check(""), Ok(()), "none is wanted");
+        assert!(check("").is_ok(), "none is wanted");
     }
 
     #[tokio::test]
     async fn a_busy_port_is_told() {
         let first = listen("0").await.unwrap();
         let port = first.local_addr().unwrap().port();
-        let error = listen(&port.to_string()).await.unwrap_err();
+        let error = listen(&port.to_string()).await.unwrap_err().to_string();
         assert_eq!(error, format!("listen tcp :{port}: bind: address already in use"));
     }
 }

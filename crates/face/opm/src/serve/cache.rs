@@ -7,8 +7,9 @@
 //! changed under a running server, was meant to change and is not compared. The digest of a database that upstream built covers the
 //! database too, so it says nothing here: such a cache is left alone.
 
+use super::super::error::PathError;
 use super::super::go;
-use mainstay_catalog::{Blob, Catalog};
+use mainstay_catalog::{Blob, Catalog, ContentError};
 use mainstay_gocompat::json::{Html, Numbers};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,49 @@ const POGREB: &str = "pogreb.v1";
 
 /// A file that every database of that kind has.
 const DATABASE: &str = "pogreb.v1/db/main.pix";
+
+/// A cache folder does not do.
+#[derive(Debug, thiserror::Error)]
+pub(in super::super) enum CacheError {
+    /// It cannot be looked into.
+    #[error("detect cache format: read cache directory: {0}")]
+    Detect(PathError),
+    /// Something else is in it.
+    #[error("cache directory has unexpected contents: {}", names.join(","))]
+    UnexpectedContents {
+        /// What is in it.
+        names: Vec<String>,
+    },
+    /// It keeps no digest.
+    #[error("read existing cache digest: {0}")]
+    NoDigest(PathError),
+    /// It belongs to another catalog.
+    #[error(
+        "cache requires rebuild: cache reports digest as {}, but computed digest is {}",
+        go::quote(kept),
+        go::quote(computed)
+    )]
+    Stale {
+        /// The digest that it keeps.
+        kept: String,
+        /// That of the catalog.
+        computed: String,
+    },
+    /// A document of the catalog cannot be read back.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// The digest of the catalog cannot be written.
+    #[error("store digest: {0}")]
+    Store(PathError),
+    /// The catalog has no digest to be written.
+    #[error("store digest: open {path}: {source}")]
+    StoreContent {
+        /// Where it would be written.
+        path: String,
+        /// Why it has none.
+        source: ContentError,
+    },
+}
 
 /// A cache folder of a kind that upstream knows.
 #[derive(Clone)]
@@ -33,11 +77,8 @@ impl Folder {
     ///
     /// # Errors
     /// When it holds something else.
-    pub(super) fn find(path: &Path, typed: &str) -> Result<Self, String> {
-        let failed = |error: std::io::Error| {
-            let why = go::reason(&error);
-            format!("detect cache format: read cache directory: open {typed}: {why}")
-        };
+    pub(super) fn find(path: &Path, typed: &str) -> Result<Self, CacheError> {
+        let failed = |error| CacheError::Detect(PathError::of("open", typed)(error));
         let mut entries = Vec::new();
         match std::fs::read_dir(path) {
             Ok(found) => {
@@ -57,8 +98,8 @@ impl Folder {
         let newer = entries.is_empty() || has(POGREB, true);
         let older = has("digest", false) && has("cache", true);
         if !(newer || older) {
-            let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(format!("cache directory has unexpected contents: {}", names.join(",")));
+            let names = entries.into_iter().map(|(name, _)| name).collect();
+            return Err(CacheError::UnexpectedContents { names });
         }
         Ok(Self { path: path.to_owned(), typed: typed.to_owned(), older: !newer })
     }
@@ -71,11 +112,11 @@ impl Folder {
     ///
     /// # Errors
     /// When there is none.
-    pub(super) fn kept_digest(&self) -> Result<String, String> {
+    pub(super) fn kept_digest(&self) -> Result<String, CacheError> {
         let file = self.digest_file();
         let kept = std::fs::read_to_string(self.path.join(file)).map_err(|error| {
             let typed = go::clean(&format!("{}/{file}", self.typed));
-            format!("read existing cache digest: open {typed}: {}", go::reason(&error))
+            CacheError::NoDigest(PathError::of("open", typed)(error))
         })?;
         Ok(kept.trim().to_owned())
     }
@@ -89,7 +130,7 @@ impl Folder {
     ///
     /// # Errors
     /// When it is another one.
-    pub(super) fn check(&self, blobs: impl Iterator<Item = Blob>) -> Result<(), String> {
+    pub(super) fn check(&self, blobs: impl Iterator<Item = Blob>) -> Result<(), CacheError> {
         let kept = self.kept_digest()?;
         if !self.is_ours() {
             return Ok(());
@@ -98,41 +139,34 @@ impl Folder {
         if kept == computed {
             return Ok(());
         }
-        let (kept, computed) = (go::quote(&kept), go::quote(&computed));
-        Err(format!(
-            "cache requires rebuild: cache reports digest as {kept}, but computed digest is {computed}"
-        ))
+        Err(CacheError::Stale { kept, computed })
     }
 
     /// Keeps the digest of a catalog.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn write(&self, catalog: &Catalog) -> Result<(), String> {
+    pub(super) fn write(&self, catalog: &Catalog) -> Result<(), CacheError> {
         if !self.is_ours() {
             return Ok(());
         }
         let file = self.path.join(self.digest_file());
         let folder = file.parent().unwrap_or(&self.path);
-        let written = std::fs::create_dir_all(folder)
-            .map_err(|error| go::reason(&error))
-            .and_then(|()| digest(catalog.blobs()))
-            .and_then(|digest| std::fs::write(&file, digest).map_err(|error| go::reason(&error)));
-        written.map_err(|why| {
-            format!(
-                "store digest: open {}: {why}",
-                go::clean(&format!("{}/{}", self.typed, self.digest_file()))
-            )
-        })
+        let typed = || go::clean(&format!("{}/{}", self.typed, self.digest_file()));
+        let failed = |error| CacheError::Store(PathError::of("open", typed())(error));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let digest = digest(catalog.blobs())
+            .map_err(|source| CacheError::StoreContent { path: typed(), source })?;
+        std::fs::write(&file, digest).map_err(failed)
     }
 }
 
 /// The digest of upstream: a 64-bit FNV-1a over all blobs as it writes them, a line each.
-fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, String> {
+fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, ContentError> {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for blob in blobs {
-        let value = blob.value().map_err(|error| error.to_string())?;
+        let value = blob.value()?;
         let text = mainstay_gocompat::json::value(&value, Html::Plain, Numbers::Float);
         for byte in text.bytes().chain([b'\n']) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
@@ -152,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_digest_has_sixteen_digits() {
-        assert_eq!(digest(std::iter::empty()).as_deref(), Ok("cbf29ce484222325"));
+        assert_eq!(digest(std::iter::empty()).unwrap(), "cbf29ce484222325");
         for (hash, wanted) in [
             (0, "0000000000000000"),
             (0x00ab_cdef, "0000000000abcdef"),

@@ -11,20 +11,23 @@
 
 pub(super) mod address;
 mod cache;
+mod error;
 mod last;
 mod refuse;
 
 use super::call::{Call, End, Io};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::go;
 use super::voice::{self, Level};
+use cache::CacheError;
+pub(super) use error::ServeError;
 pub(super) use last::LastWords;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::Api;
-use mainstay_registry::reload::{Judge, Outcome, Source, follow};
+use mainstay_registry::reload::{Judge, Outcome, Refusal, Source, follow};
 use mainstay_registry::server::{self, Hear, Limits};
 use mainstay_registry::{Shelf, grpc};
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -89,16 +92,16 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let must_exist = typed == TERMINATION_LOG;
     let (last, trouble) = LastWords::open(&call.io.at(&typed), must_exist);
     let result = begin(call, trouble.map(|why| format!("open {typed}: {why}"))).await;
-    result.map_err(|reason| {
+    result.map_err(|error| {
+        let reason = error.to_string();
         last.say(&reason);
         End::Fatal(reason)
     })
 }
 
 /// Checks what was asked for and does it. `trouble` is what is wrong with the termination log.
-async fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), String> {
-    let profiles = address::check(call.flags.text("pprof-addr"));
-    profiles.map_err(|why| format!("could not start pprof endpoint: {why}"))?;
+async fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), ServeError> {
+    address::check(call.flags.text("pprof-addr")).map_err(ServeError::Profiles)?;
     if let Some(why) = trouble {
         let text = "unable to set termination log path";
         voice::log(call.io, Level::Warning, text, &[("error", &why)]);
@@ -107,7 +110,7 @@ async fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), S
     serve(call.io, &settings).await
 }
 
-fn settings(call: &Call<'_, '_>) -> Result<Settings, String> {
+fn settings(call: &Call<'_, '_>) -> Result<Settings, ServeError> {
     let (flags, io) = (&call.flags, &call.io);
     let cache_dir = flags.text("cache-dir");
     let cache_only = flags.is_on("cache-only");
@@ -117,7 +120,7 @@ fn settings(call: &Call<'_, '_>) -> Result<Settings, String> {
         !cache_dir.is_empty() && !cache_only
     };
     if cache_dir.is_empty() && enforce {
-        return Err("--cache-dir must be specified with --cache-enforce-integrity".to_owned());
+        return Err(ServeError::NoCacheDir);
     }
     let cache = if cache_dir.is_empty() {
         None
@@ -137,21 +140,21 @@ fn settings(call: &Call<'_, '_>) -> Result<Settings, String> {
 }
 
 /// Serves the catalog, or writes what the cache keeps of it.
-async fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
+async fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), ServeError> {
     if settings.enforce
         && let Some(cache) = &settings.cache
     {
-        cache.kept_digest().map_err(|why| format!("integrity check failed: {why}"))?;
+        cache.kept_digest().map_err(ServeError::Integrity)?;
     }
     if settings.cache_only {
         let catalog = Catalog::load(&settings.folder, &LoadOptions::default());
         let catalog = match catalog {
             Ok(catalog) => catalog,
-            Err(error) => return Err(settings.refusal(io, &refuse::broken(settings, &error))),
+            Err(error) => return Err(settings.refusal(io, &refuse::broken(settings, error))),
         };
-        settings.judge()(&catalog).map_err(|why| settings.refusal(io, &why))?;
+        settings.judge()(&catalog).map_err(|error| settings.refusal(io, &*error))?;
         return match settings.cache.as_ref().filter(|_| !settings.enforce) {
-            Some(cache) => cache.write(&catalog).map_err(|why| settings.refusal(io, &why)),
+            Some(cache) => cache.write(&catalog).map_err(|error| settings.refusal(io, &error)),
             None => Ok(()),
         };
     }
@@ -160,16 +163,20 @@ async fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
 
 impl Settings {
     /// What upstream says when a catalog cannot be served, which depends on what it looks at first.
-    fn refusal(&self, io: &Io<'_>, why: &str) -> String {
-        let why = io.as_typed(why, &self.typed);
-        let of_cache = ["cache requires rebuild: ", "read existing cache digest: "];
-        if self.enforce && of_cache.iter().any(|words| why.starts_with(words)) {
-            return format!("integrity check failed: {why}");
-        }
-        if self.enforce {
-            return format!("integrity check failed: compute digest: {why}");
-        }
-        format!("failed to load or rebuild cache: failed to rebuild cache: {why}")
+    fn refusal(&self, io: &Io<'_>, error: &(dyn Error + 'static)) -> ServeError {
+        let why = io.as_typed(&error.to_string(), &self.typed);
+        let of_digest = matches!(
+            refuse::cache_error(error),
+            Some(CacheError::Stale { .. } | CacheError::NoDigest(_))
+        );
+        let said = match (self.enforce, of_digest) {
+            (true, true) => format!("integrity check failed: {why}"),
+            (true, false) => format!("integrity check failed: compute digest: {why}"),
+            (false, _) => {
+                format!("failed to load or rebuild cache: failed to rebuild cache: {why}")
+            }
+        };
+        ServeError::Refused { said }
     }
 
     /// Says whether a sound catalog is one to begin with here.
@@ -197,8 +204,9 @@ impl Settings {
 }
 
 /// Whether upstream would serve a sound catalog.
-fn servable(catalog: &Catalog) -> Result<(), String> {
-    mainstay_registry::refusal(catalog).map_or(Ok(()), Err)
+fn servable(catalog: &Catalog) -> Result<(), Refusal> {
+    let refusal = mainstay_registry::refusal(catalog);
+    refusal.map_or(Ok(()), |said| Err(refuse::NotServed { said }.into()))
 }
 
 /// What happens while a catalog is served.
@@ -208,8 +216,8 @@ enum News {
     Answered(String),
 }
 
-async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
-    let signals = |kind| signal(kind).map_err(|error| go::reason(&error));
+async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), ServeError> {
+    let signals = |kind| signal(kind).map_err(ServeError::Signals);
     let mut interrupt = signals(SignalKind::interrupt())?;
     let mut terminate = signals(SignalKind::terminate())?;
     let shelf = Arc::new(Shelf::default());
@@ -233,7 +241,7 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
             ));
             (Ok(port), Some(task))
         }
-        Err(why) => (Err(format!("failed to listen: {why}")), None),
+        Err(error) => (Err(ServeError::Listen(error)), None),
     };
 
     let later = Source {
@@ -252,24 +260,25 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
         let _ = tell.send(News::Read(outcome)).await;
     };
     let mut following = Box::pin(follow(&settings.folder, io.clock, unseen, load));
-    let (mut followed, mut started) = (true, false);
+    // What became of listening; none once it is served.
+    let (mut followed, mut port) = (true, Some(port));
     loop {
         let heard = tokio::select! {
             () = &mut following, if followed => { followed = false; continue; }
             Some(heard) = news.recv() => heard,
-            why = ended(&mut serving) => return Err(why),
+            error = ended(&mut serving) => return Err(error),
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
         };
         match heard {
-            News::Read(outcome) if !started => {
-                first(io, settings, outcome)?;
-                let port = port.clone()?;
-                let fields = [("configs", settings.typed.as_str()), ("port", &port)];
-                voice::log(io, Level::Info, "serving registry", &fields);
-                started = true;
-            }
-            News::Read(outcome) => again(io, settings, &outcome),
+            News::Read(outcome) => match port.take() {
+                Some(port) => {
+                    first(io, settings, outcome)?;
+                    let fields = [("configs", settings.typed.as_str()), ("port", &*port?)];
+                    voice::log(io, Level::Info, "serving registry", &fields);
+                }
+                None => again(io, settings, &outcome),
+            },
             News::Unseen(why) => {
                 let fields = [("configs", settings.typed.as_str()), ("error", &why)];
                 voice::log(io, Level::Warning, "changes of the catalog are noticed late", &fields);
@@ -287,12 +296,9 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
 }
 
 /// Waits until a port, if there is one, serves no longer, which it does not do by itself.
-async fn ended(serving: &mut Option<JoinHandle<()>>) -> String {
+async fn ended(serving: &mut Option<JoinHandle<()>>) -> ServeError {
     let Some(task) = serving else { return std::future::pending().await };
-    match task.await {
-        Ok(()) => "serving ended unexpectedly".to_owned(),
-        Err(error) => format!("serving ended unexpectedly: {error}"),
-    }
+    ServeError::Ended(task.await.err())
 }
 
 /// Tells of every answer; what nobody has time to hear is not told.
@@ -310,12 +316,12 @@ fn hear(tell: mpsc::Sender<News>) -> Hear {
 }
 
 /// What was read first decides whether there is anything to serve.
-fn first(io: &Io<'_>, settings: &Settings, outcome: Outcome) -> Result<(), String> {
+fn first(io: &Io<'_>, settings: &Settings, outcome: Outcome) -> Result<(), ServeError> {
     match outcome {
         Outcome::New(_) | Outcome::Same(_) => Ok(()),
-        Outcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, &error))),
-        Outcome::Refused(why) => Err(settings.refusal(io, &why)),
-        Outcome::Lost(why) => Err(why),
+        Outcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, error))),
+        Outcome::Refused(error) => Err(settings.refusal(io, &*error)),
+        Outcome::Lost(reason) => Err(ServeError::Unread { reason }),
     }
 }
 
@@ -335,7 +341,8 @@ fn again(io: &mut Io<'_>, settings: &Settings, outcome: &Outcome) {
             }
             format!("{} problems", error.problems.len())
         }
-        Outcome::Refused(why) | Outcome::Lost(why) => why.clone(),
+        Outcome::Refused(error) => error.to_string(),
+        Outcome::Lost(why) => why.clone(),
     };
     let text = "the changed catalog cannot be served, the one before still is";
     voice::log(io, Level::Error, text, &[configs, ("error", &why)]);
@@ -364,20 +371,20 @@ mod tests {
         let load = || Catalog::load(folder.path(), &LoadOptions::default()).unwrap();
         std::fs::write(folder.path().join("a.yaml"), CATALOG).unwrap();
         cache::Folder::find(cache.path(), "cache").unwrap().write(&load()).unwrap();
-        assert_eq!(settings(true).judge()(&load()), Ok(()));
+        assert!(settings(true).judge()(&load()).is_ok());
 
         std::fs::write(folder.path().join("a.yaml"), CATALOG.replace("x/a:1", "x/a:2")).unwrap();
-        let why = settings(true).judge()(&load()).unwrap_err();
+        let why = settings(true).judge()(&load()).unwrap_err().to_string();
         assert!(why.starts_with("cache requires rebuild: "), "{why}");
-        assert_eq!(settings(false).judge()(&load()), Ok(()), "nobody wants it compared");
+        assert!(settings(false).judge()(&load()).is_ok(), "nobody wants it compared");
     }
 
     #[tokio::test]
     async fn a_port_that_serves_no_longer_is_noticed() {
         let mut broken = Some(tokio::spawn(async { panic!("broken") }));
-        let why = ended(&mut broken).await;
+        let why = ended(&mut broken).await.to_string();
         assert!(why.starts_with("serving ended unexpectedly: "), "{why}");
         let mut silent = Some(tokio::spawn(async {}));
-        assert_eq!(ended(&mut silent).await, "serving ended unexpectedly");
+        assert_eq!(ended(&mut silent).await.to_string(), "serving ended unexpectedly");
     }
 }

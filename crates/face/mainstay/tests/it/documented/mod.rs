@@ -36,6 +36,7 @@ fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
     if let Some(checked) = other {
         // Nothing is wrong with a command of which only the name is given.
         let lacks = |it: &String| is_mention && it.contains("received 0");
+        let checked = checked.map_err(|error| error.to_string());
         return checked.or_else(|error| if lacks(&error) { Ok(()) } else { Err(error) });
     }
     let Err(error) = Arguments::try_parse_from(&words) else { return Ok(()) };
