@@ -5,6 +5,7 @@
 
 use super::validate::{Rule, Validator};
 use crate::library::strings::clause::Clause;
+use crate::library::strings::error::ClauseError;
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 
@@ -29,16 +30,52 @@ pub(super) fn validate<'c>(
             validator.issue(Rule::Format, call.at, message);
         }
         Ok(_) => {}
-        Err((at, message)) => validator.issue(Rule::Format, at.unwrap_or(call.at), message),
+        Err(error) => {
+            let at = error.at().unwrap_or(call.at);
+            validator.issue(Rule::Format, at, error.to_string());
+        }
+    }
+}
+
+/// A text does not fit its arguments.
+#[derive(Debug, thiserror::Error)]
+enum FitError {
+    /// It ends in a percent sign.
+    #[error("unexpected end of string")]
+    End,
+    /// It asks for more arguments than there are.
+    #[error("index {index} out of range")]
+    NoArgument {
+        /// The place of the first that is missing.
+        index: usize,
+    },
+    /// It has something that is no clause.
+    #[error(transparent)]
+    Clause(#[from] ClauseError),
+    /// A clause does not take its argument.
+    #[error("error during formatting: {takes}, was given {given}")]
+    Type {
+        /// Where the argument is.
+        at: u32,
+        /// What the clause takes.
+        takes: &'static str,
+        /// The type of the argument.
+        given: String,
+    },
+}
+
+impl FitError {
+    /// Where it is, if that is not the whole call.
+    const fn at(&self) -> Option<u32> {
+        match self {
+            Self::Type { at, .. } => Some(*at),
+            _ => None,
+        }
     }
 }
 
 /// Counts the arguments that a text asks for.
-fn clauses(
-    validator: &Validator<'_>,
-    text: &[u8],
-    args: &[Expr],
-) -> Result<usize, (Option<u32>, String)> {
+fn clauses(validator: &Validator<'_>, text: &[u8], args: &[Expr]) -> Result<usize, FitError> {
     let mut count = 0;
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
@@ -48,18 +85,15 @@ fn clauses(
             continue;
         }
         if rest.is_empty() {
-            return Err((None, "unexpected end of string".to_owned()));
+            return Err(FitError::End);
         }
-        let arg = args.get(count).ok_or_else(|| (None, format!("index {count} out of range")))?;
+        let arg = args.get(count).ok_or(FitError::NoArgument { index: count })?;
         count += 1;
-        let (clause, read) = Clause::read(rest).map_err(|message| (None, message))?;
+        let (clause, read) = Clause::read(rest)?;
         rest = &rest[read..];
         let Err((wrong, takes)) = takes(validator, clause, arg) else { continue };
-        let given = validator.checked.type_of(wrong.id).name();
-        return Err((
-            Some(wrong.at),
-            format!("error during formatting: {takes}, was given {given}"),
-        ));
+        let given = validator.checked.type_of(wrong.id).name().to_owned();
+        return Err(FitError::Type { at: wrong.at, takes, given });
     }
     Ok(count)
 }

@@ -4,7 +4,7 @@ use crate::library::args::{exactly, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Outcome, Value};
-use mainstay_version::{Version, parse_strict};
+use mainstay_version::{ParseError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;
 
@@ -102,10 +102,21 @@ fn number<'a>(args: &[Value<'a>], part: fn(&Version) -> u64) -> Outcome<'a> {
     Ok(Value::Int(number.cast_signed()))
 }
 
-fn read(args: &[Value<'_>]) -> Result<Result<Version, String>, Error> {
+/// A text is no version.
+#[derive(Debug, thiserror::Error)]
+enum VersionError {
+    /// It is none.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It is short, and has more than numbers.
+    #[error("short version cannot contain PreRelease/Build meta data")]
+    Short,
+}
+
+fn read(args: &[Value<'_>]) -> Result<Result<Version, VersionError>, Error> {
     Ok(match args {
         [written] | [written, Value::Bool(false)] => {
-            parse_strict(str(written)?).map_err(|why| why.to_string())
+            parse_strict(str(written)?).map_err(VersionError::from)
         }
         [written, Value::Bool(true)] => completed(str(written)?),
         _ => return Err(Error::NoSuchOverload),
@@ -115,7 +126,7 @@ fn read(args: &[Value<'_>]) -> Result<Result<Version, String>, Error> {
 fn parsed<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     match read(args)? {
         Ok(version) => Ok(wrap(Wrapped(version))),
-        Err(why) => Err(Error::text(why)),
+        Err(error) => Err(Error::text(error.to_string())),
     }
 }
 
@@ -124,16 +135,16 @@ fn is<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 }
 
 /// Without a leading `v` and leading zeros, and with the numbers that are missing.
-fn completed(written: &str) -> Result<Version, String> {
+fn completed(written: &str) -> Result<Version, VersionError> {
     let written = written.strip_prefix('v').unwrap_or(written);
     let mut parts: Vec<Cow<'_, str>> = written.splitn(3, '.').map(without_zeros).collect();
     if parts.len() < 3 {
         if parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-            return Err("short version cannot contain PreRelease/Build meta data".to_owned());
+            return Err(VersionError::Short);
         }
         parts.resize(3, "0".into());
     }
-    parse_strict(&parts.join(".")).map_err(|why| why.to_string())
+    Ok(parse_strict(&parts.join("."))?)
 }
 
 fn without_zeros(part: &str) -> Cow<'_, str> {

@@ -1,5 +1,7 @@
 //! What stands behind a percent sign in the text of `format`.
 
+use super::error::ClauseError;
+
 /// How an argument is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
@@ -27,28 +29,20 @@ impl Clause {
     ///
     /// # Errors
     ///
-    /// In the words of cel-go's library.
-    pub(crate) fn read(text: &[u8]) -> Result<(Self, usize), String> {
-        const FAILED: &str = "could not parse formatting clause";
-        const PRECISION: &str = "error while parsing precision";
+    /// If it is no clause.
+    pub(crate) fn read(text: &[u8]) -> Result<(Self, usize), ClauseError> {
         let mut at = 0;
         let mut precision = None;
         if text.first() == Some(&b'.') {
             let digits = text[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
             at = 1 + digits;
             if at >= text.len() {
-                return Err(format!(
-                    "{FAILED}: {PRECISION}: could not find end of precision specifier"
-                ));
+                return Err(ClauseError::NoEnd);
             }
             let digits = String::from_utf8_lossy(&text[1..at]);
-            precision = Some(digits.parse().map_err(|_| {
-                let wrong = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
-                format!(
-                    "{FAILED}: {PRECISION}: error while converting precision to integer: \
-                     strconv.Atoi: parsing \"{digits}\": {wrong}"
-                )
-            })?);
+            let parsed = digits.parse();
+            precision =
+                Some(parsed.map_err(|_| ClauseError::Precision { digits: digits.into_owned() })?);
         }
         let letter = text.get(at).copied().unwrap_or_default();
         let clause = match letter {
@@ -59,10 +53,7 @@ impl Clause {
             b'b' => Self::Binary,
             b'x' | b'X' => Self::Hex { upper: letter == b'X' },
             b'o' => Self::Octal,
-            _ => {
-                let letter = char::from(letter);
-                return Err(format!("{FAILED}: unrecognized formatting clause \"{letter}\""));
-            }
+            _ => return Err(ClauseError::Letter { letter: char::from(letter) }),
         };
         Ok((clause, at + 1))
     }

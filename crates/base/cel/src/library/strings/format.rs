@@ -5,6 +5,7 @@
 //! are kept, since texts become part of messages.
 
 use super::clause::Clause;
+use super::error::FormatError;
 use super::{numbers, plain};
 use crate::library::args::{LONGEST, exactly, made, str};
 use crate::library::standard::convert::to_string;
@@ -23,7 +24,7 @@ pub(super) fn format_plainly<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 }
 
 /// Writes an argument as its clause says; fails with what is wrong with it.
-type Writer = fn(&mut String, Clause, &Value<'_>) -> Result<(), String>;
+type Writer = fn(&mut String, Clause, &Value<'_>) -> Result<(), FormatError>;
 
 fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
     let [text, list] = exactly(args)?;
@@ -45,10 +46,11 @@ fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
         if rest.is_empty() {
             return Err(Error::fixed("unexpected end of string"));
         }
-        let (clause, length) = Clause::read(rest.as_bytes()).map_err(Error::text)?;
+        let (clause, length) =
+            Clause::read(rest.as_bytes()).map_err(|error| Error::text(error.to_string()))?;
         write(&mut out, clause, &value)
-            .map_err(|why| Error::text(format!("error during formatting: {why}")))?;
-        within_limit(out.len()).map_err(Error::text)?;
+            .map_err(|error| Error::text(format!("error during formatting: {error}")))?;
+        within_limit(out.len()).map_err(|error| Error::text(error.to_string()))?;
         rest = &rest[length..];
         next += 1;
     }
@@ -58,8 +60,8 @@ fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
 
 /// Stops before more is written than a text may have: values that are made may hold one value many
 /// times.
-pub(super) fn within_limit(length: usize) -> Result<(), String> {
-    if length > LONGEST { Err("the result is too long".to_owned()) } else { Ok(()) }
+pub(super) fn within_limit(length: usize) -> Result<(), FormatError> {
+    if length > LONGEST { Err(FormatError::TooLong) } else { Ok(()) }
 }
 
 /// What clauses of all versions refuse.
@@ -67,8 +69,8 @@ pub(super) const STRING: &str = "string clause can only be used on strings, bool
                                  doubles, maps, lists, types, durations, and timestamps";
 
 /// What a clause takes, and what it was given.
-pub(super) fn refused<T>(takes: &str, value: &Value<'_>) -> Result<T, String> {
-    Err(format!("{takes}, was given {}", value.type_name()))
+pub(super) fn refused<T>(takes: &'static str, value: &Value<'_>) -> Result<T, FormatError> {
+    Err(FormatError::Type { takes, given: value.type_name().to_string() })
 }
 
 /// A number in another base, a minus before those below zero.
@@ -107,7 +109,7 @@ pub(super) fn bytes_in_hex(out: &mut String, upper: bool, value: &Value<'_>) -> 
     Some(())
 }
 
-fn american(out: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), String> {
+fn american(out: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), FormatError> {
     match clause {
         Clause::String => text(out, value),
         Clause::Decimal => match value {
@@ -162,17 +164,17 @@ fn double(value: &Value<'_>) -> Option<f64> {
 }
 
 /// Counts what a value takes to be written: costs go by the text that it is written into alone.
-pub(super) fn measured(value: &Value<'_>) -> Result<(), String> {
+pub(super) fn measured(value: &Value<'_>) -> Result<(), FormatError> {
     let size = match value {
         Value::String(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
         _ => 0,
     };
-    work::take(1 + work::of_text(size)).map_err(|why| why.to_string())
+    Ok(work::take(1 + work::of_text(size))?)
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+fn text(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
     measured(value)?;
     match value {
         Value::List(values) => list(out, values),
@@ -198,13 +200,11 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
 }
 
 /// What `string(…)` gives.
-fn converted(value: &Value<'_>) -> Result<String, String> {
+fn converted(value: &Value<'_>) -> Result<String, FormatError> {
     match to_string(value) {
         Ok(Value::String(text)) => Ok(text.as_str().to_owned()),
         Ok(_) => refused(STRING, value),
-        Err(why) => {
-            Err(format!("could not convert argument {} to string", quote(&why.to_string())))
-        }
+        Err(error) => Err(FormatError::Convert(error)),
     }
 }
 
@@ -217,24 +217,24 @@ pub(super) fn entries<'v, 'a>(value: &'v Value<'a>) -> Option<Entries<'v, 'a>> {
     }
 }
 
-fn list(out: &mut String, values: &List<'_>) -> Result<(), String> {
+fn list(out: &mut String, values: &List<'_>) -> Result<(), FormatError> {
     out.push('[');
     for (at, value) in values.iter().enumerate() {
         within_limit(out.len())?;
         out.push_str(if at == 0 { "" } else { ", " });
-        element(out, &value.map_err(|why| why.to_string())?)?;
+        element(out, &value?)?;
     }
     out.push(']');
     Ok(())
 }
 
-fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), String> {
+fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), FormatError> {
     let mut shown = Vec::new();
     let mut length = out.len();
     for (key, value) in entries.into_iter().flatten() {
         let mut entry = (String::new(), String::new());
         element(&mut entry.0, &key)?;
-        element(&mut entry.1, &value.map_err(|why| why.to_string())?)?;
+        element(&mut entry.1, &value?)?;
         length += entry.0.len() + entry.1.len();
         within_limit(length)?;
         shown.push(entry);
@@ -252,7 +252,7 @@ fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), String>
 }
 
 /// What is in a list or a map: as the language would write it.
-fn element(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+fn element(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
     measured(value)?;
     match value {
         Value::String(text) => out.push_str(&quote(text)),
@@ -277,7 +277,7 @@ fn element(out: &mut String, value: &Value<'_>) -> Result<(), String> {
         | Value::Opaque(_)
         | Value::Object(Object::Values { .. })
         | Value::Preserved(_) => {
-            return Err(format!("no formatting function for {}", value.type_name()));
+            return Err(FormatError::Element { given: value.type_name().to_string() });
         }
         value => text(out, value)?,
     }

@@ -4,6 +4,7 @@
 
 mod basic;
 pub(crate) mod clause;
+pub(crate) mod error;
 mod format;
 mod numbers;
 mod plain;

@@ -1,13 +1,18 @@
 //! What `format` of version 4 makes of arguments: all in the plainest way.
 
 use super::clause::Clause;
+use super::error::FormatError;
 use super::format::{STRING, bytes_in_hex, entries, in_base, measured, refused, within_limit};
 use super::numbers;
 use crate::value::{Value, time};
 use std::fmt::Write as _;
 
 /// Writes an argument as its clause says.
-pub(super) fn write(out: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), String> {
+pub(super) fn write(
+    out: &mut String,
+    clause: Clause,
+    value: &Value<'_>,
+) -> Result<(), FormatError> {
     let done = match clause {
         Clause::String => return text(out, value),
         Clause::Decimal => match value {
@@ -66,10 +71,10 @@ fn number(
     value: &Value<'_>,
     letter: char,
     digits: i64,
-) -> Result<Option<()>, String> {
+) -> Result<Option<()>, FormatError> {
     let Some(digits) = usize::try_from(digits).ok().filter(|digits| *digits <= numbers::MOST)
     else {
-        return Err(format!("precision {digits} is too large"));
+        return Err(FormatError::Precision { digits });
     };
     #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
     let number = match value {
@@ -87,7 +92,7 @@ fn number(
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+fn text(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
     measured(value)?;
     // Writing to a string does not fail.
     let _ = match value {
@@ -109,7 +114,7 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
             for (at, value) in values.iter().enumerate() {
                 within_limit(out.len())?;
                 out.push_str(if at == 0 { "" } else { ", " });
-                text(out, &value.map_err(|why| why.to_string())?)?;
+                text(out, &value?)?;
             }
             out.push(']');
             Ok(())
@@ -121,7 +126,7 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
             for (key, value) in entries {
                 let mut entry = (String::new(), String::new());
                 text(&mut entry.0, &key)?;
-                text(&mut entry.1, &value.map_err(|why| why.to_string())?)?;
+                text(&mut entry.1, &value?)?;
                 length += entry.0.len() + entry.1.len();
                 within_limit(length)?;
                 shown.push(entry);
