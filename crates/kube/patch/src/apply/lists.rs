@@ -5,25 +5,63 @@ use super::problems::Problems;
 use super::types::ListType;
 use serde_json::Value;
 
-const NO_OBJECTS: &str = "associative list may not have non-map types";
+/// An element has no step to it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum StepError {
+    /// Its list is atomic.
+    #[error("invalid indexing of non-associative list")]
+    Atomic,
+    /// It is null, and its list has keys.
+    #[error("associative list with keys may not have a null element")]
+    NullWithKeys,
+    /// It is no object, and its list has keys.
+    #[error("associative list with keys may not have non-map elements")]
+    NoObject,
+    /// It leaves a key out, and the elements of its list are no objects.
+    #[error("couldn't find default value for {key}: associative list may not have non-map types")]
+    NoDefault {
+        /// The key.
+        key: String,
+    },
+    /// It leaves all keys out.
+    #[error(
+        "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+        quoted(keys)
+    )]
+    NoKeys {
+        /// The keys.
+        keys: Vec<String>,
+    },
+    /// It is an object, and its list has no keys.
+    #[error("associative list without keys has an element that's a map type")]
+    ObjectInSet,
+    /// It is a list, and its list has no keys.
+    #[error("not supported: associative list with lists as elements")]
+    ListInSet,
+    /// It is null, and its list has no keys.
+    #[error("associative list without keys has an element that's an explicit null")]
+    NullInSet,
+}
+
+fn quoted(keys: &[String]) -> String {
+    keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(" ")
+}
 
 /// The step to an element of a list that is not atomic.
 ///
 /// A key that the element leaves out has its default; without one it is not part of the step, so
 /// that elements with and without it are different.
-pub(super) fn step<'a>(list: &ListType<'a>, item: &'a Value) -> Result<Step<'a>, String> {
+pub(super) fn step<'a>(list: &ListType<'a>, item: &'a Value) -> Result<Step<'a>, StepError> {
     if list.atomic {
-        return Err("invalid indexing of non-associative list".to_owned());
+        return Err(StepError::Atomic);
     }
     if list.keys.is_empty() {
-        return set_step(item).map_err(str::to_owned);
+        return set_step(item);
     }
     let fields = match item {
         Value::Object(fields) => fields,
-        Value::Null => {
-            return Err("associative list with keys may not have a null element".to_owned());
-        }
-        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+        Value::Null => return Err(StepError::NullWithKeys),
+        _ => return Err(StepError::NoObject),
     };
     let mut keys = Vec::with_capacity(list.keys.len());
     let mut element = None;
@@ -31,20 +69,15 @@ pub(super) fn step<'a>(list: &ListType<'a>, item: &'a Value) -> Result<Step<'a>,
         let mut value = fields.get(&**name);
         if value.is_none() {
             let atom = element.get_or_insert_with(|| list.element.resolve());
-            let map = atom
-                .map
-                .as_ref()
-                .ok_or_else(|| format!("couldn't find default value for {name}: {NO_OBJECTS}"))?;
+            let map =
+                atom.map.as_ref().ok_or_else(|| StepError::NoDefault { key: name.to_string() })?;
             value = map.default(name);
         }
         keys.extend(value.map(|value| (&**name, value)));
     }
     if keys.is_empty() {
-        let names: Vec<String> = list.keys.iter().map(|name| format!("{name:?}")).collect();
-        return Err(format!(
-            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
-            names.join(" ")
-        ));
+        let keys = list.keys.iter().map(ToString::to_string).collect();
+        return Err(StepError::NoKeys { keys });
     }
     if keys.len() > 1 {
         keys.sort_by_key(|key| key.0);
@@ -52,11 +85,11 @@ pub(super) fn step<'a>(list: &ListType<'a>, item: &'a Value) -> Result<Step<'a>,
     Ok(Step::Key(keys))
 }
 
-fn set_step(item: &Value) -> Result<Step<'_>, &'static str> {
+fn set_step(item: &Value) -> Result<Step<'_>, StepError> {
     match item {
-        Value::Object(_) => Err("associative list without keys has an element that's a map type"),
-        Value::Array(_) => Err("not supported: associative list with lists as elements"),
-        Value::Null => Err("associative list without keys has an element that's an explicit null"),
+        Value::Object(_) => Err(StepError::ObjectInSet),
+        Value::Array(_) => Err(StepError::ListInSet),
+        Value::Null => Err(StepError::NullInSet),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(Step::Value(item)),
     }
 }
