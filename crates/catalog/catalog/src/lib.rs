@@ -83,6 +83,6 @@ pub use order::ChannelOrder;
 pub use problem::{BlobName, LoadError, Problem};
 pub use rule::{Rule, Severity};
 pub use snapshot::{Damage, SnapshotError};
-pub use source::{Files, Folder, Source, SourceFile};
+pub use source::{Files, Folder, Source, SourceFile, TreeError};
 pub use value::{json_fault, json_stream_fault, property_fault};
 pub use write::{Format, Part, Rendition, WriteError};

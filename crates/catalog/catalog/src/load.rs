@@ -11,7 +11,7 @@ use crate::{
     problem::{LoadError, Problem},
     read::FileRead,
     rule::Rule,
-    source::{Folder, NO_FOLDER, Source, SourceFile, plain},
+    source::{Folder, Source, SourceFile, TreeError, plain},
     work::read_all,
 };
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc};
@@ -121,18 +121,16 @@ pub(crate) fn read(
             upstream,
         )
     };
-    let mut files = source.files().map_err(|message| {
-        let upstream = match message.strip_prefix(NO_FOLDER) {
-            Some(why) => format!("stat {name}: {why}"),
-            None => format!("{} {message}", mainstay_gocompat::quote(&name)),
+    let mut files = source.files().map_err(|error| {
+        let upstream = match &error {
+            TreeError::NoFolder(error) => format!("stat {name}: {}", plain(error)),
+            error => format!("{} {error}", mainstay_gocompat::quote(&name)),
         };
-        fail(message, "give the path of a folder with a catalog", Some(upstream))
+        fail(error.to_string(), "give the path of a folder with a catalog", Some(upstream))
     })?;
-    if files.len() > options.limits.files {
-        let message =
-            format!("there are {} files, above the limit of {}", files.len(), options.limits.files);
-        return Err(fail(message, "put the catalog into a folder of its own", None));
-    }
+    limit(&files, options).map_err(|error| {
+        fail(error.to_string(), "put the catalog into a folder of its own", None)
+    })?;
     // Folder by folder: the order in which upstream comes across them.
     files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
     let (mut problems, mut noted) = (Vec::new(), Vec::new());
@@ -159,25 +157,27 @@ pub(crate) fn read(
 /// `.indexignore` leaves out are missing, and so is `.indexignore` itself.
 ///
 /// # Errors
-/// When there is no such tree, there are too many files, or patterns cannot be read: what is wrong,
-/// in one sentence.
+/// When there is no such tree, there are too many files, or patterns cannot be read.
 pub fn catalog_files(
     source: &dyn Source,
     options: &LoadOptions,
-) -> Result<Vec<SourceFile>, String> {
+) -> Result<Vec<SourceFile>, TreeError> {
     let mut files = source.files()?;
-    if files.len() > options.limits.files {
-        let limit = options.limits.files;
-        return Err(format!("there are {} files, above the limit of {limit}", files.len()));
-    }
+    limit(&files, options)?;
     files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
     let (mut problems, mut noted) = (Vec::new(), Vec::new());
     let mut files = without_ignored(source, files, options, &mut problems, &mut noted);
-    if let Some(problem) = problems.first() {
-        return Err(format!("{}: {}", problem.file, problem.message));
+    if let Some(Problem { file, message, .. }) = problems.into_iter().next() {
+        return Err(TreeError::Patterns { file, message });
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
+}
+
+/// Refuses more files than there may be.
+fn limit(files: &[SourceFile], options: &LoadOptions) -> Result<(), TreeError> {
+    let (found, limit) = (files.len(), options.limits.files);
+    if found > limit { Err(TreeError::TooManyFiles { found, limit }) } else { Ok(()) }
 }
 
 /// The files that belong to the catalog. Faults count only for those.

@@ -10,6 +10,7 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// How deep folders may be nested.
@@ -26,8 +27,32 @@ pub struct SourceFile {
     pub upstream: Option<String>,
 }
 
-/// How the message of a folder begins that is not there.
-pub(crate) const NO_FOLDER: &str = "cannot read the catalog folder: ";
+/// There is no tree of files that a catalog could be read from.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// There is no folder, or nobody may look.
+    #[error("cannot read the catalog folder: {}", plain(.0))]
+    NoFolder(io::Error),
+    /// It is no folder.
+    #[error("is not a directory")]
+    NotAFolder,
+    /// There are too many files.
+    #[error("there are {found} files, above the limit of {limit}")]
+    TooManyFiles {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A file of patterns that leave files out cannot be read.
+    #[error("{file}: {message}")]
+    Patterns {
+        /// The file.
+        file: Arc<str>,
+        /// What is wrong with it.
+        message: String,
+    },
+}
 
 /// A tree of files.
 pub trait Source: Sync {
@@ -37,8 +62,8 @@ pub trait Source: Sync {
     /// All files below the root, in the order of their paths.
     ///
     /// # Errors
-    /// When there is no such tree: what is wrong, in one sentence.
-    fn files(&self) -> Result<Vec<SourceFile>, String>;
+    /// When there is no such tree.
+    fn files(&self) -> Result<Vec<SourceFile>, TreeError>;
 
     /// The bytes of one file.
     ///
@@ -165,11 +190,10 @@ impl Source for Folder {
         self.root.display().to_string()
     }
 
-    fn files(&self) -> Result<Vec<SourceFile>, String> {
-        let root = fs::canonicalize(&self.root)
-            .map_err(|error| format!("{NO_FOLDER}{}", plain(&error)))?;
+    fn files(&self) -> Result<Vec<SourceFile>, TreeError> {
+        let root = fs::canonicalize(&self.root).map_err(TreeError::NoFolder)?;
         if !root.is_dir() {
-            return Err("is not a directory".to_owned());
+            return Err(TreeError::NotAFolder);
         }
         let mut found = Vec::new();
         self.walk(&root, "", 0, &mut found);
@@ -203,7 +227,7 @@ impl Source for Files {
         "the catalog".to_owned()
     }
 
-    fn files(&self) -> Result<Vec<SourceFile>, String> {
+    fn files(&self) -> Result<Vec<SourceFile>, TreeError> {
         let file = |path: &String| SourceFile { path: path.clone(), fault: None, upstream: None };
         Ok(self.files.keys().map(file).collect())
     }

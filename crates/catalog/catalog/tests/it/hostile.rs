@@ -3,7 +3,9 @@
 //!
 //! `MAINSTAY_DEEP` makes everything as large as it can get; without it the same shapes are small.
 
-use mainstay_catalog::{Catalog, Files, Keep, Limits, LoadError, LoadOptions, Source, SourceFile};
+use mainstay_catalog::{
+    Catalog, Files, Keep, Limits, LoadError, LoadOptions, Source, SourceFile, TreeError,
+};
 use mainstay_testdata::{ran, skipped};
 use std::{
     fmt::Write as _,
@@ -363,7 +365,7 @@ impl Source for Moving {
         "moving".to_owned()
     }
 
-    fn files(&self) -> Result<Vec<SourceFile>, String> {
+    fn files(&self) -> Result<Vec<SourceFile>, TreeError> {
         Ok(vec![SourceFile { path: "c.yaml".to_owned(), fault: None, upstream: None }])
     }
 

@@ -130,7 +130,7 @@ fn fingerprint(folder: &Path) -> u64 {
         });
         (&file.path, facts.ok()).hash(&mut hasher);
     }
-    files.err().hash(&mut hasher);
+    files.err().map(|error| error.to_string()).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -134,7 +134,7 @@ pub fn catalog(
         &mainstay_catalog::Folder::new(folder),
         &mainstay_catalog::LoadOptions::default(),
     )
-    .map_err(refused)?;
+    .map_err(|error| refused(error.to_string()))?;
     let mut files = BTreeMap::new();
     for file in listed {
         if let Some((why, remedy)) = file.fault {
