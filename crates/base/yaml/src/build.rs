@@ -5,8 +5,8 @@
 //! for what it adds before it is copied.
 
 use crate::{
-    DuplicateKeys, Options, Repeated, YamlError,
-    json::{check_length, duplicate},
+    DuplicateKeys, NodeFault, Options, Repeated, YamlError, YamlFault,
+    error::check_length,
     parser::{Event, Mark, Parser, Properties, Style},
     scalar::{self, Scalar},
     text,
@@ -18,8 +18,6 @@ use std::collections::HashMap;
 const NODE_BYTES: usize = 32;
 /// Roughly what a mapping occupies before it has much: a node of a tree.
 const MAP_BYTES: usize = 600;
-
-const EXCESSIVE: &str = "document contains excessive aliasing";
 
 /// The beginning of a value, for messages.
 fn shortened(value: &Value) -> String {
@@ -40,19 +38,14 @@ pub(crate) fn section(
 ) -> Result<Vec<(Value, usize, Vec<Repeated>)>, YamlError> {
     if let Some(at) = text::forbidden(text) {
         let (row, column) = text::position(&text[..at]);
-        return Err(YamlError {
-            line: line + row - 1,
-            column,
-            message: "control characters are not allowed".to_owned(),
-        });
+        return Err(YamlError { line: line + row - 1, column, fault: YamlFault::ControlCharacter });
     }
     // A byte-order mark may open each document, not only the first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut builder = Builder::new(options);
     let mut documents = Vec::new();
     for event in Parser::new(text) {
-        let (event, mark) =
-            event.map_err(|fault| error(fault.place, fault.message.into_owned(), line))?;
+        let (event, mark) = event.map_err(|fault| error(fault.place, fault.into(), line))?;
         match event {
             Event::DocumentStart => builder.start(),
             Event::DocumentEnd => {
@@ -64,7 +57,7 @@ pub(crate) fn section(
                 documents.push((builder.finish(), line + row, repeated));
             }
             event => {
-                builder.event(event, mark).map_err(|message| error(mark, message, line))?;
+                builder.event(event, mark).map_err(|fault| error(mark, fault.into(), line))?;
             }
         }
     }
@@ -75,8 +68,8 @@ pub(crate) fn section(
 }
 
 /// An error at a place of a section that begins on `line`.
-fn error(mark: Mark, message: String, line: usize) -> YamlError {
-    YamlError { line: line + mark.line, column: mark.column + 1, message }
+fn error(mark: Mark, fault: YamlFault, line: usize) -> YamlError {
+    YamlError { line: line + mark.line, column: mark.column + 1, fault }
 }
 
 /// A finished node.
@@ -159,7 +152,7 @@ impl<'o> Builder<'o> {
         self.root.take().unwrap_or(Value::Null)
     }
 
-    fn event(&mut self, event: Event, mark: Mark) -> Result<(), String> {
+    fn event(&mut self, event: Event, mark: Mark) -> Result<(), NodeFault> {
         match event {
             Event::Scalar(text, style, properties) => {
                 self.begin(mark)?;
@@ -181,28 +174,28 @@ impl<'o> Builder<'o> {
         }
     }
 
-    fn begin(&mut self, mark: Mark) -> Result<(), String> {
+    fn begin(&mut self, mark: Mark) -> Result<(), NodeFault> {
         self.first.get_or_insert(mark);
         self.decoded += 1;
         self.check_aliases()
     }
 
     /// Upstream's bound: of a large document, so much at most may come out of aliases.
-    fn check_aliases(&self) -> Result<(), String> {
+    fn check_aliases(&self) -> Result<(), NodeFault> {
         const FEW: usize = 400_000;
         const MANY: usize = 4_000_000;
         let allowed = 990 - 890 * (self.decoded.clamp(FEW, MANY) - FEW) / (MANY - FEW);
         let excessive = self.aliased > 100
             && self.decoded > 1000
             && self.aliased.saturating_mul(1000) > allowed * self.decoded;
-        if excessive { Err(EXCESSIVE.to_owned()) } else { Ok(()) }
+        if excessive { Err(NodeFault::ExcessiveAliasing) } else { Ok(()) }
     }
 
     /// Charges a copy, of which the section may have so many bytes.
-    fn charge(&mut self, bytes: usize) -> Result<(), String> {
+    fn charge(&mut self, bytes: usize) -> Result<(), NodeFault> {
         self.alias_bytes = self.alias_bytes.saturating_add(bytes);
         if self.alias_bytes > self.options.max_alias_bytes {
-            return Err(EXCESSIVE.to_owned());
+            return Err(NodeFault::ExcessiveAliasing);
         }
         Ok(())
     }
@@ -221,7 +214,7 @@ impl<'o> Builder<'o> {
         style: Style,
         properties: Properties,
         mark: Mark,
-    ) -> Result<(), String> {
+    ) -> Result<(), NodeFault> {
         let plain = style == Style::Plain;
         let Properties { anchor, tag } = properties;
         let tag = tag.as_deref().map(core_name);
@@ -266,7 +259,7 @@ impl<'o> Builder<'o> {
         }
     }
 
-    fn key(&mut self, found: Key) -> Result<(), String> {
+    fn key(&mut self, found: Key) -> Result<(), NodeFault> {
         let Some(Frame { collection: Collection::Map { map, key, merged }, bytes, nodes, .. }) =
             self.stack.last_mut()
         else {
@@ -277,7 +270,7 @@ impl<'o> Builder<'o> {
                 && map.contains_key(name)
                 && !merged.contains(name)
             {
-                return Err(duplicate(name));
+                return Err(NodeFault::RepeatedKey { key: name.clone() });
             }
             *bytes += name.len();
             *nodes += 1;
@@ -286,13 +279,14 @@ impl<'o> Builder<'o> {
         Ok(())
     }
 
-    fn alias(&mut self, name: &str) -> Result<(), String> {
+    fn alias(&mut self, name: &str) -> Result<(), NodeFault> {
         let Some(anchored) = self.anchors.get(name) else {
             let open = self.stack.iter().any(|frame| frame.anchor.as_deref() == Some(name));
+            let anchor = name.to_owned();
             return Err(if open {
-                format!("anchor '{name}' value contains itself")
+                NodeFault::AliasOfItself { anchor }
             } else {
-                format!("unknown anchor '{name}' referenced")
+                NodeFault::UnknownAnchor { anchor }
             });
         };
         let (bytes, depth, nodes) = (anchored.bytes, anchored.depth, anchored.nodes);
@@ -310,7 +304,7 @@ impl<'o> Builder<'o> {
                 Value::Bool(flag) => flag.to_string(),
                 Value::Number(number) => number.to_string(),
                 Value::Null | Value::Array(_) | Value::Object(_) => {
-                    return Err(format!("invalid map key: {}", shortened(&anchored.value)));
+                    return Err(NodeFault::AliasedKey { shown: shortened(&anchored.value) });
                 }
             };
             return self.key(Key::Name(name));
@@ -319,9 +313,9 @@ impl<'o> Builder<'o> {
         self.place(Node { value, bytes, depth, nodes: 1 + nodes, aliased: true })
     }
 
-    fn open(&mut self, collection: Collection, anchor: Option<String>) -> Result<(), String> {
+    fn open(&mut self, collection: Collection, anchor: Option<String>) -> Result<(), NodeFault> {
         if self.expects_key() {
-            return Err("a mapping or sequence cannot be the key of a mapping".to_owned());
+            return Err(NodeFault::CollectionKey);
         }
         if self.stack.len() >= self.options.max_depth {
             return Err(self.too_deep());
@@ -337,7 +331,7 @@ impl<'o> Builder<'o> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), String> {
+    fn close(&mut self) -> Result<(), NodeFault> {
         let Some(frame) = self.stack.pop() else { return Ok(()) };
         let value = match frame.collection {
             Collection::List(items) => Value::Array(items),
@@ -349,7 +343,7 @@ impl<'o> Builder<'o> {
         self.place(node)
     }
 
-    fn anchor(&mut self, anchor: Option<String>, node: &Node) -> Result<(), String> {
+    fn anchor(&mut self, anchor: Option<String>, node: &Node) -> Result<(), NodeFault> {
         if let Some(anchor) = anchor {
             self.charge(node.bytes)?;
             let Node { ref value, bytes, depth, nodes, .. } = *node;
@@ -359,7 +353,7 @@ impl<'o> Builder<'o> {
     }
 
     /// Puts a finished node where it belongs.
-    fn place(&mut self, node: Node) -> Result<(), String> {
+    fn place(&mut self, node: Node) -> Result<(), NodeFault> {
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(node.value);
             return Ok(());
@@ -380,23 +374,26 @@ impl<'o> Builder<'o> {
         Ok(())
     }
 
-    fn too_deep(&self) -> String {
-        format!("exceeded max depth of {}", self.options.max_depth)
+    fn too_deep(&self) -> NodeFault {
+        NodeFault::TooDeep { limit: self.options.max_depth }
     }
 }
 
 /// Takes over the fields of what stands under `<<`. They replace what the mapping has so far, and
 /// fields that follow replace them: the order of the text decides, as in Go's decoder.
-fn merge(map: &mut Map<String, Value>, merged: &mut Vec<String>, node: Node) -> Result<(), String> {
-    let refused = || "map merge requires map or sequence of maps as the value".to_owned();
+fn merge(
+    map: &mut Map<String, Value>,
+    merged: &mut Vec<String>,
+    node: Node,
+) -> Result<(), NodeFault> {
     let sources = match node.value {
         Value::Object(fields) => vec![Value::Object(fields)],
         Value::Array(items) if !node.aliased => items,
-        _ => return Err(refused()),
+        _ => return Err(NodeFault::Merge),
     };
     // Earlier mappings of the list win.
     for source in sources.into_iter().rev() {
-        let Value::Object(fields) = source else { return Err(refused()) };
+        let Value::Object(fields) = source else { return Err(NodeFault::Merge) };
         for (name, value) in fields {
             merged.push(name.clone());
             map.insert(name, value);

@@ -1,10 +1,13 @@
 //! Streams of JSON values, one after the other.
 
-use crate::{DuplicateKeys, Options, YamlError, fast, scalar::number_of, text::position};
+use crate::{
+    DuplicateKeys, NodeFault, Options, YamlError, YamlFault, error::check_length, fast,
+    scalar::number_of, text::position,
+};
 use memchr::memchr_iter;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Map, Number, Value};
-use std::{fmt, ops::Range};
+use std::{cell::RefCell, fmt, ops::Range};
 
 /// A value, the line it begins on, and its bytes.
 type Found = (Value, usize, Range<usize>);
@@ -52,7 +55,8 @@ impl<'a> Stream<'a> {
         let mut reader = Deserializer::from_str(rest);
         // [`Node`] counts, and knows the bound.
         reader.disable_recursion_limit();
-        match (Node { options, depth: 0 }).deserialize(&mut reader) {
+        let refused = RefCell::new(None);
+        match (Node { options, depth: 0, refused: &refused }).deserialize(&mut reader) {
             Ok(value) => {
                 // The reader stops right behind the value.
                 let length = reader.into_iter::<serde::de::IgnoredAny>().byte_offset();
@@ -60,13 +64,14 @@ impl<'a> Stream<'a> {
             }
             Err(error) => {
                 let place = format!(" at line {} column {}", error.line(), error.column());
-                let message = error.to_string();
+                let words = error.to_string();
                 let (line, column) = position(&text_until(self.text, self.at, &error));
-                Some(Err(YamlError {
-                    line,
-                    column,
-                    message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
-                }))
+                let words = words.strip_suffix(&place).unwrap_or(&words).to_owned();
+                let fault = match refused.into_inner() {
+                    Some(fault) => YamlFault::Node(fault),
+                    None => YamlFault::Json { words, ends_early: error.is_eof() },
+                };
+                Some(Err(YamlError { line, column, fault }))
             }
         }
     }
@@ -107,6 +112,8 @@ struct Node<'o> {
     options: &'o Options,
     /// How many values it lies in.
     depth: usize,
+    /// What is refused here: errors of the reader are texts alone.
+    refused: &'o RefCell<Option<NodeFault>>,
 }
 
 impl Node<'_> {
@@ -114,9 +121,16 @@ impl Node<'_> {
     fn inner<E: Error>(self) -> Result<Self, E> {
         let depth = self.depth + 1;
         if depth > self.options.max_depth {
-            return Err(E::custom(format!("exceeded max depth of {}", self.options.max_depth)));
+            return Err(self.refuse(NodeFault::TooDeep { limit: self.options.max_depth }));
         }
-        Ok(Self { options: self.options, depth })
+        Ok(Self { depth, ..self })
+    }
+
+    /// Stops reading.
+    fn refuse<E: Error>(self, fault: NodeFault) -> E {
+        let error = E::custom(&fault);
+        *self.refused.borrow_mut() = Some(fault);
+        error
     }
 }
 
@@ -158,7 +172,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        check_length(text.len(), self.options).map_err(E::custom)?;
+        check_length(text.len(), self.options).map_err(|fault| self.refuse(fault))?;
         Ok(Value::String(text.to_owned()))
     }
 
@@ -176,7 +190,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
             if self.options.duplicate_keys == DuplicateKeys::Refuse && map.contains_key(&name) {
-                return Err(A::Error::custom(duplicate(&name)));
+                return Err(self.refuse(NodeFault::RepeatedKey { key: name }));
             }
             let value = fields.next_value_seed(inner)?;
             map.insert(name, value);
@@ -191,20 +205,4 @@ pub(crate) fn json_number(number: f64, options: &Options) -> Option<Number> {
         return Number::from_f64(number);
     }
     number_of(number)
-}
-
-/// The words for a key that a mapping has twice.
-pub(crate) fn duplicate(name: &str) -> String {
-    format!("key {name:?} already set in map")
-}
-
-/// Refuses scalars above the limit.
-pub(crate) fn check_length(bytes: usize, options: &Options) -> Result<(), String> {
-    if bytes <= options.max_scalar_bytes {
-        return Ok(());
-    }
-    Err(format!(
-        "a value of {bytes} bytes is above the limit of {} bytes for one value",
-        options.max_scalar_bytes
-    ))
 }

@@ -31,6 +31,7 @@
 
 mod build;
 mod emit;
+mod error;
 mod fast;
 mod json;
 mod json_keys;
@@ -42,13 +43,14 @@ mod section;
 mod text;
 
 pub use emit::to_string;
+pub use error::{NodeFault, TagFault, YamlError, YamlFault};
 pub use json_keys::repeated_keys;
 pub use locate::{Step, locate, locate_all};
 pub use section::{Section, sections};
 
 use section::Sections;
 use serde_json::Value;
-use std::{fmt, ops::Range};
+use std::ops::Range;
 
 /// What to do when a mapping has one key twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -142,25 +144,6 @@ pub struct Repeated {
     pub key: String,
 }
 
-/// Why reading stopped, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct YamlError {
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
-    /// What is wrong, without the place.
-    pub message: String,
-}
-
-impl fmt::Display for YamlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for YamlError {}
-
 /// Reads a stream of documents: JSON values one after the other if it begins with `{`, YAML
 /// documents otherwise.
 ///
@@ -213,11 +196,7 @@ pub fn one(input: &[u8], options: &Options) -> Result<Value, YamlError> {
     let mut documents = documents(input, options);
     let first = documents.next().transpose()?;
     if let Some(second) = documents.next().transpose()? {
-        return Err(YamlError {
-            line: second.line,
-            column: 1,
-            message: "there is a second document where one is expected".to_owned(),
-        });
+        return Err(YamlError { line: second.line, column: 1, fault: YamlFault::SecondDocument });
     }
     Ok(first.map_or(Value::Null, |document| document.value))
 }
@@ -287,7 +266,10 @@ impl Documents<'_> {
                         // is cut off.
                         (Err(yaml), Some(json))
                             if (json.line, json.column) >= (yaml.line, yaml.column)
-                                || json.message.starts_with("EOF") =>
+                                || matches!(
+                                    json.fault,
+                                    YamlFault::Json { ends_early: true, .. }
+                                ) =>
                         {
                             Err(json)
                         }

@@ -4,7 +4,7 @@
 //! anywhere but in front, prefixes `0x`, `0o`, `0b`, and a leading zero for octal), decimal
 //! floats, and text for all else. Dates stay text.
 
-use crate::{Options, json::json_number};
+use crate::{NodeFault, Options, error::TagFault, json::json_number};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Number, Value};
 
@@ -35,7 +35,7 @@ impl Scalar {
     }
 
     /// The JSON value. Numbers without a fraction become integers, as Go writes them.
-    pub(crate) fn value(self, text: &str, options: &Options) -> Result<Value, String> {
+    pub(crate) fn value(self, text: &str, options: &Options) -> Result<Value, NodeFault> {
         Ok(match self {
             Self::Null => Value::Null,
             Self::Bool(flag) => Value::Bool(flag),
@@ -43,39 +43,35 @@ impl Scalar {
             Self::Uint(number) => number.into(),
             Self::Float(number) => json_number(number, options)
                 .map(Value::Number)
-                .ok_or_else(|| format!("json: unsupported value: {}", go_special(number)))?,
+                .ok_or_else(|| NodeFault::Number { number: go_special(number) })?,
             Self::Text => Value::String(text.to_owned()),
             Self::Decoded(text) => Value::String(text),
         })
     }
 
     /// The name of the JSON field that this scalar makes as a mapping key.
-    pub(crate) fn key(self, text: &str) -> Result<String, String> {
+    pub(crate) fn key(self, text: &str) -> Result<String, NodeFault> {
         Ok(match self {
             Self::Bool(flag) => flag.to_string(),
             Self::Int(number) => number.to_string(),
             Self::Float(number) => go_float32(number),
             Self::Text => text.to_owned(),
             Self::Decoded(text) => text,
-            Self::Null => return Err("null cannot be the key of a mapping".to_owned()),
-            Self::Uint(number) => {
-                return Err(format!("{number} cannot be the key of a mapping: too large"));
-            }
+            Self::Null => return Err(NodeFault::NullKey),
+            Self::Uint(number) => return Err(NodeFault::LargeKey { number }),
         })
     }
 }
 
 /// Resolves a scalar. `tag` is the name of a tag of the YAML repertoire (`str`, `int`, …), an
 /// empty text for any other tag, `None` without one. `plain`: written without quotes.
-pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Result<Scalar, String> {
+pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Result<Scalar, NodeFault> {
     let wanted = match tag {
         None if !plain => return Ok(Scalar::Text),
         None => return Ok(implicit(text)),
         Some("binary") => {
             let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-            let bytes = STANDARD
-                .decode(packed.as_bytes())
-                .map_err(|_| "!!binary value contains invalid base64 data".to_owned())?;
+            let bytes = STANDARD.decode(packed.as_bytes()).map_err(|_| NodeFault::Binary)?;
             return Ok(Scalar::Decoded(String::from_utf8_lossy(&bytes).into_owned()));
         }
         Some(wanted @ ("int" | "float" | "bool" | "null" | "timestamp")) => wanted,
@@ -94,7 +90,8 @@ pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Result<Scal
     if fits {
         Ok(found)
     } else {
-        Err(format!("cannot decode {} `{text}` as a !!{wanted}", found.tag()))
+        let (text, tag) = (text.to_owned(), wanted.to_owned());
+        Err(NodeFault::Tag(Box::new(TagFault { found: found.tag(), text, tag })))
     }
 }
 

@@ -5,7 +5,7 @@
 //! over it. Doing the same keeps the tools' verdicts, and makes sections independent of each
 //! other, so that each can be parsed alone and again.
 
-use crate::YamlError;
+use crate::{YamlError, YamlFault};
 use memchr::{memchr, memchr_iter, memmem};
 use std::ops::Range;
 
@@ -61,8 +61,8 @@ impl Iterator for Sections<'_> {
             if !tail.is_empty() && !tail.starts_with('#') {
                 let line = self.line;
                 self.at = bytes.len();
-                let message = format!("invalid Yaml document separator: {tail}");
-                return Some(Err(YamlError { line, column: 4, message }));
+                let fault = YamlFault::Separator { rest: tail.to_owned() };
+                return Some(Err(YamlError { line, column: 4, fault }));
             }
             let end = self.at;
             self.at += length;

@@ -1,17 +1,13 @@
 //! From bytes to text: encodings, byte-order marks, characters that YAML refuses.
 
-use crate::YamlError;
+use crate::{YamlError, YamlFault};
 use memchr::memchr2_iter;
 use std::borrow::Cow;
 
 /// The text of an input, and how many bytes (a byte-order mark) were left out before it.
 pub(crate) fn decode(input: &[u8]) -> Result<(&str, usize), YamlError> {
     if input.starts_with(&[0xff, 0xfe]) || input.starts_with(&[0xfe, 0xff]) {
-        return Err(YamlError {
-            line: 1,
-            column: 1,
-            message: "the text is UTF-16; only UTF-8 is read".to_owned(),
-        });
+        return Err(YamlError { line: 1, column: 1, fault: YamlFault::Utf16 });
     }
     let skipped = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let input = &input[skipped..];
@@ -20,7 +16,7 @@ pub(crate) fn decode(input: &[u8]) -> Result<(&str, usize), YamlError> {
         let byte = input.get(error.valid_up_to()).copied().unwrap_or_default();
         // The part before the fault is UTF-8, so nothing is replaced here.
         let (line, column) = position(&String::from_utf8_lossy(good));
-        YamlError { line, column, message: format!("byte 0x{byte:02x} is not UTF-8 text") }
+        YamlError { line, column, fault: YamlFault::NotUtf8 { byte } }
     })
 }
 

@@ -146,7 +146,7 @@ pub enum DocumentError {
     #[error("error converting YAML to JSON: yaml: {0}")]
     ParseYaml(String),
     /// The document is refused here and not by upstream's parser, such as for its depth.
-    #[error("{}", .0.message)]
+    #[error("{}", .0.fault)]
     ReadDocument(mainstay_yaml::YamlError),
     /// The document does not hold what is expected.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]

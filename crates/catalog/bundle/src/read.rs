@@ -134,7 +134,7 @@ impl Reader<'_> {
             Some(Ok(document)) => document,
             Some(Err(error)) => {
                 let line = Some(error.line);
-                let message = format!("the file cannot be decoded: {}", error.message);
+                let message = format!("the file cannot be decoded: {}", error.fault);
                 self.pass_over(&path, line, message, "correct the file");
                 return Ok(None);
             }

@@ -16,7 +16,8 @@ use crate::{
 };
 use mainstay_gocompat::quote;
 use mainstay_yaml::{
-    Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate_all,
+    Document, DuplicateKeys, EmptyDocuments, Format, NodeFault, Options, Step, YamlFault,
+    documents, locate_all,
 };
 use serde_json::{Map, Value};
 use std::{io, sync::Arc};
@@ -128,7 +129,7 @@ pub(crate) fn read_file(
             }
             Err(error) => {
                 read.stop(|| syntax::words(&bytes, documents_read, &error));
-                let (rule, remedy) = syntax_remedy(&error.message);
+                let (rule, remedy) = syntax_remedy(&error.fault);
                 read.lose(Problem {
                     rule,
                     blob: None,
@@ -136,7 +137,7 @@ pub(crate) fn read_file(
                     line: Some(error.line),
                     column: Some(error.column),
                     remedy: remedy.into(),
-                    message: error.message,
+                    message: error.fault.to_string(),
                 });
             }
         }
@@ -278,19 +279,22 @@ fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut File
 }
 
 /// Which rule a text breaks that cannot be read, and what to do.
-fn syntax_remedy(message: &str) -> (Rule, &'static str) {
-    if message.contains("not UTF-8") || message.contains("control characters") {
-        let remedy = "save the file as UTF-8 text, or list it in .indexignore if it is no part of \
-                      the catalog";
-        (Rule::Syntax, remedy)
-    } else if message.contains("above the limit") {
-        (Rule::AboveLimit, "shorten the value, or keep the manifest in the bundle image only")
-    } else if message.contains("UTF-16") {
-        (Rule::Syntax, "save the file as UTF-8")
-    } else {
-        let remedy = "correct the syntax, or list the file in .indexignore if it is no part of the \
-                      catalog";
-        (Rule::Syntax, remedy)
+const fn syntax_remedy(fault: &YamlFault) -> (Rule, &'static str) {
+    match fault {
+        YamlFault::NotUtf8 { .. } | YamlFault::ControlCharacter => {
+            let remedy = "save the file as UTF-8 text, or list it in .indexignore if it is no part \
+                          of the catalog";
+            (Rule::Syntax, remedy)
+        }
+        YamlFault::Node(NodeFault::TooLong { .. }) => {
+            (Rule::AboveLimit, "shorten the value, or keep the manifest in the bundle image only")
+        }
+        YamlFault::Utf16 => (Rule::Syntax, "save the file as UTF-8"),
+        _ => {
+            let remedy = "correct the syntax, or list the file in .indexignore if it is no part of \
+                          the catalog";
+            (Rule::Syntax, remedy)
+        }
     }
 }
 

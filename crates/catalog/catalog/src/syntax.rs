@@ -4,7 +4,7 @@
 //! where Go's decoders would have stopped, which is not always where ours did.
 
 use crate::golang;
-use mainstay_yaml::{Options, YamlError, sections};
+use mainstay_yaml::{NodeFault, Options, YamlError, YamlFault, sections};
 
 /// How far upstream looks for the brace that makes a text JSON.
 const GUESS: usize = 4096;
@@ -19,7 +19,7 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     if start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         let (values, fault) = json_stream(bytes);
         // Bytes that are no text stop us before anything else, and nobody there.
-        let any = error.message.ends_with("is not UTF-8 text");
+        let any = matches!(error.fault, YamlFault::NotUtf8 { .. });
         if (values == read || any)
             && let Some((message, offset)) = fault
         {
@@ -30,8 +30,8 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
             };
         }
     }
-    if error.message.starts_with("invalid Yaml document separator") {
-        return error.message.clone();
+    if matches!(error.fault, YamlFault::Separator { .. }) {
+        return error.fault.to_string();
     }
     if let Some(message) = fault(bytes, error) {
         return format!("error converting YAML to JSON: yaml: {message}");
@@ -40,8 +40,9 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
         return words;
     }
     // What a value cannot be in JSON is noticed behind the decoder of YAML.
-    let from = if error.message.starts_with("json: ") { "" } else { "yaml: " };
-    format!("error converting YAML to JSON: {from}{}", error.message)
+    let of_json = matches!(error.fault, YamlFault::Node(NodeFault::Number { .. }));
+    let from = if of_json { "" } else { "yaml: " };
+    format!("error converting YAML to JSON: {from}{}", error.fault)
 }
 
 /// What Go's parser of YAML says to the section that an error is in, if it refuses it; where the
@@ -100,10 +101,11 @@ fn split<'b>(bytes: &'b [u8], error: &YamlError) -> Option<(&'b str, usize, usiz
 /// What upstream says to a key that is none, which repeats it or what it is the key of. Only for
 /// those that are written on one line.
 fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
-    let null = error.message.starts_with("null cannot be the key");
-    if !null && !error.message.ends_with("cannot be the key of a mapping") {
-        return None;
-    }
+    let null = match error.fault {
+        YamlFault::Node(NodeFault::NullKey) => true,
+        YamlFault::Node(NodeFault::CollectionKey) => false,
+        _ => return None,
+    };
     let (document, start, column) = split(bytes, error)?;
     let line = document[start + column..].lines().next().filter(|line| line.len() <= LONG_LINE)?;
     let read = |text: &str| mainstay_yaml::one(text.as_bytes(), &Options::default()).ok();
@@ -124,7 +126,7 @@ fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
 /// Where something stands behind the first value of a document, upstream does not see it. If the
 /// value is no object, that is what upstream says.
 fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
-    if !error.message.ends_with("<document start>") {
+    if error.fault != YamlFault::BehindDocument {
         return None;
     }
     let (document, start, column) = split(bytes, error)?;
@@ -150,7 +152,7 @@ pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
 /// What Go's YAML decoder says to a text that stands alone.
 pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
     let fault = mainstay_yaml::libyaml::fault(bytes);
-    fault.map_or_else(|| error.message.clone(), |fault| fault.to_string())
+    fault.map_or_else(|| error.fault.to_string(), |fault| fault.to_string())
 }
 
 /// A fault and how many bytes were read then; the place is unknown where the text just ends.

@@ -288,7 +288,7 @@ impl Ledger {
     fn take(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
         let document = mainstay_yaml::one(text.as_bytes(), &options)
-            .map_err(|error| anyhow::anyhow!("{file}:{}: {}", error.line, error.message))?;
+            .map_err(|error| anyhow::anyhow!("{file}:{}: {}", error.line, error.fault))?;
         for scenario in document.as_array().into_iter().flatten() {
             let name = scenario["name"].as_str().unwrap_or_default();
             self.scenario(&format!("{file}: {name}"), scenario)?;

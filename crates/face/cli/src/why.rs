@@ -209,7 +209,7 @@ fn read(io: &mut Io<'_>, file: &str, objects: &mut Vec<Object>) -> Result<(), Fa
         )
     };
     for document in documents(text.as_bytes(), &Options::default()) {
-        let document = document.map_err(|error| refuse(error.line, &error.message))?;
+        let document = document.map_err(|error| refuse(error.line, &error.fault.to_string()))?;
         let items = match document.value {
             Value::Null => continue,
             Value::Object(mut fields) if fields.contains_key("items") => {

@@ -1,6 +1,6 @@
 //! YAML bodies, as the API server reads them.
 
-use mainstay_yaml::{DuplicateKeys, EmptyDocuments, Options, YamlError};
+use mainstay_yaml::{DuplicateKeys, EmptyDocuments, NodeFault, Options, YamlError, YamlFault};
 use serde_json::Value;
 
 /// How much the aliases of a YAML body may add: twice what a body may have.
@@ -29,11 +29,17 @@ pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), String> {
 /// A refusal in the form of Go's reader of YAML, which counts the lines of its parser from zero and
 /// those of its scanner from one, and names no line where it would be the first.
 fn go_yaml(error: &YamlError) -> String {
-    let message = &error.message;
-    let nowhere = message.starts_with("unknown anchor")
-        || message.starts_with("anchor ")
-        || message.starts_with("document contains");
-    let parser = message.starts_with("did not find expected");
+    use NodeFault::{AliasOfItself, ExcessiveAliasing, UnknownAnchor};
+    let message = &error.fault;
+    let nowhere = matches!(
+        message,
+        YamlFault::Node(AliasOfItself { .. } | UnknownAnchor { .. } | ExcessiveAliasing)
+    );
+    let parser = match message {
+        YamlFault::BehindDocument => true,
+        YamlFault::Syntax { words } => words.starts_with("did not find expected"),
+        _ => false,
+    };
     match error.line - usize::from(parser) {
         line if nowhere || line == 0 || (line == 1 && !parser) => format!("yaml: {message}"),
         line => format!("yaml: line {line}: {message}"),

@@ -144,11 +144,10 @@ impl SavedStateReader {
         for document in documents(text.as_bytes(), &Options::default()) {
             let document = document.map_err(|error| {
                 let is_last = error.line >= text.lines().count();
-                let ends = ["EOF", "unexpected end", "end of stream", "did not find expected"];
                 SavedStateError::ParseDocument {
                     place: Place { line: error.line, column: error.column, ..name.clone() },
-                    truncated: is_last && ends.iter().any(|end| error.message.contains(end)),
-                    message: error.message.clone(),
+                    truncated: is_last && error.fault.may_be_cut_off(),
+                    message: error.fault.to_string(),
                 }
             })?;
             let place = Place { line: document.line, ..name.clone() };

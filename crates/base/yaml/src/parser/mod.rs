@@ -11,6 +11,7 @@ mod names;
 mod scalars;
 mod tokens;
 
+use crate::YamlFault;
 use std::{borrow::Cow, collections::BTreeMap};
 use tokens::{Lexeme, Scanner, Token};
 
@@ -36,6 +37,19 @@ pub(crate) struct Fault {
     /// Found between characters, not between tokens.
     pub(crate) scanning: bool,
 }
+
+impl From<Fault> for YamlFault {
+    fn from(fault: Fault) -> Self {
+        if fault.message == BEHIND_DOCUMENT {
+            Self::BehindDocument
+        } else {
+            Self::Syntax { words: fault.message }
+        }
+    }
+}
+
+/// What is said of something behind the first value of a document.
+const BEHIND_DOCUMENT: &str = "did not find expected <document start>";
 
 /// How a scalar was written, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +223,7 @@ impl<'t> Parser<'t> {
         }
         let found = self.scanner.peek()?;
         if found.token != Token::DocumentStart {
-            return Self::fail(found.start, "did not find expected <document start>");
+            return Self::fail(found.start, BEHIND_DOCUMENT);
         }
         self.scanner.next()?;
         self.state = State::Content;

@@ -135,7 +135,7 @@ fn duplicate_keys_are_refused_when_asked() {
     let yaml = one(b"a:\n  b: 1\n  b: 2\n", &options).unwrap_err();
     assert_eq!(yaml.to_string(), "line 3, column 3: key \"b\" already set in map");
     let json = one(b"{\"a\": {\"b\": 1, \"b\": 2}}", &options).unwrap_err();
-    assert_eq!(json.message, "key \"b\" already set in map");
+    assert_eq!(json.fault.to_string(), "key \"b\" already set in map");
     let merged = one(b"a: {<<: {b: 1}, b: 2}", &options);
     assert_eq!(merged, Ok(json!({"a": {"b": 2}})));
     assert_eq!(one(b"a: 1\na: 2", &Options::default()), Ok(json!({"a": 2})));

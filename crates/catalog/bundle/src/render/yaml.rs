@@ -19,5 +19,5 @@ pub(super) fn of_stream(bytes: &[u8], error: &YamlError) -> String {
 
 /// What is wrong with a text of which only the first document counts.
 pub(super) fn of_text(bytes: &[u8], error: &YamlError) -> String {
-    libyaml::fault(bytes).map_or_else(|| error.message.clone(), |fault| fault.to_string())
+    libyaml::fault(bytes).map_or_else(|| error.fault.to_string(), |fault| fault.to_string())
 }

@@ -262,7 +262,7 @@ fn read(path: &Path) -> Result<Vec<Scenario>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
     let document = mainstay_yaml::one(text.as_bytes(), &options)
-        .map_err(|error| format!("line {}: {}", error.line, error.message))?;
+        .map_err(|error| format!("line {}: {}", error.line, error.fault))?;
     let Value::Array(items) = document else { return Err("not a list".to_owned()) };
     let one = |item: Value| {
         let name = item["name"].to_string();

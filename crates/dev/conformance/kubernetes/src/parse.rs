@@ -110,7 +110,7 @@ impl<'a> Node<'a> {
 pub(crate) fn file(area: &str, file: &str, text: &str) -> Result<Vec<Scenario>, Wrong> {
     let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
     let document = mainstay_yaml::one(text.as_bytes(), &options)
-        .map_err(|error| Wrong { line: error.line, what: error.message })?;
+        .map_err(|error| Wrong { line: error.line, what: error.fault.to_string() })?;
     let root = Node { value: &document, path: Vec::new() };
     let read = root.items().and_then(|items| {
         items.iter().map(|item| scenario(area, file, item)).collect::<Read<Vec<_>>>()

@@ -242,7 +242,9 @@ fn text_of(file: &str, io: &Io<'_>) -> Result<Vec<u8>, Failure> {
 fn deployments(file: &str, text: &[u8]) -> Result<Value, Failure> {
     mainstay_yaml::one(text, &mainstay_yaml::Options::default()).map_err(|error| {
         let place = Place::at(file, error.line, error.column);
-        Failure::usage(Cause::new(plain(&error.message)).at(place).remedy("correct the file"))
+        Failure::usage(
+            Cause::new(plain(&error.fault.to_string())).at(place).remedy("correct the file"),
+        )
     })
 }
 

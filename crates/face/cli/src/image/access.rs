@@ -208,7 +208,9 @@ impl Mirrors {
             for document in mainstay_yaml::documents(&bytes, &options) {
                 let value = document.map_err(|error| {
                     let place = Place::at(file.as_path(), error.line, error.column);
-                    Failure::usage(Cause::new(plain(&error.message)).at(place).remedy(remedy))
+                    Failure::usage(
+                        Cause::new(plain(&error.fault.to_string())).at(place).remedy(remedy),
+                    )
                 })?;
                 let value = value.value;
                 match value.get("items").and_then(serde_json::Value::as_array) {

@@ -215,7 +215,7 @@ fn entries(typed: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
         Failure::usage(Cause::new(why).at(Place::at(typed, line, 0)).remedy(remedy))
     };
     let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
-        .map_err(|error| refuse(error.message.clone(), error.line))?;
+        .map_err(|error| refuse(error.fault.to_string(), error.line))?;
     let fields = value.as_object().ok_or_else(|| refuse("this is no mapping".to_owned(), 1))?;
     if let Some(name) = fields.keys().find(|name| *name != "findings") {
         return Err(refuse(unknown(name, ["findings"]), 1));

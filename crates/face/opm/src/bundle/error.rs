@@ -93,7 +93,7 @@ pub(super) enum GenerateError {
     #[error("error interpreting channels, please manually input channels instead")]
     NoChannels,
     /// The annotations that are there cannot be read.
-    #[error("yaml: line {}: {}", .0.line, .0.message)]
+    #[error("yaml: line {}: {}", .0.line, .0.fault)]
     Annotations(YamlError),
     /// The annotations that are there say something else.
     #[error("{}", together(.0))]
