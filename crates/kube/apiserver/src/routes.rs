@@ -1,12 +1,13 @@
 //! From what a path names to who answers.
 
 use crate::aggregation;
-use crate::chain::RequestHead;
+use crate::chain::head::RequestHead;
 use crate::discovery::{self, DiscoveryRequest};
+use crate::handlers;
 use crate::handlers::compute::WorkSize;
-use crate::handlers::{self, Request};
+use crate::handlers::request::Request;
 use crate::metrics;
-use crate::server::{ApiServer, text};
+use crate::server::ApiServer;
 use crate::service::LoopbackClient;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, HOST, HeaderValue, IF_NONE_MATCH};
@@ -14,6 +15,7 @@ use http::{Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use mainstay_auth::Identity;
 use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
+use mainstay_http::header_text;
 use mainstay_http::path::Target;
 use mainstay_http::response::{ApiResponse, JSON};
 use mainstay_object::Status;
@@ -71,15 +73,15 @@ impl ApiServer {
             return Ok(answer);
         }
         let asked = DiscoveryRequest {
-            accept: text(&parts.headers, &ACCEPT),
-            known: text(&parts.headers, &IF_NONE_MATCH),
+            accept: header_text(&parts.headers, &ACCEPT),
+            known: header_text(&parts.headers, &IF_NONE_MATCH),
             hash: query.text("hash"),
             now: self.clock.now(),
             host: parts
                 .uri
                 .authority()
                 .map(http::uri::Authority::as_str)
-                .or_else(|| text(&parts.headers, &HOST)),
+                .or_else(|| header_text(&parts.headers, &HOST)),
         };
         if parts.method != Method::GET && target.is_routed() {
             return Err(Status::no_such_method());

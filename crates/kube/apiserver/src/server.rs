@@ -15,7 +15,6 @@ use mainstay_auth::authn::Authenticator;
 use mainstay_auth::authz::Authorizer;
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
-pub(crate) use mainstay_http::header_text as text;
 use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_object::Status;

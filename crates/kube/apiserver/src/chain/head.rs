@@ -2,12 +2,12 @@
 
 use super::info::Info;
 use crate::serve::Peer;
-use crate::server::text;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Response};
 use mainstay_auth::authz::RequestInfo;
 use mainstay_http::Body;
+use mainstay_http::header_text;
 use mainstay_http::negotiate;
 use mainstay_http::path::{self, Target};
 use mainstay_http::query::Query;
@@ -99,10 +99,10 @@ pub(crate) fn timeout(query: &Query) -> Result<Option<Duration>, String> {
 fn format(parts: &Parts, query: Option<&Query>) -> ResponseFormat {
     let headers = &parts.headers;
     ResponseFormat {
-        gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
+        gzip: negotiate::accepts_gzip(header_text(headers, &ACCEPT_ENCODING)),
         is_local: Peer::is_local(parts),
-        pretty: is_for_reading(query, text(headers, &USER_AGENT)),
-        encoding: negotiate::encoding(text(headers, &ACCEPT)),
+        pretty: is_for_reading(query, header_text(headers, &USER_AGENT)),
+        encoding: negotiate::encoding(header_text(headers, &ACCEPT)),
     }
 }
 

@@ -12,12 +12,11 @@
 //! client wants (a watch, a stream) has none, and neither has one of this process, unless it says so.
 //! What is over its time is answered with 504 and its handler dropped, as when its client had gone.
 
-mod head;
+pub(crate) mod head;
 pub(crate) mod info;
 mod record;
 
-use self::head::LONGEST;
-pub(crate) use self::head::{RequestHead, timeout};
+use self::head::{LONGEST, RequestHead};
 use self::info::Info;
 use self::record::Record;
 use crate::aggregation;
@@ -177,7 +176,7 @@ impl ApiServer {
         } else {
             let (asked, info) = (asked.as_ref(), &info);
             let call = Call { server: self, head, identity, asked, info, source };
-            record.decide(&call);
+            record.decide(&self.authorizer, asked);
             call.timed(&mut record, body).await
         };
         if head.parts.method == Method::HEAD {

@@ -1,8 +1,8 @@
 //! What is kept and told of a request besides its answer: its number, its counts, its line in the
 //! audit log.
 
+use super::head::RequestHead;
 use super::info::Info;
-use super::{Call, RequestHead};
 use crate::audit::Entry;
 use crate::metrics::Counted;
 use crate::metrics::streams::Waits;
@@ -10,7 +10,7 @@ use crate::server::ApiServer;
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use mainstay_auth::Identity;
-use mainstay_auth::authz::Decision;
+use mainstay_auth::authz::{Attributes, Authorizer, Decision};
 use mainstay_clock::Clock;
 use mainstay_http::{AuditAnnotations, Body};
 use mainstay_object::fnv::random_uid;
@@ -67,9 +67,9 @@ impl Record {
     }
 
     /// Notes whether the request is allowed, which only a log tells.
-    pub(super) fn decide(&mut self, call: &Call<'_>) {
+    pub(super) fn decide(&mut self, authorizer: &Authorizer, asked: Option<&Attributes<'_>>) {
         if self.entry.is_some() {
-            self.decision = call.asked.map(|asked| call.server.authorizer.decide(asked));
+            self.decision = asked.map(|asked| authorizer.decide(asked));
         }
     }
 

@@ -6,8 +6,9 @@
 use super::change::{self, Made, Version};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
+use super::request::Request;
 use super::track::{ENTRIES, Tracker};
-use super::{Request, create, decode};
+use super::{create, decode};
 use mainstay_conversion::decode::DecodeError;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};

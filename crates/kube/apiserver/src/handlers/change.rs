@@ -2,9 +2,10 @@
 
 use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
+use super::request::Request;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, create, decode, definitions, meta, scale};
+use super::{create, decode, definitions, meta, scale};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_conversion::decode::Decoded;

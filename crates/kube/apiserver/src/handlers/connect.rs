@@ -1,7 +1,7 @@
 //! Log, exec, attach, port-forward and proxy: their options, which admission sees as the object of the
 //! request (`ConnectResource` of the original), and their permission.
 
-use super::Request;
+use super::request::Request;
 use http::Method;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation, Options};
 use mainstay_auth::authz::{Attributes, Decision};

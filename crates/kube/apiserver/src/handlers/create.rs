@@ -2,9 +2,10 @@
 
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
+use super::request::Request;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, decode, definitions, events, meta, present};
+use super::{decode, definitions, events, meta, present};
 use http::StatusCode;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation};
 use mainstay_conversion::decode::Decoded;

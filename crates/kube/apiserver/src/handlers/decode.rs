@@ -16,7 +16,7 @@
 mod kind;
 mod media;
 
-use super::Request;
+use super::request::Request;
 use bytes::Bytes;
 use mainstay_conversion::decode::{DecodeError, Decoded, built_in, typed};
 use mainstay_http::yaml;

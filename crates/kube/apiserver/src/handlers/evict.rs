@@ -8,7 +8,8 @@
 use super::aside::aside;
 use super::options::{Verb, WriteOptions};
 use super::read::TURN;
-use super::{Request, decode, delete, meta, subresources};
+use super::request::Request;
+use super::{decode, delete, meta, subresources};
 use crate::ApiServer;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::path::ResourcePath;

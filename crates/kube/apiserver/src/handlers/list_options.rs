@@ -3,7 +3,7 @@
 //! Everything that cannot be read is refused first (400), then what does not fit together (422,
 //! all of it at once), then fields that the kind cannot select by (400): the original's order.
 
-use super::Request;
+use super::request::Request;
 use crate::filter::Filter;
 use mainstay_http::query::parse_int;
 use mainstay_object::selector::{FieldSelector, LabelSelector};

@@ -1,7 +1,7 @@
 //! The rules that hold for the metadata of every object.
 
-use super::Request;
 use super::part::Part;
+use super::request::Request;
 use crate::server::ApiServer;
 use mainstay_kinds::Metadata;
 use mainstay_kinds::{KindRow, Source};

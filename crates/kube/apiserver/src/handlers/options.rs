@@ -3,8 +3,8 @@
 //! They are read before anything else is, all together, so that one refusal names all that is wrong
 //! with them.
 
-use super::Request;
 use super::decode::FieldValidation;
+use super::request::Request;
 use http::header::USER_AGENT;
 use mainstay_object::{FieldError, FieldPath, Status};
 use mainstay_patch::managed;

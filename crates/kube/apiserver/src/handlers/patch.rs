@@ -4,9 +4,10 @@ use super::change::{self, Made, Version};
 use super::decode::{FieldValidation, KindError};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
-use super::{Request, apply, decode};
-use crate::server::text;
+use super::request::Request;
+use super::{apply, decode};
 use http::header::CONTENT_TYPE;
+use mainstay_http::header_text;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::Source;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
@@ -156,7 +157,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// The type of the body, without parameters.
 fn media_type<'a>(request: &Request<'a>) -> &'a str {
-    let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
+    let content_type = header_text(request.headers, &CONTENT_TYPE).unwrap_or_default();
     content_type.split(';').next().unwrap_or_default().trim()
 }
 

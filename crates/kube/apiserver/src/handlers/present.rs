@@ -1,7 +1,7 @@
 //! Objects and lists in the form that the client accepts.
 
-use super::Request;
 use super::aside::aside;
+use super::request::Request;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;

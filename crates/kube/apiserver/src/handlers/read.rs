@@ -1,8 +1,9 @@
 //! Get and list.
 
 use super::list_options::{ListOptions, Match};
+use super::present;
+use super::request::Request;
 use super::token::Continue;
-use super::{Request, present};
 use crate::filter::Filter;
 use http::StatusCode;
 use mainstay_conversion::webhook as conversion;

@@ -1,8 +1,9 @@
 //! Kinds that are asked and not kept: who am I, may I, is this token good.
 
 use super::options::{Verb, WriteOptions};
+use super::request::Request;
 use super::track::Tracker;
-use super::{Request, decode, meta, present, subresources, tokens};
+use super::{decode, meta, present, subresources, tokens};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;

@@ -3,8 +3,9 @@
 use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
+use super::request::Request;
 use super::track::Tracker;
-use super::{Request, connect, decode, evict, not_allowed, patch, read, scale, tokens};
+use super::{connect, decode, evict, patch, read, scale, tokens};
 use http::{Method, StatusCode};
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
@@ -32,7 +33,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         _ => "",
     };
     if !sub.verbs.iter().any(|one| &**one == verb) {
-        return Err(not_allowed());
+        return Err(Status::no_such_method());
     }
     if !request.path.rest.is_empty() && name != "proxy" {
         return Err(Status::no_such_path());

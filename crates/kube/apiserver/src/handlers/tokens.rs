@@ -1,8 +1,9 @@
 //! Tokens of accounts: their issue over the API, and the note of their use.
 
 use super::options::{Verb, WriteOptions};
+use super::request::Request;
 use super::track::{ENTRIES, Tracker};
-use super::{Request, decode, present};
+use super::{decode, present};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};

@@ -4,7 +4,8 @@
 use super::change::{Made, Version};
 use super::options::WriteOptions;
 use super::part::{self, Part};
-use super::{Request, scale};
+use super::request::Request;
+use super::scale;
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook::{ConvertError, Converter};

@@ -7,7 +7,8 @@
 //! again; it never slows anybody else down.
 
 use super::list_options::ListOptions;
-use super::{Request, present, read};
+use super::request::Request;
+use super::{present, read};
 use crate::filter::Filter;
 use crate::messages::Messages;
 use crate::metrics::streams::Sent;

@@ -2,7 +2,8 @@
 
 use super::aside::{aside, is_large};
 use super::part::{self, Part};
-use super::{Request, definitions, meta};
+use super::request::Request;
+use super::{definitions, meta};
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_kinds::{KindRow, Source};

@@ -7,7 +7,7 @@
 pub(crate) mod streams;
 mod text;
 
-use crate::chain::RequestHead;
+use crate::chain::head::RequestHead;
 use crate::chain::info::Info;
 use crate::server::ApiServer;
 use http::{Method, StatusCode};

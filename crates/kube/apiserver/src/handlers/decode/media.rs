@@ -1,6 +1,6 @@
 //! The form of a body.
 
-use crate::handlers::Request;
+use crate::handlers::request::Request;
 use http::header::CONTENT_TYPE;
 use mainstay_object::{Reason, Status};
 use mainstay_schema::protobuf;

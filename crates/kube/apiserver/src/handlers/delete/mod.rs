@@ -13,7 +13,8 @@ mod options;
 pub(super) use options::Options;
 
 use super::list_options::ListOptions;
-use super::{Request, change, definitions, present, read, write};
+use super::request::Request;
+use super::{change, definitions, present, read, write};
 use crate::server::ApiServer;
 use futures::{StreamExt, stream};
 use http::StatusCode;

@@ -1,6 +1,7 @@
 //! `DeleteOptions`, from the body or from the query: a body hides the query.
 
-use crate::handlers::{Request, decode};
+use crate::handlers::decode;
+use crate::handlers::request::Request;
 use mainstay_http::query::parse_int;
 use mainstay_object::{FieldError, FieldPath, Status};
 use serde_json::{Value, json};
