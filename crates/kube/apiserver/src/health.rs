@@ -12,8 +12,12 @@
 //! The form of the answers is kube-apiserver's, because people and scripts read it. One thing
 //! differs: a closed gate says why, where the original withholds reasons.
 
+use mainstay_store::{EngineError, Store};
 use std::sync::Arc;
-use tokio::sync::watch;
+use std::time::Duration;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// The gates that must be open before the server calls itself ready. Clones share the gates.
 #[derive(Clone, Debug)]
@@ -227,6 +231,34 @@ impl Gate {
             gate.closed = closed;
             changed
         });
+    }
+}
+
+/// How long the file system may take to say whether it is there.
+const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A question to the storage that has no answer yet. Whoever asks meanwhile waits for the same answer:
+/// a file system that hangs takes one thread, however many ask.
+#[derive(Debug, Default)]
+pub(crate) struct StorageCheck(Mutex<Option<JoinHandle<Result<(), EngineError>>>>);
+
+impl StorageCheck {
+    /// Why changes are not saved; none if they are.
+    pub(crate) async fn unsaved(&self, store: &Store) -> Option<String> {
+        let asked = async {
+            let mut question = self.0.lock().await;
+            let store = store.clone();
+            let answer =
+                question.get_or_insert_with(|| tokio::spawn(async move { store.health().await }));
+            let answer = answer.await;
+            *question = None;
+            match answer {
+                Ok(health) => health.err().map(|error| error.to_string()),
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        let silent = || Some("the data folder does not answer".to_owned());
+        timeout(STORAGE_TIMEOUT, asked).await.unwrap_or_else(|_| silent())
     }
 }
 

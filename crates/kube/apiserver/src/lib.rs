@@ -24,6 +24,7 @@ mod policy_status;
 mod routes;
 mod server;
 mod service;
+mod start;
 mod version;
 
 pub mod audit;
@@ -32,6 +33,7 @@ pub mod serve;
 
 pub use aggregation::NativeGroup;
 pub use health::Readiness;
-pub use server::{ApiServer, Config, StartError};
+pub use server::{ApiServer, Config};
 pub use service::{ApiService, PortService};
+pub use start::StartError;
 pub use version::VersionInfo;

@@ -1,28 +1,27 @@
-//! The server: what it is made of. How it answers is in [`crate::chain`].
+//! The server: what it is made of. How it starts and serves is in [`crate::start`], how it answers in
+//! [`crate::chain`].
 
-use crate::aggregation::{self, Aggregation};
-use crate::flow::{self, Flow};
-use crate::handlers;
+use crate::Readiness;
+use crate::aggregation::Aggregation;
+use crate::audit;
+use crate::flow::Flow;
 use crate::handlers::compute::ComputePool;
+use crate::handlers::events::last_sweep::LastSweep;
+use crate::health::StorageCheck;
 use crate::messages::Messages;
 use crate::metrics::Metrics;
-use crate::service::{ApiService, PortService};
 use crate::version::VersionInfo;
-use crate::{Readiness, audit, serve};
 use mainstay_admission::Admission;
-use mainstay_auth::Identity;
 use mainstay_auth::authn::Authenticator;
 use mainstay_auth::authz::Authorizer;
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
 use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
-use mainstay_object::Status;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
 use mainstay_streams::NativePods;
 use std::sync::{Arc, OnceLock};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// What a server is made of.
@@ -40,38 +39,6 @@ pub struct Config {
     pub stop: CancellationToken,
 }
 
-/// Why a server did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A namespace that every cluster has could not be made.
-    #[error("creating the namespace {name}: {status}")]
-    CreateNamespace {
-        /// Name of the namespace.
-        name: String,
-        /// The refusal.
-        status: Status,
-    },
-    /// A flow schema or priority level that every cluster has could not be made.
-    #[error("creating flow schemas and priority levels: {0}")]
-    Flow(Status),
-    /// The range of addresses of Services could not be made.
-    #[error("creating the ServiceCIDR kubernetes: {0}")]
-    ServiceRange(Status),
-    /// An `APIService` of a group that is built in could not be made.
-    #[error("creating APIServices: {0}")]
-    Groups(Status),
-    /// A role or binding that every cluster has could not be made.
-    #[error("creating the {kind} {name}: {status}")]
-    CreateRole {
-        /// Kind of the object.
-        kind: String,
-        /// Name of the object.
-        name: String,
-        /// The refusal.
-        status: Status,
-    },
-}
-
 /// A Kubernetes API server.
 #[derive(Debug)]
 pub struct ApiServer {
@@ -82,7 +49,7 @@ pub struct ApiServer {
     pub(crate) registry: Arc<Registry>,
     pub(crate) readiness: Readiness,
     /// Asks whether changes are saved.
-    pub(crate) storage_check: handlers::health::StorageCheck,
+    pub(crate) storage_check: StorageCheck,
     pub(crate) version: VersionInfo,
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
@@ -96,7 +63,7 @@ pub struct ApiServer {
     /// Pods that something in this process stands for.
     pub(crate) native_pods: NativePods,
     /// When old events were last looked for.
-    pub(crate) last_sweep: handlers::events::LastSweep,
+    pub(crate) last_sweep: LastSweep,
     /// Which requests wait for which others.
     pub(crate) flow: Flow,
     /// What is counted.
@@ -114,10 +81,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts a server on a store: serves the kinds of the definitions that the store has, finishes
-    /// deletions of definitions that were under way, and makes the namespaces, roles and bindings that
-    /// every cluster has.
-    pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
+    /// A server that does not serve yet: [`Self::start`] makes what every cluster has.
+    pub(crate) fn new(config: Config) -> Self {
         let Config { store, clock, authenticator, version, stop } = config;
         let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
         let authorizer = Arc::new(Authorizer::new(store.clone()));
@@ -129,7 +94,7 @@ impl ApiServer {
             Arc::clone(&authorizer),
             Arc::clone(&outbound),
         );
-        let server = Arc::new(Self {
+        Self {
             admission,
             allocator: Allocator::new(store.clone(), clock),
             authorizer,
@@ -139,12 +104,12 @@ impl ApiServer {
             authenticator,
             registry,
             readiness: Readiness::default(),
-            storage_check: handlers::health::StorageCheck::default(),
+            storage_check: StorageCheck::default(),
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
             native_pods: NativePods::default(),
-            last_sweep: handlers::events::LastSweep::default(),
+            last_sweep: LastSweep::default(),
             flow: Flow::default(),
             messages: Arc::default(),
             metrics: Metrics::default(),
@@ -152,21 +117,7 @@ impl ApiServer {
             compute: ComputePool::default(),
             aggregation: Aggregation::default(),
             started: clock.now(),
-        });
-        handlers::definitions::restore(&server);
-        handlers::bootstrap::namespaces(&server).await?;
-        handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
-        handlers::roles::settle(&server).await?;
-        flow::start(&server).await.map_err(StartError::Flow)?;
-        crate::policy_status::keep(&server);
-        aggregation::seed(&server).await.map_err(StartError::Groups)?;
-        aggregation::start(&server).map_err(StartError::Groups)?;
-        Ok(server)
-    }
-
-    /// The service as one identity uses it.
-    pub fn service(self: &Arc<Self>, identity: Identity) -> ApiService {
-        ApiService::new(self.clone(), identity)
+        }
     }
 
     /// The gates of `/readyz`.
@@ -214,43 +165,5 @@ impl ApiServer {
     pub fn write_down(&self, log: audit::Log) {
         // A second one was a mistake of the program; the first goes on.
         let _ = self.audit.set(log);
-    }
-
-    /// The service as whoever connects uses it.
-    pub fn port_service(self: &Arc<Self>) -> PortService {
-        PortService::new(self.clone())
-    }
-
-    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended, and keeps the
-    /// Service `default/kubernetes` that names it. Watches of in-process clients go on until the
-    /// server's own end.
-    pub async fn serve(
-        self: &Arc<Self>,
-        listener: TcpListener,
-        tls: Arc<rustls::ServerConfig>,
-        shutdown: CancellationToken,
-    ) {
-        let service = self.port_service();
-        let address = match listener.local_addr() {
-            Ok(address) => Some(address),
-            Err(error) => {
-                tracing::warn!(%error, "the port has no address");
-                None
-            }
-        };
-        let keeping = async {
-            if let Some(address) = address {
-                handlers::bootstrap::keep_service(self, address).await;
-            }
-            std::future::pending::<()>().await;
-        };
-        if let Some(address) = address {
-            handlers::bootstrap::service(self, address).await;
-        }
-        let port = serve::serve(listener, tls, serve::Limits::default(), shutdown, service);
-        tokio::select! {
-            () = port => {}
-            () = keeping => {}
-        }
     }
 }

@@ -14,17 +14,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::Service;
 
+impl ApiServer {
+    /// The service as one identity uses it.
+    pub fn service(self: &Arc<Self>, identity: Identity) -> ApiService {
+        ApiService { server: self.clone(), identity }
+    }
+
+    /// The service as whoever connects uses it.
+    pub fn port_service(self: &Arc<Self>) -> PortService {
+        PortService { server: self.clone() }
+    }
+}
+
 /// The API as one identity uses it, without a socket: a tower service of HTTP requests.
 #[derive(Clone, Debug)]
 pub struct ApiService {
     server: Arc<ApiServer>,
     identity: Identity,
-}
-
-impl ApiService {
-    pub(crate) const fn new(server: Arc<ApiServer>, identity: Identity) -> Self {
-        Self { server, identity }
-    }
 }
 
 impl<B> Service<Request<B>> for ApiService
@@ -50,12 +56,6 @@ where
 #[derive(Clone, Debug)]
 pub struct PortService {
     server: Arc<ApiServer>,
-}
-
-impl PortService {
-    pub(crate) const fn new(server: Arc<ApiServer>) -> Self {
-        Self { server }
-    }
 }
 
 impl<B> Service<Request<B>> for PortService

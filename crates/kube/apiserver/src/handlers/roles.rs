@@ -7,7 +7,8 @@
 //! together.
 
 use super::bootstrap::{self, Wanted};
-use crate::server::{ApiServer, StartError};
+use crate::server::ApiServer;
+use crate::start::StartError;
 use futures::future::try_join_all;
 use mainstay_auth::authz::{self, cover, rules::PolicyRule};
 use mainstay_object::{Object, Status};

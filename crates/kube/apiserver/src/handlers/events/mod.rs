@@ -4,32 +4,23 @@
 //! creation of an event: nothing wakes up in a cluster where nothing happens, and only where events
 //! are made can they pile up.
 
+pub(crate) mod last_sweep;
+
 use super::read::TURN;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_object::Object;
 use mainstay_store::{Change, Expect};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where events are stored.
 pub(super) const STORAGE: &str = "events";
 /// How long an event stays.
 const KEPT: SignedDuration = SignedDuration::from_hours(1);
-/// Seconds between sweeps.
-const SWEEP_EVERY: u64 = 300;
-
-/// When the last sweep began, in seconds of the server's clock.
-#[derive(Debug, Default)]
-pub(crate) struct LastSweep(AtomicU64);
 
 /// Sweeps if the last time is long enough ago.
 pub(super) fn created(server: &Arc<ApiServer>) {
-    let now = server.clock.elapsed().as_secs();
-    let last = server.last_sweep.0.load(Ordering::Relaxed);
-    let due = now >= last + SWEEP_EVERY;
-    let order = Ordering::Relaxed;
-    if due && server.last_sweep.0.compare_exchange(last, now, order, order).is_ok() {
+    if server.last_sweep.begin(server.clock.elapsed().as_secs()) {
         let server = server.clone();
         tokio::spawn(async move { sweep(&server).await });
     }

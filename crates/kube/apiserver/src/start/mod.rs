@@ -1,0 +1,66 @@
+//! The start of a server, and the TLS port that it serves.
+
+mod error;
+
+pub use self::error::StartError;
+
+use crate::aggregation;
+use crate::flow;
+use crate::handlers;
+use crate::policy_status;
+use crate::serve;
+use crate::server::{ApiServer, Config};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+impl ApiServer {
+    /// Starts a server on a store: serves the kinds of the definitions that the store has, finishes
+    /// deletions of definitions that were under way, and makes the namespaces, roles and bindings that
+    /// every cluster has.
+    pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
+        let server = Arc::new(Self::new(config));
+        handlers::definitions::restore(&server);
+        handlers::bootstrap::namespaces(&server).await?;
+        handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
+        handlers::roles::settle(&server).await?;
+        flow::start(&server).await.map_err(StartError::Flow)?;
+        policy_status::keep(&server);
+        aggregation::seed(&server).await.map_err(StartError::Groups)?;
+        aggregation::start(&server).map_err(StartError::Groups)?;
+        Ok(server)
+    }
+
+    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended, and keeps the
+    /// Service `default/kubernetes` that names it. Watches of in-process clients go on until the
+    /// server's own end.
+    pub async fn serve(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        tls: Arc<rustls::ServerConfig>,
+        shutdown: CancellationToken,
+    ) {
+        let service = self.port_service();
+        let address = match listener.local_addr() {
+            Ok(address) => Some(address),
+            Err(error) => {
+                tracing::warn!(%error, "the port has no address");
+                None
+            }
+        };
+        let keeping = async {
+            if let Some(address) = address {
+                handlers::bootstrap::keep_service(self, address).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        if let Some(address) = address {
+            handlers::bootstrap::service(self, address).await;
+        }
+        let port = serve::serve(listener, tls, serve::Limits::default(), shutdown, service);
+        tokio::select! {
+            () = port => {}
+            () = keeping => {}
+        }
+    }
+}
