@@ -2,11 +2,12 @@
 
 use crate::aggregation;
 use crate::chain::head::RequestHead;
-use crate::discovery::{self, DiscoveryRequest};
+use crate::discovery;
+use crate::discovery::answers::DiscoveryRequest;
 use crate::handlers;
 use crate::handlers::compute::WorkSize;
 use crate::handlers::request::Request;
-use crate::metrics;
+use crate::metrics::page;
 use crate::server::ApiServer;
 use crate::service::LoopbackClient;
 use bytes::Bytes;
@@ -112,7 +113,7 @@ impl ApiServer {
             }
             Target::OpenApiV3Document(path) => discovery::document(&kinds, path, asked).await,
             Target::Health(path) => Ok(handlers::health::answer(self, identity, path, query).await),
-            Target::Metrics => Ok(metrics::answer(self)),
+            Target::Metrics => Ok(page::answer(self)),
             Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
         }
     }

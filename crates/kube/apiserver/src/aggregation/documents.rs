@@ -8,7 +8,8 @@ use super::error::SendError;
 use super::proxy::{forwarded, unavailable};
 use super::wire::{self, Whole};
 use super::{Aggregation, Remote, STORAGE};
-use crate::discovery::{self, Others};
+use crate::discovery::answers::digest;
+use crate::discovery::openapi::{Others, has_document};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
@@ -142,7 +143,7 @@ fn index_of(remote: &Remote, bytes: &[u8]) -> BTreeMap<String, String> {
 
 fn part_of(prefix: &str, answer: &Whole) -> Option<Part> {
     let whole: Value = serde_json::from_slice(&answer.body).ok()?;
-    let digest = discovery::digest(&answer.body);
+    let digest = digest(&answer.body);
     let content = Arc::new(merge::part(whole, prefix));
     Some(Part { etag: answer.etag.clone(), digest, content })
 }
@@ -165,7 +166,7 @@ pub(crate) async fn document(
     path: &str,
 ) -> Option<Response<Body>> {
     let path = path.strip_prefix(V3)?;
-    if parts.method != Method::GET || discovery::has_document(&server.registry.kinds(), path) {
+    if parts.method != Method::GET || has_document(&server.registry.kinds(), path) {
         return None;
     }
     let services = server.aggregation.current.load_full();

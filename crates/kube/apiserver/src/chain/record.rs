@@ -59,7 +59,7 @@ impl Record {
             audit_id,
             flow: None,
             waits: None,
-            counted: server.metrics.begin(server, info, head),
+            counted: server.metrics.begin(&server.registry, &server.readiness, info, head),
             entry,
             decision: None,
             is_long: info.is_long(),

@@ -3,7 +3,7 @@
 //! The fields of every answer are in the order in which the original writes them: `kubectl get --raw`
 //! shows them to people.
 
-use super::DiscoveryRequest;
+use super::answers::DiscoveryRequest;
 use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -5,58 +5,25 @@
 //! `ETag` and hash changes exactly with the content.
 
 mod aggregated;
+pub(crate) mod answers;
 mod legacy;
-mod openapi;
+pub(crate) mod openapi;
 
+use self::answers::{Answers, DiscoveryRequest, digest, unless_known};
+use self::legacy::group;
 use crate::aggregation::Aggregation;
-use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
-use jiff::Timestamp;
 use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
 use mainstay_http::response::{ApiResponse, encoded};
 use mainstay_kinds::Kinds;
 use mainstay_object::Status;
-use serde_json::Value;
-use sha2::{Digest, Sha512};
-use std::fmt::Write;
-use std::sync::OnceLock;
 
-use legacy::group;
 pub(crate) use legacy::{group_version, nothing_at, root, version};
-pub(crate) use openapi::{Others, document, has_document, index, swagger};
+pub(crate) use openapi::{document, index, swagger};
 
 /// The media type of the aggregated form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// An encoded answer and its entity tag.
-type Tagged = (Bytes, String);
-
-/// The large answers made from one snapshot, each made when first asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    core: OnceLock<Tagged>,
-    groups: OnceLock<Tagged>,
-    openapi_index: OnceLock<Tagged>,
-    /// Version 2, compressed.
-    swagger: OnceLock<Bytes>,
-    swagger_protobuf: OnceLock<Bytes>,
-}
-
-/// Facts of a request that discovery depends on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DiscoveryRequest<'a> {
-    /// `Accept`.
-    pub(crate) accept: Option<&'a str>,
-    /// `If-None-Match`.
-    pub(crate) known: Option<&'a str>,
-    /// The query parameter `hash`.
-    pub(crate) hash: Option<&'a str>,
-    /// Under which address the client found the server.
-    pub(crate) host: Option<&'a str>,
-    /// The time of the request.
-    pub(crate) now: Timestamp,
-}
 
 /// `/api` or `/apis`: aggregated if the client accepts it, else the plain list of groups.
 pub(crate) fn roots(
@@ -133,31 +100,4 @@ pub(crate) fn any_group(
         }
     }
     group(kinds, name, asked)
-}
-
-fn tagged(value: &Value) -> Tagged {
-    let bytes: Bytes = value.to_string().into();
-    let etag = format!("\"{}\"", digest(&bytes));
-    (bytes, etag)
-}
-
-/// SHA-512 in upper-case hexadecimal, as the original's hashes look.
-pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha512::digest(bytes).iter().fold(String::with_capacity(128), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02X}");
-        text
-    })
-}
-
-/// The answer, or 304 if the client has it.
-fn unless_known(bytes: &Bytes, etag: &str, asked: DiscoveryRequest<'_>) -> ApiResponse {
-    let same = asked.known.is_some_and(|known| known.split(',').any(|one| one.trim() == etag));
-    let mut answer = if same {
-        ApiResponse::empty(StatusCode::NOT_MODIFIED)
-    } else {
-        ApiResponse::bytes(StatusCode::OK, bytes.clone())
-    };
-    answer.etag = Some(etag.to_owned());
-    answer
 }

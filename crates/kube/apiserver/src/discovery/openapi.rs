@@ -1,6 +1,6 @@
 //! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
 
-use super::{Answers, DiscoveryRequest, digest, tagged, unless_known};
+use super::answers::{Answers, DiscoveryRequest, digest, tagged, unless_known};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};

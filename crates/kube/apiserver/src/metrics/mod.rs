@@ -4,30 +4,23 @@
 //! make up is not remembered. Everything is kept in memory and told at `/metrics` in the text format
 //! of Prometheus.
 
+pub(crate) mod page;
 pub(crate) mod streams;
-mod text;
 
 use crate::chain::head::RequestHead;
 use crate::chain::info::Info;
-use crate::server::ApiServer;
+use crate::health::Readiness;
 use http::{Method, StatusCode};
 use mainstay_exposition::Page;
 use mainstay_http::path::Target;
 use mainstay_http::query::Query;
-use mainstay_http::response::ApiResponse;
+use mainstay_kinds::Registry;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// `/metrics`.
-pub(crate) fn answer(server: &ApiServer) -> ApiResponse {
-    let mut answer = ApiResponse::text(StatusCode::OK, text::page(server));
-    answer.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-    answer
-}
 
 /// Upper bounds of the buckets of `apiserver_request_duration_seconds`, in seconds.
 const BUCKETS: [f64; 24] = [
@@ -143,10 +136,16 @@ pub(crate) struct Open {
 
 impl Metrics {
     /// Begins to count a request.
-    pub(crate) fn begin(&self, server: &ApiServer, info: &Info<'_>, head: &RequestHead) -> Counted {
+    pub(crate) fn begin(
+        &self,
+        registry: &Registry,
+        readiness: &Readiness,
+        info: &Info<'_>,
+        head: &RequestHead,
+    ) -> Counted {
         Counted {
             counts: self.requests.clone(),
-            series: series(server, info, head),
+            series: series(registry, readiness, info, head),
             mutating: info.is_mutating() && info.is_resource,
             long: info.is_long(),
             serving: false,
@@ -159,14 +158,19 @@ impl Metrics {
     }
 }
 
-fn series(server: &ApiServer, info: &Info<'_>, head: &RequestHead) -> Option<Series> {
+fn series(
+    registry: &Registry,
+    readiness: &Readiness,
+    info: &Info<'_>,
+    head: &RequestHead,
+) -> Option<Series> {
     let query = head.query();
     let verb = verb(info, &head.parts.method, query)?;
     let dry_run = query.is_some_and(|query| query.text("dryRun") == Some("All"));
     if !info.is_resource {
         let path = match &head.target {
             // The checks are few, and what is no check is no path.
-            Target::Health(path) => server.readiness.has(path).then_some(path.as_str())?,
+            Target::Health(path) => readiness.has(path).then_some(path.as_str())?,
             Target::Version | Target::OpenApiV2 | Target::OpenApiV3 | Target::Root => info.path,
             Target::Metrics => "/metrics",
             _ => return None,
@@ -181,7 +185,7 @@ fn series(server: &ApiServer, info: &Info<'_>, head: &RequestHead) -> Option<Ser
             dry_run,
         });
     }
-    let row = server.registry.find(info.group, info.version, info.resource)?;
+    let row = registry.find(info.group, info.version, info.resource)?;
     let subresource: Arc<str> = if info.subresource.is_empty() {
         "".into()
     } else {

@@ -24,7 +24,7 @@ impl ApiServer {
         handlers::bootstrap::namespaces(&server).await?;
         handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
         handlers::roles::settle(&server).await?;
-        flow::start(&server).await.map_err(StartError::Flow)?;
+        flow::controller::start(&server).await.map_err(StartError::Flow)?;
         policy_status::keep(&server);
         aggregation::seed(&server).await.map_err(StartError::Groups)?;
         aggregation::start(&server).map_err(StartError::Groups)?;

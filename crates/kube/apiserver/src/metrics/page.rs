@@ -1,9 +1,18 @@
-//! The page of counts, in the text format of Prometheus.
+//! `/metrics`: the page of counts, in the text format of Prometheus.
 
 use super::{BUCKETS, Series};
 use crate::server::ApiServer;
+use http::StatusCode;
 use mainstay_exposition::Page;
+use mainstay_http::response::ApiResponse;
 use std::sync::atomic::Ordering;
+
+/// `/metrics`.
+pub(crate) fn answer(server: &ApiServer) -> ApiResponse {
+    let mut answer = ApiResponse::text(StatusCode::OK, text(server));
+    answer.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+    answer
+}
 
 impl Series {
     /// Labels in order of their names, as the original writes them.
@@ -25,8 +34,8 @@ impl Series {
     }
 }
 
-/// `/metrics`.
-pub(crate) fn page(server: &ApiServer) -> String {
+/// The text of the page.
+fn text(server: &ApiServer) -> String {
     let mut page = Page::default();
     requests(&mut page, server);
     server.metrics.watches.write(&mut page);
