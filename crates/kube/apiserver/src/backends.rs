@@ -1,7 +1,11 @@
-//! Backends in this process: handlers behind Services and pods, and what endpoints may lead to.
+//! Backends in this process: handlers behind Services and pods, and what endpoints may lead to; and how
+//! servers of aggregated groups know this one.
 
+use crate::aggregation::NativeGroup;
+use crate::handlers::bootstrap;
 use crate::server::ApiServer;
-use mainstay_object::Object;
+use mainstay_auth::pki::FrontProxy;
+use mainstay_object::{Object, Status};
 use mainstay_outbound::NativeBackend;
 use mainstay_streams::NativePod;
 use std::sync::Arc;
@@ -40,5 +44,30 @@ impl ApiServer {
     /// Has simulated pods answer nobody from now on, as if nothing listened in them.
     pub fn silence_pods(&self) {
         self.outbound.silence();
+    }
+
+    /// Puts a handler of this process behind a Service: group-versions whose `APIService` names that
+    /// Service are asked of the handler, without a socket, and are available without endpoints.
+    pub fn put_native_group(&self, namespace: &str, service: &str, group: Arc<dyn NativeGroup>) {
+        self.aggregation.put_native(namespace, service, group);
+    }
+
+    /// Tells servers of aggregated groups, in the ConfigMap where they look for it, whose certificates
+    /// prove who a client is, and by which headers this server says for whom it asks.
+    pub async fn publish_authority(self: &Arc<Self>, authority_pem: &str) -> Result<(), Status> {
+        let data = serde_json::json!({
+            "client-ca-file": authority_pem, "requestheader-client-ca-file": authority_pem,
+            "requestheader-allowed-names": "[\"front-proxy\"]",
+            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+            "requestheader-group-headers": "[\"X-Remote-Group\"]",
+            "requestheader-username-headers": "[\"X-Remote-User\"]",
+        });
+        bootstrap::authentication(self, data).await
+    }
+
+    /// Gives the server the certificate by which servers of aggregated groups know it. Only the
+    /// first one counts.
+    pub fn show_to_backends(&self, front: FrontProxy) {
+        self.aggregation.show(front);
     }
 }

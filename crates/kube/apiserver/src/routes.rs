@@ -1,6 +1,6 @@
 //! From what a path names to who answers.
 
-use crate::aggregation;
+use crate::aggregation::documents;
 use crate::chain::head::RequestHead;
 use crate::discovery;
 use crate::discovery::answers::DiscoveryRequest;
@@ -105,12 +105,10 @@ impl ApiServer {
             }
             Target::Version => discovery::version(&self.version, asked),
             Target::OpenApiV2 => {
-                let others = Arc::new(aggregation::Remotes(self.clone()));
+                let others = Arc::new(documents::Remotes(self.clone()));
                 discovery::swagger(&kinds, others, asked).await
             }
-            Target::OpenApiV3 => {
-                Ok(discovery::index(&kinds, &aggregation::index(&self.aggregation)))
-            }
+            Target::OpenApiV3 => Ok(discovery::index(&kinds, &documents::index(&self.aggregation))),
             Target::OpenApiV3Document(path) => discovery::document(&kinds, path, asked).await,
             Target::Health(path) => Ok(handlers::health::answer(self, identity, path, query).await),
             Target::Metrics => Ok(page::answer(self)),

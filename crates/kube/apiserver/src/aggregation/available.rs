@@ -2,8 +2,10 @@
 //! (`k8s.io/kube-aggregator/pkg/controllers/status`).
 
 use super::error::SendError;
+use super::found::Found;
+use super::remote::{Remote, SLICES, STORAGE, condition};
 use super::wire::{self, Sent};
-use super::{Found, Remote, SLICES, STORAGE, discovery, documents};
+use super::{discovery, documents};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::{Method, Request};
@@ -207,11 +209,6 @@ fn endpoints(
         "endpointslices for service/{name} in {namespace:?} have no addresses with port name {port_name:?}"
     );
     Err(("MissingEndpoints", why))
-}
-
-/// The condition of an `APIService`.
-pub(super) fn condition(object: &Object) -> Option<&Value> {
-    object.array(&["status", "conditions"]).iter().find(|one| one["type"] == "Available")
 }
 
 /// Writes a condition, if it says something new. The time of a change is kept while the status is.

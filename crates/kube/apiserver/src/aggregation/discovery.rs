@@ -1,7 +1,10 @@
 //! Remote groups among our own.
 
+use super::Aggregation;
+use super::found::Found;
+use super::priority::priorities;
+use super::remote::Remote;
 use super::wire::Whole;
-use super::{Aggregation, Found, Remote, local};
 use serde_json::{Value, json};
 
 /// What is asked of remote servers: everything at once, if they can.
@@ -136,7 +139,7 @@ impl Aggregation {
                 let rank = match name {
                     // It is the first, whatever the others say of themselves.
                     "apiregistration.k8s.io" => i64::MAX,
-                    name => local::priorities(name, "").0,
+                    name => priorities(name, "").0,
                 };
                 (rank, group)
             })

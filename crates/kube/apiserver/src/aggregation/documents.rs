@@ -4,10 +4,12 @@
 //! Each server is asked by a task of its own, a minute after it was asked last, and what it said
 //! stays until it says something else.
 
+use super::Aggregation;
 use super::error::SendError;
+use super::found::{Part, Swagger};
 use super::proxy::{forwarded, unavailable};
+use super::remote::{Remote, STORAGE};
 use super::wire::{self, Whole};
-use super::{Aggregation, Remote, STORAGE};
 use crate::discovery::answers::digest;
 use crate::discovery::openapi::{Others, has_document};
 use crate::server::ApiServer;
@@ -34,29 +36,6 @@ const INDEX: usize = 1024 * 1024;
 const DOCUMENT: usize = 16 * 1024 * 1024;
 /// Where documents of version 3 are.
 const V3: &str = "/openapi/v3/";
-
-/// What a server says of its documents.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Documents {
-    /// Where documents of version 3 are, by their paths.
-    index: BTreeMap<String, String>,
-    /// Its part of version 2.
-    part: Option<Part>,
-}
-
-#[derive(Clone, Debug)]
-struct Part {
-    etag: String,
-    digest: String,
-    content: Arc<Value>,
-}
-
-/// A document of version 2 with what others have.
-#[derive(Debug)]
-pub(super) struct Swagger {
-    tag: String,
-    document: Bytes,
-}
 
 /// Asks a server for its documents for as long as its `APIService` is there.
 pub(super) async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Notify>) {

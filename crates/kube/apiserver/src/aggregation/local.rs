@@ -1,14 +1,15 @@
 //! `APIService` objects of the groups that this server has itself: built-in ones are made when it
 //! first starts, those of definitions come and go with them.
 
-use super::{STORAGE, available};
+use super::available;
+use super::priority::{CUSTOM, priorities};
+use super::remote::{STORAGE, condition, has_service};
 use crate::handlers;
 use crate::server::ApiServer;
 use http::Method;
 use mainstay_object::{Object, Status};
 use mainstay_schema::builtin;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,40 +18,6 @@ use std::sync::Arc;
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
 const ALWAYS: &str = "true";
-/// The priorities of groups of definitions, and of their versions.
-const CUSTOM: (i64, i64) = (1000, 100);
-
-/// The priorities of a built-in group and version.
-pub(super) fn priorities(group: &str, version: &str) -> (i64, i64) {
-    let of_group = match group {
-        "" => return (18_000, 1),
-        "apps" => 17_800,
-        "events.k8s.io" => 17_750,
-        "authentication.k8s.io" => 17_700,
-        "authorization.k8s.io" => 17_600,
-        "autoscaling" => 17_500,
-        "batch" => 17_400,
-        "certificates.k8s.io" => 17_300,
-        "networking.k8s.io" => 17_200,
-        "policy" => 17_100,
-        "rbac.authorization.k8s.io" => 17_000,
-        "storage.k8s.io" => 16_800,
-        "admissionregistration.k8s.io" | "apiextensions.k8s.io" => 16_700,
-        "scheduling.k8s.io" => 16_600,
-        "coordination.k8s.io" => 16_500,
-        "node.k8s.io" => 16_300,
-        "discovery.k8s.io" | "resource.k8s.io" => 16_200,
-        "flowcontrol.apiserver.k8s.io" => 16_100,
-        _ => return CUSTOM,
-    };
-    let of_version = match (group, version) {
-        ("autoscaling", "v2") => 30,
-        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => 21,
-        _ => 15,
-    };
-    (of_group, of_version)
-}
-
 /// Makes the objects of the built-in groups that are not there yet.
 pub(crate) async fn seed(server: &Arc<ApiServer>) -> Result<(), Status> {
     let versions: BTreeSet<(&str, &str)> = builtin::kinds()
@@ -196,11 +163,11 @@ impl Known {
             }
             let object = stored.object();
             let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
-            let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
+            let told = condition(&object).is_some_and(|it| it["reason"] == "Local");
             if is_local && !told {
                 all = false;
-                let condition = mainstay_validation::local_condition(&server.clock.now_rfc3339());
-                available::write(server, object, condition).await;
+                let local = mainstay_validation::local_condition(&server.clock.now_rfc3339());
+                available::write(server, object, local).await;
             }
         }
         // What was written is looked at once more: a write may have failed.
@@ -218,17 +185,4 @@ fn needed(bytes: &[u8]) -> Vec<Needed> {
         version.served || mainstay_fault::is_on("apiservices-of-dropped-versions-stay")
     });
     served.map(|version| Needed { group: spec.group.clone(), version: version.name }).collect()
-}
-
-/// Whether an `APIService` names a Service; one that cannot be read does not.
-pub(super) fn has_service(bytes: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Registered {
-        spec: RegisteredSpec,
-    }
-    #[derive(Deserialize)]
-    struct RegisteredSpec {
-        service: Option<IgnoredAny>,
-    }
-    serde_json::from_slice(bytes).is_ok_and(|Registered { spec }| spec.service.is_some())
 }

@@ -12,35 +12,29 @@
 //! pod, which says that its group-version is there and has no kinds.
 
 mod available;
+pub(crate) mod controller;
 mod discovery;
-mod documents;
+pub(crate) mod documents;
 mod error;
-mod local;
-mod proxy;
+mod found;
+pub(crate) mod local;
+mod native;
+mod priority;
+pub(crate) mod proxy;
+mod remote;
 mod wire;
 
-pub use wire::NativeGroup;
+pub use self::native::NativeGroup;
 
-pub(crate) use documents::{Remotes, document, index};
-pub(crate) use local::seed;
-pub(crate) use proxy::proxied;
-
-use self::available::Looked;
-use self::documents::{Documents, Swagger};
-use crate::server::ApiServer;
+use self::found::{Documents, Found, Swagger};
+use self::remote::{Remote, STORAGE, has_service};
 use arc_swap::ArcSwap;
 use mainstay_auth::pki::FrontProxy;
-use mainstay_object::{Object, Status};
-use mainstay_store::{Watch, WatchError};
+use mainstay_store::Store;
 use parking_lot::{Mutex, RwLock};
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock, Weak};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, Semaphore};
-
-/// Where `APIService` objects are stored.
-pub(crate) const STORAGE: &str = "apiregistration.k8s.io/apiservices";
-const SLICES: &str = "discovery.k8s.io/endpointslices";
 
 /// The groups of one server that others serve.
 #[derive(Debug)]
@@ -79,15 +73,6 @@ impl Default for Aggregation {
     }
 }
 
-/// What is known of a group-version's kinds.
-#[derive(Clone, Debug)]
-struct Found {
-    /// An `APIVersionDiscovery`; null if nothing was ever found.
-    version: Value,
-    /// Whether the last look failed.
-    stale: bool,
-}
-
 /// The `APIService` objects as they are now.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
@@ -95,59 +80,19 @@ pub(crate) struct Services {
     remotes: Vec<Arc<Remote>>,
 }
 
-/// A group-version that another server has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Remote {
-    name: Arc<str>,
-    group: String,
-    version: String,
-    namespace: String,
-    service: String,
-    port: u16,
-    /// PEM of who signs for the server; empty for nobody.
-    ca: Arc<str>,
-    insecure: bool,
-    /// Whether its condition says that it can be asked.
-    available: bool,
-    group_priority: i64,
-    version_priority: i64,
-}
-
-impl Remote {
-    fn read(object: &Object) -> Option<Self> {
-        let service = object.get(&["spec", "service"]).filter(|service| service.is_object())?;
-        let text = |value: &Value, field: &str| {
-            value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let spec = object.get(&["spec"])?;
-        let port = service.get("port").and_then(Value::as_u64).unwrap_or(443);
-        Some(Self {
-            name: object.name().into(),
-            group: text(spec, "group"),
-            version: text(spec, "version"),
-            namespace: text(service, "namespace"),
-            service: text(service, "name"),
-            port: u16::try_from(port).ok()?,
-            ca: wire::bundle(&text(spec, "caBundle")),
-            insecure: spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true)),
-            available: available::condition(object)
-                .is_some_and(|condition| condition["status"] == "True"),
-            group_priority: object.i64(&["spec", "groupPriorityMinimum"]).unwrap_or_default(),
-            version_priority: object.i64(&["spec", "versionPriority"]).unwrap_or_default(),
-        })
-    }
-
-    /// The path of its discovery.
-    fn path(&self) -> String {
-        if self.group.is_empty() {
-            format!("/api/{}", self.version)
-        } else {
-            format!("/apis/{}/{}", self.group, self.version)
-        }
-    }
-}
-
 impl Aggregation {
+    /// Puts a handler of this process behind a Service.
+    pub(crate) fn put_native(&self, namespace: &str, service: &str, group: Arc<dyn NativeGroup>) {
+        self.natives.write().insert(format!("{namespace}/{service}"), group);
+        self.put.notify_one();
+    }
+
+    /// Gives the server the certificate by which remote servers know it. Only the first one counts.
+    pub(crate) fn show(&self, front: FrontProxy) {
+        // A second one was a mistake of the program; the first goes on.
+        let _ = self.front.set(front);
+    }
+
     /// The remote server of a group-version, if it has one.
     pub(crate) fn remote(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
         let services = self.current.load();
@@ -164,7 +109,7 @@ impl Aggregation {
     }
 
     /// The names of all `APIService` objects, and whether they are available.
-    pub(crate) fn availability(&self, store: &mainstay_store::Store) -> Vec<(String, bool)> {
+    pub(crate) fn availability(&self, store: &Store) -> Vec<(String, bool)> {
         let services = self.current.load();
         let all = store.list(STORAGE, None);
         let available = |name: &str| {
@@ -180,11 +125,12 @@ impl Aggregation {
         natives.get(&format!("{}/{}", remote.namespace, remote.service)).cloned()
     }
 
-    fn read(&self, server: &ApiServer) {
-        let objects = server.store.list(STORAGE, None);
+    /// Reads the `APIService` objects that are stored.
+    fn read(&self, store: &Store) {
+        let objects = store.list(STORAGE, None);
         let mut remotes: Vec<Arc<Remote>> = objects
             .iter()
-            .filter(|stored| local::has_service(&stored.bytes()))
+            .filter(|stored| has_service(&stored.bytes()))
             .filter_map(|stored| Remote::read(&stored.object()))
             .map(Arc::new)
             .collect();
@@ -202,152 +148,5 @@ impl Aggregation {
         documents.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
         drop(documents);
         self.current.store(Arc::new(Services { remotes }));
-    }
-}
-
-impl ApiServer {
-    /// Puts a handler of this process behind a Service: group-versions whose `APIService` names that
-    /// Service are asked of the handler, without a socket, and are available without endpoints.
-    pub fn put_native_group(&self, namespace: &str, service: &str, group: Arc<dyn NativeGroup>) {
-        self.aggregation.natives.write().insert(format!("{namespace}/{service}"), group);
-        self.aggregation.put.notify_one();
-    }
-
-    /// Tells servers of aggregated groups, in the ConfigMap where they look for it, whose certificates
-    /// prove who a client is, and by which headers this server says for whom it asks.
-    pub async fn publish_authority(self: &Arc<Self>, authority_pem: &str) -> Result<(), Status> {
-        let data = serde_json::json!({
-            "client-ca-file": authority_pem, "requestheader-client-ca-file": authority_pem,
-            "requestheader-allowed-names": "[\"front-proxy\"]",
-            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
-            "requestheader-group-headers": "[\"X-Remote-Group\"]",
-            "requestheader-username-headers": "[\"X-Remote-User\"]",
-        });
-        crate::handlers::bootstrap::authentication(self, data).await
-    }
-
-    /// Gives the server the certificate by which servers of aggregated groups know it. Only the
-    /// first one counts.
-    pub fn show_to_backends(&self, front: FrontProxy) {
-        // A second one was a mistake of the program; the first goes on.
-        let _ = self.aggregation.front.set(front);
-    }
-}
-
-/// Reads what there is and follows it until the server's end.
-pub(crate) fn start(server: &Arc<ApiServer>) -> Result<(), Status> {
-    let revision = server.store.revision();
-    server.aggregation.read(server);
-    let watch = |storage| server.store.watch(storage, revision).map_err(Status::internal);
-    let watches = Watches {
-        registered: watch(STORAGE)?,
-        services: watch("services")?,
-        slices: watch(SLICES)?,
-        definitions: watch(crate::handlers::definitions::STORAGE)?,
-        put: server.aggregation.put.clone(),
-    };
-    let stop = server.stop.clone();
-    let followed = follow(Arc::downgrade(server), watches);
-    tokio::spawn(async move {
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = followed => {}
-        }
-    });
-    Ok(())
-}
-
-struct Watches {
-    registered: Watch,
-    services: Watch,
-    slices: Watch,
-    definitions: Watch,
-    put: Arc<Notify>,
-}
-
-/// What has changed.
-enum Changed {
-    Registered,
-    Endpoints,
-    Definitions,
-}
-
-impl Watches {
-    async fn next(&mut self) -> Result<Changed, WatchError> {
-        const MANY: usize = 256;
-        tokio::select! {
-            batch = self.registered.next_batch(MANY) => batch.map(|_| Changed::Registered),
-            batch = self.services.next_batch(MANY) => batch.map(|_| Changed::Endpoints),
-            batch = self.slices.next_batch(MANY) => batch.map(|_| Changed::Endpoints),
-            () = self.put.notified() => Ok(Changed::Endpoints),
-            batch = self.definitions.next_batch(MANY) => batch.map(|_| Changed::Definitions),
-        }
-    }
-
-    fn again(server: &ApiServer) -> Option<Self> {
-        let revision = server.store.revision();
-        let watch = |storage| server.store.watch(storage, revision).ok();
-        Some(Self {
-            registered: watch(STORAGE)?,
-            services: watch("services")?,
-            slices: watch(SLICES)?,
-            definitions: watch(crate::handlers::definitions::STORAGE)?,
-            put: server.aggregation.put.clone(),
-        })
-    }
-}
-
-/// Ends with the store or the server.
-async fn follow(server: Weak<ApiServer>, mut watches: Watches) {
-    // Who looks after which remote group-version; ended by being dropped.
-    let mut keepers: HashMap<Arc<str>, (Arc<Notify>, Looked)> = HashMap::new();
-    let mut known = local::Known::default();
-    let mut changed = Changed::Definitions;
-    loop {
-        {
-            let Some(server) = server.upgrade() else { return };
-            let empty = keepers.is_empty() && server.aggregation.is_empty();
-            match changed {
-                Changed::Endpoints if empty => {}
-                Changed::Endpoints => keepers.values().for_each(|(bell, _)| bell.notify_one()),
-                Changed::Registered => server.aggregation.read(&server),
-                Changed::Definitions => {
-                    known.settle(&server).await;
-                    server.aggregation.read(&server);
-                }
-            }
-            if !matches!(changed, Changed::Endpoints) {
-                known.tell(&server).await;
-                look_after(&server, &mut keepers);
-            }
-        }
-        changed = match watches.next().await {
-            Ok(changed) => changed,
-            Err(WatchError::Closed) => return,
-            Err(WatchError::Expired(_)) => {
-                let Some(server) = server.upgrade() else { return };
-                let Some(again) = Watches::again(&server) else { return };
-                watches = again;
-                Changed::Definitions
-            }
-        };
-    }
-}
-
-/// Begins to look after what is new, and ends with what is gone.
-fn look_after(server: &Arc<ApiServer>, keepers: &mut HashMap<Arc<str>, (Arc<Notify>, Looked)>) {
-    let services = server.aggregation.current.load_full();
-    keepers.retain(|name, _| services.remotes.iter().any(|remote| remote.name == *name));
-    for remote in &services.remotes {
-        if let Some((bell, seen)) = keepers.get_mut(&remote.name) {
-            if seen.differs(remote) {
-                seen.now(remote);
-                bell.notify_one();
-            }
-        } else {
-            let bell = Arc::new(Notify::new());
-            let looked = Looked::begin(server, remote, bell.clone());
-            keepers.insert(remote.name.clone(), (bell, looked));
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! A request that another server answers.
 
 use super::error::SendError;
+use super::remote::Remote;
+use super::wire;
 use super::wire::Sent;
-use super::{Remote, wire};
 use crate::serve::Peer;
 use crate::server::ApiServer;
 use bytes::Bytes;

@@ -1,11 +1,10 @@
 //! From a remote group-version to whoever serves it: a connection of its own for each request, whose
 //! answer is passed on while it comes, or a handler of this process.
 
-use super::Remote;
 use super::error::SendError;
+use super::remote::Remote;
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
-use futures::future::BoxFuture;
 use futures::stream;
 use http::header::{CONTENT_TYPE, ETAG, HOST, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -23,7 +22,7 @@ use mainstay_tls::Anybody;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde_json::json;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
@@ -32,19 +31,6 @@ use tokio_rustls::TlsConnector;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an answer's head.
 const HEAD: usize = 64 * 1024;
-
-/// A group that this process serves itself behind a Service.
-pub trait NativeGroup: Send + Sync + fmt::Debug + 'static {
-    /// Answers a request of somebody who may send it: path and query are those of the client, and
-    /// so are the headers, without what proves who it is. Watches answer with a body that goes on
-    /// ([`Body::stream`]).
-    fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>>;
-}
-
-/// The PEM text of a `caBundle`.
-pub(super) fn bundle(encoded: &str) -> Arc<str> {
-    mainstay_outbound::bundle_text(encoded)
-}
 
 /// Where a remote group-version is served.
 pub(super) enum Endpoint {

@@ -19,7 +19,7 @@ mod record;
 use self::head::{LONGEST, RequestHead};
 use self::info::Info;
 use self::record::Record;
-use crate::aggregation;
+use crate::aggregation::{documents, proxy};
 use crate::flow::{Seat, Turn};
 use crate::handlers;
 use crate::handlers::aside::aside;
@@ -309,10 +309,9 @@ impl Call<'_> {
             && let Some(path) = &head.path
         {
             let response = if let Some(group_version) = head.group_version() {
-                aggregation::proxied(server, identity, &head.parts, group_version, body.clone())
-                    .await
+                proxy::proxied(server, identity, &head.parts, group_version, body.clone()).await
             } else {
-                aggregation::document(server, identity, &head.parts, path).await
+                documents::document(server, identity, &head.parts, path).await
             };
             if let Some(response) = response {
                 return response;

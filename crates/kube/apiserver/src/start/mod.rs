@@ -26,8 +26,8 @@ impl ApiServer {
         handlers::roles::settle(&server).await?;
         flow::controller::start(&server).await.map_err(StartError::Flow)?;
         policy_status::keep(&server);
-        aggregation::seed(&server).await.map_err(StartError::Groups)?;
-        aggregation::start(&server).map_err(StartError::Groups)?;
+        aggregation::local::seed(&server).await.map_err(StartError::Groups)?;
+        aggregation::controller::start(&server).map_err(StartError::Groups)?;
         Ok(server)
     }
 

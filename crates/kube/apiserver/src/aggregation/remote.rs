@@ -1,0 +1,83 @@
+//! Group-versions that other servers have, as their `APIService` objects say.
+
+use mainstay_object::Object;
+use mainstay_outbound::bundle_text;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Where `APIService` objects are stored.
+pub(crate) const STORAGE: &str = "apiregistration.k8s.io/apiservices";
+/// Where `EndpointSlice` objects are stored.
+pub(super) const SLICES: &str = "discovery.k8s.io/endpointslices";
+
+/// A group-version that another server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(super) name: Arc<str>,
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) namespace: String,
+    pub(super) service: String,
+    pub(super) port: u16,
+    /// PEM of who signs for the server; empty for nobody.
+    pub(super) ca: Arc<str>,
+    pub(super) insecure: bool,
+    /// Whether its condition says that it can be asked.
+    pub(super) available: bool,
+    pub(super) group_priority: i64,
+    pub(super) version_priority: i64,
+}
+
+impl Remote {
+    /// The group-version of an `APIService`; none if that names no Service.
+    pub(super) fn read(object: &Object) -> Option<Self> {
+        let service = object.get(&["spec", "service"]).filter(|service| service.is_object())?;
+        let text = |value: &Value, field: &str| {
+            value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let spec = object.get(&["spec"])?;
+        let port = service.get("port").and_then(Value::as_u64).unwrap_or(443);
+        Some(Self {
+            name: object.name().into(),
+            group: text(spec, "group"),
+            version: text(spec, "version"),
+            namespace: text(service, "namespace"),
+            service: text(service, "name"),
+            port: u16::try_from(port).ok()?,
+            ca: bundle_text(&text(spec, "caBundle")),
+            insecure: spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true)),
+            available: condition(object).is_some_and(|condition| condition["status"] == "True"),
+            group_priority: object.i64(&["spec", "groupPriorityMinimum"]).unwrap_or_default(),
+            version_priority: object.i64(&["spec", "versionPriority"]).unwrap_or_default(),
+        })
+    }
+
+    /// The path of its discovery.
+    pub(super) fn path(&self) -> String {
+        if self.group.is_empty() {
+            format!("/api/{}", self.version)
+        } else {
+            format!("/apis/{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// The condition of an `APIService`.
+pub(super) fn condition(object: &Object) -> Option<&Value> {
+    object.array(&["status", "conditions"]).iter().find(|one| one["type"] == "Available")
+}
+
+/// Whether an `APIService` names a Service; one that cannot be read does not.
+pub(super) fn has_service(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Registered {
+        spec: RegisteredSpec,
+    }
+    #[derive(Deserialize)]
+    struct RegisteredSpec {
+        service: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(bytes).is_ok_and(|Registered { spec }| spec.service.is_some())
+}
