@@ -6,6 +6,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// Values above this are large: more parts than these, a text counted as one for each 64 bytes.
 const LARGE: usize = 4096;
 
+/// Objects that are decoded before others get their turn.
+pub(super) const TURN: usize = 128;
+
 /// Does work that may take long. Moving the other tasks of the thread costs some microseconds, so
 /// this is not for what every write does.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {

@@ -13,9 +13,12 @@
 //!             protobuf ─┘
 //! ```
 
+mod error;
 mod kind;
 mod media;
 
+use self::error::{cannot_handle, no_kind, unrecognized};
+use self::media::Media;
 use super::request::Request;
 use bytes::Bytes;
 use mainstay_conversion::decode::{DecodeError, Decoded, built_in, typed};
@@ -24,9 +27,8 @@ use mainstay_object::{Gvk, Object, Status};
 use mainstay_schema::builtin;
 use mainstay_schema::protobuf;
 use mainstay_schema::strict::{self, JsonError};
-use media::Media;
 use serde_json::Value;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 pub(super) use kind::{KindError, expect_kind, no_type, take_kind};
 pub(super) use media::unknown_media;
@@ -53,35 +55,6 @@ impl FieldValidation {
             Self::Warn | Self::Strict => Ok(findings),
         }
     }
-}
-
-/// 400: the body cannot be read as the kind.
-fn cannot_handle(gvk: &Gvk, why: impl fmt::Display) -> Status {
-    Status::bad_request(strict::cannot_be_handled(&gvk.version, &gvk.kind, why))
-}
-
-/// 400: nobody knows what the body is.
-fn unrecognized(kind: &str, why: impl fmt::Display, body: &[u8]) -> Status {
-    Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-        summary(body)
-    ))
-}
-
-/// The first bytes of a body, as the original shows them.
-fn summary(body: &[u8]) -> String {
-    const SHOWN: usize = 30;
-    let shown = &body[..body.len().min(SHOWN)];
-    let text = match body.first() {
-        None => return "<empty>".to_owned(),
-        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
-        Some(_) => shown.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a text does not fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        }),
-    };
-    if body.len() > SHOWN { format!("{text} ...") } else { text }
 }
 
 /// A body that was read as a value.
@@ -204,11 +177,6 @@ fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
 
 /// The bodies of custom kinds.
 const JSON_YAML: &str = "application/json, application/yaml";
-
-/// Where the original stops that looks for `apiVersion` and `kind` first.
-fn no_kind(why: impl fmt::Display) -> String {
-    format!("couldn't get version/kind; json parse error: {why}")
-}
 
 /// The value of a protobuf body. Bodies of another kind are not looked into: their names say enough.
 fn from_protobuf(gvk: &Gvk, body: &[u8]) -> Result<Value, Status> {

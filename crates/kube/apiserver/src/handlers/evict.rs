@@ -5,11 +5,10 @@
 //! pods each time. Pods that are missing altogether are not counted then: how many there should be,
 //! only their controllers know.
 
-use super::aside::aside;
+use super::aside::{TURN, aside};
 use super::options::{Verb, WriteOptions};
-use super::read::TURN;
 use super::request::Request;
-use super::{decode, delete, meta, subresources};
+use super::{decode, delete, meta, present};
 use crate::ApiServer;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::path::ResourcePath;
@@ -49,7 +48,7 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
         mark(request, &mut options).await?;
     }
     delete::remove(request.server, &request.row, &request.key(), &options, None).await?;
-    Ok(subresources::created())
+    Ok(present::created())
 }
 
 /// Says on the pod that it goes because it was evicted. Of a client that wants to delete one revision

@@ -5,6 +5,7 @@
 
 mod apply;
 pub(crate) mod aside;
+mod binding;
 pub(crate) mod bootstrap;
 mod change;
 pub(crate) mod compute;

@@ -1,6 +1,6 @@
 //! Objects and lists in the form that the client accepts.
 
-use super::aside::aside;
+use super::aside::{TURN, aside};
 use super::request::Request;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -80,6 +80,16 @@ pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, 
     Ok(ApiResponse::ok(&value))
 }
 
+/// 201 for what was carried out and has no object to answer.
+pub(super) fn created() -> ApiResponse {
+    ApiResponse::value(
+        StatusCode::CREATED,
+        &json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201,
+        }),
+    )
+}
+
 /// An object as JSON text.
 pub(super) fn encode(object: &Object) -> Bytes {
     // An object is a map of JSON values, which always encodes.
@@ -119,7 +129,7 @@ pub(super) async fn list(
     if let Form::Table(version) = accepted {
         let options = table_options(request.server, request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
-        for turn in items.chunks(super::read::TURN) {
+        for turn in items.chunks(TURN) {
             objects.extend(turn.iter().map(|one| forms::object(row, one)));
             tokio::task::yield_now().await;
         }
@@ -127,7 +137,7 @@ pub(super) async fn list(
             row.strategy.sort_table(&mut objects);
             printing::table(row, &objects, metadata, &options)
         };
-        let table = if items.len() > super::read::TURN { aside(table) } else { table() };
+        let table = if items.len() > TURN { aside(table) } else { table() };
         return Ok(ApiResponse::ok(&table));
     }
     let (kind, api_version, form) = match accepted {
@@ -188,7 +198,7 @@ async fn protobuf_list(
     };
     let Some(list_kind) = list_kind else { return Ok(None) };
     let mut messages = Vec::with_capacity(items.len());
-    for turn in items.chunks(super::read::TURN) {
+    for turn in items.chunks(TURN) {
         for stored in turn {
             let message = match form {
                 Form::Metadata(version) => metadata_message(&kind, version, &stored.bytes()),

@@ -1,5 +1,6 @@
 //! Get and list.
 
+use super::aside::TURN;
 use super::list_options::{ListOptions, Match};
 use super::present;
 use super::request::Request;
@@ -52,9 +53,6 @@ pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), 
         .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
         .retry_after(1))
 }
-
-/// Objects that are decoded before others get their turn.
-pub(super) const TURN: usize = 128;
 
 /// List a collection.
 pub(super) async fn list(request: &Request<'_>) -> Result<ApiResponse, Status> {

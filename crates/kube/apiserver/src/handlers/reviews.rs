@@ -3,7 +3,7 @@
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
 use super::track::Tracker;
-use super::{decode, meta, present, subresources, tokens};
+use super::{binding, decode, meta, present, tokens};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// A POST to a collection that keeps nothing.
 pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> {
     if &*request.row.plural == "bindings" {
-        return subresources::bind(&request, "").await;
+        return binding::bind(&request, "").await;
     }
     let options = WriteOptions::read(&request, Verb::Create)?;
     let decoded = decode::object(&request, options.validation)?;

@@ -1,17 +1,12 @@
 //! What hangs below an object.
 
 use super::change;
-use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::request::Request;
-use super::track::Tracker;
-use super::{connect, decode, evict, patch, read, scale, tokens};
-use http::{Method, StatusCode};
-use mainstay_admission::{self as admission, Operation};
+use super::{binding, connect, evict, patch, read, scale, tokens};
+use http::Method;
 use mainstay_http::response::ApiResponse;
-use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
-use mainstay_store::Key;
-use serde_json::{Value, json};
+use mainstay_object::Status;
 
 /// From method and subresource to the handler.
 pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
@@ -47,7 +42,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         "scale" => return scale::answer(&request, method).await,
         "token" => return tokens::request(&request).await,
         "eviction" => return evict::answer(&request).await,
-        "binding" => return bind(&request, &request.path.name).await,
+        "binding" => return binding::bind(&request, &request.path.name).await,
         "log" | "exec" | "attach" | "portforward" | "proxy" => {
             return connect::answer(&request, name, method).await;
         }
@@ -58,108 +53,4 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         "update" => change::update(&request, part).await,
         _ => patch::answer(&request, part).await,
     }
-}
-
-/// `pods/binding` and `bindings`: puts a pod on a node.
-pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse, Status> {
-    let options = WriteOptions::read(request, Verb::Create)?;
-    let gvk = Gvk::new("", "v1", "Binding");
-    let mut sent = decode::object_of(request, &gvk, options.validation)?.object;
-    let (name, subresource) = match pod {
-        "" => (sent.name().to_owned(), ""),
-        pod => (pod.to_owned(), "binding"),
-    };
-    let asked = request.asked(Operation::Create, subresource, &name, options.dry_run);
-    super::meta::match_namespace(request, &mut sent)?;
-    Tracker::answered(request, &options, &gvk, subresource, &mut sent);
-    admission::mutate(asked, &mut sent, None).await?;
-    if !pod.is_empty() && sent.name() != pod {
-        return Err(Status::bad_request("name in URL does not match name in Binding object"));
-    }
-    let pod = if pod.is_empty() { sent.name().to_owned() } else { pod.to_owned() };
-    let pod = pod.as_str();
-    let target = |field: &str| sent.str(&["target", field]).unwrap_or_default();
-    let node = target("name").to_owned();
-    // The original takes these for faults of its own.
-    let path = FieldPath::new("target");
-    if !matches!(target("kind"), "" | "Node") {
-        let allowed = ["Node", "<empty>"];
-        let error = FieldError::not_supported(&path.child("kind"), target("kind"), &allowed);
-        return Err(Status::new(Reason::Unknown, error.to_string()));
-    }
-    if node.is_empty() {
-        let error = FieldError::required(&path.child("name"), "");
-        return Err(Status::new(Reason::Unknown, error.to_string()));
-    }
-    admission::validate(asked, &mut sent, None).await?;
-    let key = Key::new("pods", request.path.namespace.as_str(), pod);
-    let mut attempts = super::write::ATTEMPTS;
-    loop {
-        attempts -= 1;
-        let stored =
-            request.server.store.get(&key).ok_or_else(|| Status::not_found("", "pods", pod))?;
-        let object = bound(&stored.object(), &sent, &node, &request.server.clock.now_rfc3339())?;
-        if options.dry_run {
-            return Ok(created());
-        }
-        let expect = mainstay_store::Expect::Revision(stored.revision);
-        let change =
-            mainstay_store::Change::Put { key: key.clone(), object: &object, expect, guard: None };
-        match request.server.store.commit(change).await {
-            Ok(_) => return Ok(created()),
-            Err(mainstay_store::CommitError::Stale { .. }) if attempts > 0 => {}
-            Err(error) => return Err(super::write::commit_status(&request.row, pod, &error)),
-        }
-    }
-}
-
-/// A pod on a node.
-fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object, Status> {
-    if !binding.uid().is_empty() && binding.uid() != pod.uid() {
-        let why = scale::other_uid("pods", pod, binding.uid());
-        return Err(Status::conflict("", "pods", pod.name(), &why));
-    }
-    let conflict = |why: String| Err(Status::conflict("", "pods/binding", pod.name(), &why));
-    if pod.is_terminating() {
-        return conflict(format!(
-            "pod {} is being deleted, cannot be assigned to a host",
-            pod.name()
-        ));
-    }
-    let present = pod.str(&["spec", "nodeName"]).unwrap_or_default();
-    if !present.is_empty() {
-        return conflict(format!("pod {} is already assigned to node {present:?}", pod.name()));
-    }
-    if !pod.array(&["spec", "schedulingGates"]).is_empty() {
-        return conflict(format!("pod {} has non-empty .spec.schedulingGates", pod.name()));
-    }
-    let mut object = pod.clone();
-    object.set(&["spec", "nodeName"], node.into());
-    for (key, value) in binding.labels() {
-        object.set_label(key, value);
-    }
-    for (key, value) in binding.annotations() {
-        object.set_annotation(key, value);
-    }
-    let mut conditions: Vec<Value> = object
-        .array(&["status", "conditions"])
-        .iter()
-        .filter(|one| one.get("type").and_then(Value::as_str) != Some("PodScheduled"))
-        .cloned()
-        .collect();
-    conditions.push(json!({
-        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
-        "lastTransitionTime": now,
-    }));
-    object.set(&["status", "conditions"], conditions.into());
-    Ok(object)
-}
-
-pub(super) fn created() -> ApiResponse {
-    ApiResponse::value(
-        StatusCode::CREATED,
-        &json!({
-            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201,
-        }),
-    )
 }

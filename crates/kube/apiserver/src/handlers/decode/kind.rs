@@ -1,6 +1,6 @@
 //! What a body says that it is, against what it should be.
 
-use super::{no_kind, unrecognized};
+use super::error::{no_kind, unrecognized};
 use mainstay_object::{FieldError, FieldPath, Gvk, Status};
 use mainstay_schema::builtin;
 use serde_json::{Map, Value};

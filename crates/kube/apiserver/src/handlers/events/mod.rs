@@ -6,7 +6,7 @@
 
 pub(crate) mod last_sweep;
 
-use super::read::TURN;
+use super::aside::TURN;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_object::Object;
