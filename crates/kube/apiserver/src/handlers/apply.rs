@@ -3,11 +3,12 @@
 //! Data flow: body (YAML or JSON) ─► configuration ─► merged with the live object, or with an empty
 //! one ─► read as the kind's type ─► the same way as an update or a creation.
 
-use super::change::{self, Made, Version};
+use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::request::Request;
 use super::track::{ENTRIES, Tracker};
+use super::updated_object::{UpdatedObject, Version};
 use super::{create, decode};
 use mainstay_conversion::decode::DecodeError;
 use mainstay_http::response::ApiResponse;
@@ -27,7 +28,7 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiRespo
                 let object = config.applied(request, tracker, Some(live), &options)?;
                 config.judge(request, &options)?;
                 let version = config.version();
-                Ok(Made { object, warnings: Vec::new(), tracked: true, version })
+                Ok(UpdatedObject { object, warnings: Vec::new(), tracked: true, version })
             };
             return match change::apply(request, part, &options, make).await {
                 // Deleted in between: then it is created.

@@ -2,8 +2,9 @@
 
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
+use super::scale::object::other_uid;
 use super::track::Tracker;
-use super::{decode, meta, present, scale, write};
+use super::{decode, meta, present, write};
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
@@ -65,7 +66,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
 /// A pod on a node.
 fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object, Status> {
     if !binding.uid().is_empty() && binding.uid() != pod.uid() {
-        let why = scale::other_uid("pods", pod, binding.uid());
+        let why = other_uid("pods", pod, binding.uid());
         return Err(Status::conflict("", "pods", pod.name(), &why));
     }
     let conflict = |why: String| Err(Status::conflict("", "pods/binding", pod.name(), &why));

@@ -4,6 +4,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::request::Request;
 use super::track::{ENTRIES, Tracker};
+use super::updated_object::{UpdatedObject, Version};
 use super::write::{self, Written};
 use super::{create, decode, definitions, meta, scale};
 use http::StatusCode;
@@ -36,7 +37,7 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<ApiRespo
     let version = if unconditional { Version::IfSent } else { Version::Required };
     let make = |old: &Object, _: &Tracker<'_>| {
         check_uid(request, &object, old)?;
-        Ok(Made::sent(object.clone(), warnings.clone(), version))
+        Ok(UpdatedObject::sent(object.clone(), warnings.clone(), version))
     };
     let changed = apply(request, part, &options, make).await?;
     changed.answer(request)
@@ -62,38 +63,6 @@ pub(super) fn check_uid(
         return Ok(());
     }
     Err(write::wrong_uid(&request.row, old, object.uid()))
-}
-
-/// What a client wants an object to be, in the request's version.
-#[derive(Debug)]
-pub(super) struct Made {
-    /// The object.
-    pub(super) object: Object,
-    /// What to warn the client of.
-    pub(super) warnings: Vec<String>,
-    /// Whether its managers are settled already.
-    pub(super) tracked: bool,
-    /// What the revision that it has means.
-    pub(super) version: Version,
-}
-
-/// What the revision of an object that is written means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
-    /// One is needed, and must be the stored one.
-    Required,
-    /// If there is one, it must be the stored one.
-    IfSent,
-    /// It is what the stored object had anyway, and no precondition: the change may be made again
-    /// to what somebody else made of it meanwhile.
-    Kept,
-}
-
-impl Made {
-    /// An object whose managers follow from what differs.
-    pub(super) const fn sent(object: Object, warnings: Vec<String>, version: Version) -> Self {
-        Self { object, warnings, tracked: false, version }
-    }
 }
 
 /// What a change made.
@@ -130,7 +99,7 @@ pub(super) async fn apply(
     request: &Request<'_>,
     part: Part,
     options: &WriteOptions,
-    mut make: impl FnMut(&Object, &Tracker<'_>) -> Result<Made, Status>,
+    mut make: impl FnMut(&Object, &Tracker<'_>) -> Result<UpdatedObject, Status>,
 ) -> Result<Changed, Status> {
     let row = &request.row;
     let name = request.path.name.as_str();
@@ -146,9 +115,9 @@ pub(super) async fn apply(
         let current = spoken.as_ref().unwrap_or(&old);
         let mut made = tracker.converting(|| make(current, &tracker)).await?;
         if part == Part::Scale {
-            made = scale::admitted(asked, request, options, current, made).await?;
+            made = scale::admission::admitted(asked, request, options, current, made).await?;
         }
-        let Made { mut object, mut warnings, tracked, version } = made;
+        let UpdatedObject { mut object, mut warnings, tracked, version } = made;
         write::check_size(request, &request.key(), &object)?;
         check_name(request, &object)?;
         meta::match_namespace(request, &mut object)?;
@@ -178,7 +147,7 @@ pub(super) async fn apply(
         }
         let mut object = settle(request, part, object, &mut old, renewed, &mut warnings)?;
         if part == Part::Scale {
-            scale::judge(asked, &object, &old).await?;
+            scale::admission::judge(asked, &object, &old).await?;
         } else {
             admission::validate(asked, &mut object, Some(&old)).await?;
         }

@@ -32,6 +32,7 @@ mod subresources;
 mod token;
 pub(crate) mod tokens;
 mod track;
+mod updated_object;
 mod watch;
 mod write;
 

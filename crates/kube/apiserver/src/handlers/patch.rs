@@ -1,10 +1,11 @@
 //! Patch.
 
-use super::change::{self, Made, Version};
+use super::change;
 use super::decode::{FieldValidation, KindError};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::request::Request;
+use super::updated_object::{UpdatedObject, Version};
 use super::{apply, decode};
 use http::header::CONTENT_TYPE;
 use mainstay_http::header_text;
@@ -179,7 +180,7 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiRespo
         let object = patch.patched(request, current)?;
         let same = object.resource_version() == current.resource_version();
         let version = if same && !patch.names_version() { Version::Kept } else { Version::IfSent };
-        Ok(Made::sent(object, Vec::new(), version))
+        Ok(UpdatedObject::sent(object, Vec::new(), version))
     })
     .await?;
     changed.answer(request)

@@ -1,11 +1,11 @@
 //! Who manages which field of an object that is written: the pipeline of
 //! [`mainstay_patch::managed`] with what it must know of a kind.
 
-use super::change::{Made, Version};
 use super::options::WriteOptions;
 use super::part::{self, Part};
 use super::request::Request;
-use super::scale;
+use super::scale::object::{gvk, scale_of, spec_path};
+use super::updated_object::{UpdatedObject, Version};
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook::{ConvertError, Converter};
@@ -408,7 +408,7 @@ impl Versions for OneVersion<'_> {
 }
 
 fn scale_type() -> Option<&'static Definition> {
-    builtin::definition_of(&scale::gvk())
+    builtin::definition_of(&gvk())
 }
 
 /// The managers of an object while its scale is written.
@@ -428,7 +428,7 @@ impl<'a> ScaleManagers<'a> {
         parent: &Object,
     ) -> Result<Self, Status> {
         let row = &*request.row;
-        let mut live = Object::from_value(scale::scale_of(row, parent)).unwrap_or_default();
+        let mut live = Object::from_value(scale_of(row, parent)).unwrap_or_default();
         let parent = Managed::read(parent.get(&ENTRIES))
             .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?;
         if let Some(entries) = with_paths(row, |paths| of_scale(&parent, paths)) {
@@ -439,7 +439,7 @@ impl<'a> ScaleManagers<'a> {
     }
 
     fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
-        let gvk = scale::gvk();
+        let gvk = gvk();
         act(&Write {
             manager: self.manager,
             gvk: &gvk,
@@ -485,7 +485,7 @@ impl<'a> ScaleManagers<'a> {
         scale: &Object,
         warnings: Vec<String>,
         version: Version,
-    ) -> Made {
+    ) -> UpdatedObject {
         // What was written can be read.
         let managed = Managed::read(scale.get(&ENTRIES)).unwrap_or_default();
         let spoken = &*self.row.api_version;
@@ -495,7 +495,7 @@ impl<'a> ScaleManagers<'a> {
                 object.remove(&ENTRIES);
             }
         }
-        Made { object, warnings, tracked: true, version }
+        UpdatedObject { object, warnings, tracked: true, version }
     }
 }
 
@@ -514,7 +514,7 @@ fn with_paths<T>(row: &KindRow, act: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T 
             definition.versions.iter().map(in_version).collect()
         }
         Source::BuiltIn(_) => {
-            let path = elements(scale::spec_path(row));
+            let path = elements(spec_path(row));
             vec![((*row.api_version).to_owned(), path)]
         }
     };
