@@ -4,6 +4,7 @@
 //! one ─► read as the kind's type ─► the same way as an update or a creation.
 
 use super::change;
+use super::commit::ATTEMPTS;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::request::Request;
@@ -19,7 +20,7 @@ use serde_json::Value;
 /// A PATCH of the type `application/apply-patch+yaml`.
 pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Apply)?;
-    let mut attempts = super::write::ATTEMPTS;
+    let mut attempts = ATTEMPTS;
     loop {
         attempts -= 1;
         if request.server.store.get(&request.key()).is_some() || part != Part::Main {

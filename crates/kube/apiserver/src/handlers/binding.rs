@@ -1,10 +1,11 @@
 //! Bindings: put a pod on a node.
 
+use super::commit::{ATTEMPTS, commit_status};
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
 use super::scale::object::other_uid;
 use super::track::Tracker;
-use super::{decode, meta, present, write};
+use super::{decode, meta, present};
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
@@ -44,7 +45,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
     }
     admission::validate(asked, &mut sent, None).await?;
     let key = Key::new("pods", request.path.namespace.as_str(), pod);
-    let mut attempts = write::ATTEMPTS;
+    let mut attempts = ATTEMPTS;
     loop {
         attempts -= 1;
         let stored =
@@ -58,7 +59,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
         match request.server.store.commit(change).await {
             Ok(_) => return Ok(present::created()),
             Err(CommitError::Stale { .. }) if attempts > 0 => {}
-            Err(error) => return Err(write::commit_status(&request.row, pod, &error)),
+            Err(error) => return Err(commit_status(&request.row, pod, &error)),
         }
     }
 }

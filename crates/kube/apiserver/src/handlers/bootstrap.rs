@@ -5,10 +5,11 @@
 //! deletes it. Endpoints name the address that is served if other machines can reach it there; as
 //! those of the original they are not made for a loopback address.
 
+use super::commit::commit_status;
 use super::meta;
 use super::part::Part;
 use super::track::Tracker;
-use super::write::{self, commit_status};
+use super::write;
 use crate::server::ApiServer;
 use crate::start::StartError;
 use mainstay_admission::SYSTEM_NAMESPACES;

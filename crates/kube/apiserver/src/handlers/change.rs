@@ -1,5 +1,8 @@
 //! Update, and what updates and patches have in common.
 
+use super::commit::commit_status;
+use super::delete::mark::is_held;
+use super::delete::removal;
 use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::request::Request;
@@ -163,7 +166,7 @@ pub(super) async fn apply(
         match outcome {
             Ok(written) => return Ok(Changed { written, warnings }),
             Err(CommitError::Stale { .. }) if !conditional => {}
-            Err(error) => return Err(write::commit_status(row, name, &error)),
+            Err(error) => return Err(commit_status(row, name, &error)),
         }
     }
 }
@@ -294,11 +297,6 @@ pub(super) fn is_finished(row: &KindRow, object: &Object, old: &Object) -> bool 
         && !mainstay_fault::is_on("the-last-finalizer-frees-nothing")
 }
 
-/// Whether finalizers hold an object: its own, or others that its kind has.
-pub(super) fn is_held(row: &KindRow, object: &Object) -> bool {
-    object.finalizers().next().is_some() || row.strategy.holds_deletion(object)
-}
-
 /// Removes an object whose last finalizer went.
 async fn finish(
     request: &Request<'_>,
@@ -312,7 +310,7 @@ async fn finish(
     let expect = Expect::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
     let gone = request.server.store.commit(change).await?;
-    super::delete::gone(request.server, &request.row, &gone);
+    removal::gone(request.server, &request.row, &gone);
     let mut object = object.clone();
     object.set(&["metadata", "resourceVersion"], gone.revision.to_string().into());
     Ok(Written::Dry(object))

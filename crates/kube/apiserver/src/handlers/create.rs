@@ -1,5 +1,6 @@
 //! Create.
 
+use super::commit::{ATTEMPTS, commit_status};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::request::Request;
@@ -57,7 +58,7 @@ pub(super) async fn store(
     request.confirm_grants(&sent, None)?;
     let generated = sent.name().is_empty()
         && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
-    let mut attempts = if generated { write::ATTEMPTS } else { 1 };
+    let mut attempts = if generated { ATTEMPTS } else { 1 };
     loop {
         attempts -= 1;
         let last = attempts == 0;
@@ -87,7 +88,7 @@ pub(super) async fn store(
                 return Err(write::room_for(request, &key)
                     .err()
                     .map_or_else(meta::revision_refused, |error| {
-                        write::commit_status(row, &name, &error)
+                        commit_status(row, &name, &error)
                     }));
             }
             object.remove(&["metadata", "resourceVersion"]);
@@ -102,7 +103,7 @@ pub(super) async fn store(
                 return Ok(answer);
             }
             Err(CommitError::AlreadyExists { .. }) if !last => {}
-            Err(error) => return Err(write::commit_status(row, &name, &error)),
+            Err(error) => return Err(commit_status(row, &name, &error)),
         }
     }
 }

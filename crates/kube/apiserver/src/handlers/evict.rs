@@ -6,9 +6,12 @@
 //! only their controllers know.
 
 use super::aside::{TURN, aside};
+use super::commit::commit_status;
+use super::delete::options::Options;
+use super::delete::removal;
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
-use super::{decode, delete, meta, present};
+use super::{decode, meta, present};
 use crate::ApiServer;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::path::ResourcePath;
@@ -41,19 +44,19 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
     admission::validate(asked, &mut sent, None).await?;
     let dry_run = options.dry_run;
     let options = sent.get(&["deleteOptions"]).cloned().unwrap_or_default();
-    let mut options = delete::Options::from_value(&options)?.dry(dry_run);
+    let mut options = Options::from_value(&options)?.dry(dry_run);
     let pod = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     ask_budget(request, &pod.object(), options.is_dry()).await?;
     if !options.is_dry() {
         mark(request, &mut options).await?;
     }
-    delete::remove(request.server, &request.row, &request.key(), &options, None).await?;
+    removal::remove(request.server, &request.row, &request.key(), &options, None).await?;
     Ok(present::created())
 }
 
 /// Says on the pod that it goes because it was evicted. Of a client that wants to delete one revision
 /// only it must be that one, and is the next one from now on.
-async fn mark(request: &Request<'_>, options: &mut delete::Options) -> Result<(), Status> {
+async fn mark(request: &Request<'_>, options: &mut Options) -> Result<(), Status> {
     const KIND: &str = "DisruptionTarget";
     let server = request.server;
     let key = request.key();
@@ -62,7 +65,7 @@ async fn mark(request: &Request<'_>, options: &mut delete::Options) -> Result<()
     loop {
         let stored = server.store.get(&key).ok_or_else(|| request.not_found())?;
         let mut pod = stored.object();
-        delete::check_preconditions(&request.row, &pod, options)?;
+        removal::check_preconditions(&request.row, &pod, options)?;
         let mut conditions = pod.array(&["status", "conditions"]).to_vec();
         let old = conditions.iter().position(|one| one["type"] == KIND);
         let old = old.map(|at| conditions.remove(at));
@@ -83,7 +86,7 @@ async fn mark(request: &Request<'_>, options: &mut delete::Options) -> Result<()
             }
             Err(CommitError::Stale { .. }) => {}
             Err(error) => {
-                return Err(super::write::commit_status(&request.row, pod.name(), &error));
+                return Err(commit_status(&request.row, pod.name(), &error));
             }
         }
     }
@@ -133,7 +136,7 @@ async fn ask_budget(request: &Request<'_>, pod: &Object, dry_run: bool) -> Resul
         match server.store.commit(change).await {
             Ok(_) => return Ok(()),
             Err(CommitError::Stale { .. } | CommitError::Missing(_)) => {}
-            Err(error) => return Err(super::write::commit_status(&row, budget.name(), &error)),
+            Err(error) => return Err(commit_status(&row, budget.name(), &error)),
         }
     }
 }

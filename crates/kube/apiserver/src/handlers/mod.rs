@@ -8,6 +8,7 @@ pub(crate) mod aside;
 mod binding;
 pub(crate) mod bootstrap;
 mod change;
+mod commit;
 pub(crate) mod compute;
 mod connect;
 mod create;

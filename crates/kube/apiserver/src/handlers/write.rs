@@ -1,6 +1,8 @@
 //! What every write has in common: defaults, validation, and the way into the store.
 
 use super::aside::{aside, is_large};
+use super::commit::{commit_status, too_large};
+use super::delete::removal::start_clean_up;
 use super::part::{self, Part};
 use super::request::Request;
 use super::{definitions, meta};
@@ -8,14 +10,11 @@ use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_kinds::{KindRow, Source};
 use mainstay_kinds::{Metadata, Target};
-use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Reason, Status};
+use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Tries of what others overtake before the client is told: names that are generated, say.
-pub(super) const ATTEMPTS: usize = 8;
 
 /// Checks a whole object; on update against what is stored. 422 names every broken rule; `told` gets
 /// what the client is to be warned of in either case: rules that were broken before.
@@ -213,6 +212,9 @@ pub(super) async fn put(
         Ok(stored) => {
             if let Some(admitted) = admitted {
                 admitted.keep(&stored, object);
+                if stored.terminating {
+                    start_clean_up(server, &stored.key.name);
+                }
             }
             Ok(Written::Stored(stored))
         }
@@ -325,58 +327,5 @@ fn elements(value: &Value) -> usize {
         }
         Value::Object(fields) => fields.values().map(elements).sum(),
         _ => 0,
-    }
-}
-
-/// 413: an object that would be longer than a store takes.
-fn too_large(row: &KindRow, name: &str, what: &str, limit: usize) -> Status {
-    let (kind, group) = (&row.kind, &row.group);
-    let of = if group.is_empty() { String::new() } else { format!(".{group}") };
-    Status::new(
-        Reason::RequestEntityTooLarge,
-        format!(
-            "Request entity too large: {kind}{of} {name:?} {what} in the store, where the limit is {limit} bytes; make it smaller, or raise the limit with mainstay up --max-object-bytes"
-        ),
-    )
-    .about(group, kind, name)
-}
-
-/// The refusal that stands for an error of the store.
-pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
-    match error {
-        CommitError::AlreadyExists { current } => {
-            if mainstay_fault::is_on("a-taken-name-is-a-conflict") {
-                return Status::stale(&row.group, &row.plural, name);
-            }
-            let mut status = Status::already_exists(&row.group, &row.plural, name);
-            if current.terminating {
-                status.message = format!("object is being deleted: {}", status.message);
-            }
-            status
-        }
-        CommitError::Missing(_) => Status::not_found(&row.group, &row.plural, name),
-        CommitError::Stale { .. } => Status::stale(&row.group, &row.plural, name),
-        CommitError::GuardFailed { guard, terminating } => {
-            let namespace = &guard.alive.name;
-            if terminating.is_none() {
-                return Status::not_found("", "namespaces", namespace);
-            }
-            let why = format!(
-                "unable to create new content in namespace {namespace} because it is being terminated"
-            );
-            Status::forbidden(&row.group, &row.plural, name, &why).with_cause(
-                "NamespaceTerminating",
-                format!("namespace {namespace} is being terminated"),
-                "metadata.namespace",
-            )
-        }
-        CommitError::TooDeep { .. } => Status::bad_request(error.to_string()),
-        CommitError::TooLarge { bytes, limit } => {
-            too_large(row, name, &format!("would have {bytes} bytes"), *limit)
-        }
-        CommitError::Closed => {
-            Status::new(Reason::ServiceUnavailable, "the server is shutting down").retry_after(1)
-        }
-        CommitError::Encode(_) | CommitError::Engine(_) => Status::internal(error),
     }
 }

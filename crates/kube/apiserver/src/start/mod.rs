@@ -20,7 +20,7 @@ impl ApiServer {
     /// every cluster has.
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let server = Arc::new(Self::new(config));
-        handlers::definitions::restore(&server);
+        handlers::definitions::restore::restore(&server);
         handlers::bootstrap::namespaces(&server).await?;
         handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
         handlers::roles::settle(&server).await?;

@@ -7,12 +7,13 @@
 //!
 //! Data flow: write ─► [`admit`] (read, names, rows) ─► store ─► kept or taken back
 //!                    ─► [`settle`] (names and conditions, [`status`]).
-//!            delete ─► [`mark`] ─► [`clean_up`] (objects go) ─► [`gone`] (rows go).
+//!            delete ─► mark, clean-up (objects go: [`super::delete::removal`]) ─► [`gone`] (rows go).
 
+pub(crate) mod restore;
 mod status;
 
+use self::status::CLEAN_UP;
 use super::aside::aside;
-use super::delete::{self, Options};
 use super::part::Part;
 use super::track::Tracker;
 use crate::server::ApiServer;
@@ -23,16 +24,11 @@ use mainstay_store::{Change, CommitError, Expect, Key, Stored};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where definitions are stored.
 pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
-/// Holds a definition until its objects are gone.
-const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Where the versions of a definition stand, with their schemas.
 const VERSIONS: [&str; 2] = ["spec", "versions"];
-/// How long to wait before a clean-up that the store refused is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// A definition whose kinds are served although it is not yet stored. Dropped without
 /// [`Admitted::keep`] it is taken back.
@@ -51,9 +47,8 @@ impl Admitted {
     pub(super) fn keep(mut self, stored: &Stored, object: Object) {
         self.undo = false;
         self.kind.stored_at(stored.revision);
-        if stored.terminating {
-            start_clean_up(&self.server, &self.name);
-        } else {
+        // What is said of one that is being deleted follows with its clean-up.
+        if !stored.terminating {
             let (server, name) = (self.server.clone(), self.name.clone());
             let revision = stored.revision;
             tokio::spawn(async move {
@@ -256,77 +251,8 @@ async fn settle(
     }
 }
 
-/// Marks a definition whose deletion was asked for: from now on nothing can be created.
-pub(super) async fn mark(
-    server: &Arc<ApiServer>,
-    key: &Key,
-    object: Object,
-    expect: Expect,
-) -> Result<Arc<Stored>, CommitError> {
-    let _one_at_a_time = server.definitions.lock().await;
-    let admitted = admit(server, &object, false);
-    let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
-    let stored = server.store.commit(change).await?;
-    admitted.keep(&stored, object);
-    Ok(stored)
-}
-
-/// Serves the kinds of all stored definitions, and goes on with deletions that were under way.
-pub(crate) fn restore(server: &Arc<ApiServer>) {
-    let mut kinds = Vec::new();
-    let mut leaving = Vec::new();
-    let mut unsettled = Vec::new();
-    for stored in server.store.list(STORAGE, None).iter() {
-        let object = stored.object();
-        let accepted = object.condition("NamesAccepted") != Some("False");
-        let claims = Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
-        let definition = Definition::read(&object);
-        kinds.push(mainstay_kinds::rows_of(&object, definition, accepted, claims, stored.revision));
-        if stored.terminating {
-            leaving.push(stored.key.name.clone());
-        } else if status::is_unsettled(&object) {
-            unsettled.push(stored.key.name.clone());
-        }
-    }
-    server.registry.put(kinds);
-    for name in unsettled {
-        let server = server.clone();
-        tokio::spawn(async move { settle(&server, name, None).await });
-    }
-    for name in leaving {
-        start_clean_up(server, &name);
-    }
-}
-
-fn start_clean_up(server: &Arc<ApiServer>, name: &Arc<str>) {
-    tokio::spawn(clean_up(server.clone(), name.clone()));
-}
-
-/// Deletes the objects of a definition that is being deleted, then lets go of it.
-async fn clean_up(server: Arc<ApiServer>, name: Arc<str>) {
-    loop {
-        let step = async {
-            begin(&server, &name).await?;
-            empty(&server, &name).await?;
-            release(&server, &name).await
-        };
-        let outcome = tokio::select! {
-            outcome = step => outcome,
-            () = server.stop.cancelled() => return,
-        };
-        match outcome {
-            Ok(()) => return,
-            Err(status) if status.reason == Reason::ServiceUnavailable => return,
-            Err(status) => {
-                tracing::warn!(definition = &*name, %status, "cleaning up after a definition");
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
-    }
-}
-
 /// Says that objects are being deleted.
-async fn begin(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
+pub(super) async fn begin_clean_up(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
     let key = Key::cluster(STORAGE, name.clone());
     let _one_at_a_time = server.definitions.lock().await;
     let Some(stored) = server.store.get(&key).filter(|stored| stored.terminating) else {
@@ -354,38 +280,8 @@ fn refusal(error: &CommitError) -> Status {
     }
 }
 
-/// Deletes all objects and waits until they are gone.
-async fn empty(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
-    let Some(kind) = server.registry.custom(name) else { return Ok(()) };
-    let row = kind.stored;
-    loop {
-        let list = server.store.list(&row.storage, None);
-        let revision = list.revision();
-        let mut any = false;
-        for stored in list.iter() {
-            any = true;
-            if stored.terminating {
-                continue;
-            }
-            match delete::remove(server, &row, &stored.key, &Options::default(), None).await {
-                Ok(_) => {}
-                Err(status) if status.is_not_found() => {}
-                Err(status) => return Err(status),
-            }
-        }
-        if !any {
-            return Ok(());
-        }
-        if let Ok(mut watch) = server.store.watch(&row.storage, revision)
-            && matches!(watch.next().await, Err(mainstay_store::WatchError::Closed))
-        {
-            return Err(Status::new(Reason::ServiceUnavailable, "the store is closed"));
-        }
-    }
-}
-
 /// Takes our finalizer off; without others the definition goes.
-async fn release(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
+pub(super) async fn release(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
     let key = Key::cluster(STORAGE, name.clone());
     let one_at_a_time = server.definitions.lock().await;
     loop {

@@ -3,12 +3,14 @@
 //! The original has a controller for each condition, and each writes on its own; clients that watch
 //! see the steps. [`next`] is what the next of them would write, as a plain function; it ends.
 
-use super::CLEAN_UP;
 use mainstay_gocompat::quote;
 use mainstay_kinds::Claims;
 use mainstay_object::Object;
 use mainstay_schema::crd::{Approval, is_protected};
 use serde_json::{Value, json};
+
+/// Holds a definition until its objects are gone.
+pub(super) const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// What a definition is called by and under which kinds: each must be free in its group.
 pub(super) struct Names {

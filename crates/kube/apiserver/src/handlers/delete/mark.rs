@@ -1,7 +1,6 @@
 //! The marks of a deletion on an object that stays for now.
 
-use super::Options;
-use super::options::Propagation;
+use super::options::{Options, Propagation};
 use crate::handlers::definitions;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
@@ -69,6 +68,11 @@ pub(super) fn marked(
         }
     }
     Some(Marked { object, graceful, held })
+}
+
+/// Whether finalizers hold an object: its own, or others that its kind has.
+pub(in crate::handlers) fn is_held(row: &KindRow, object: &Object) -> bool {
+    object.finalizers().next().is_some() || row.strategy.holds_deletion(object)
 }
 
 /// Writes down how dependents fare.
