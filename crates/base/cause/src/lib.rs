@@ -1,10 +1,10 @@
 //! Why something is refused, or what it waits for.
 //!
 //! A [`Cause`] is a small tree: *what was wanted*, below it *what stood in the way*, and at any
-//! node the *place* (file, line, column) and the *remedies*. One tree feeds everything that people
-//! read: the message of a condition and of an event (its `Display`, one line) and the
-//! diagnostic in a terminal ([`Cause::render`], indented). Because both are functions of the tree
-//! alone, the same world gives the same bytes.
+//! node the *place* (file, line, column) and the *remedies*. One tree feeds what people read in a
+//! line (its `Display`), such as the message of a failed resolution, and the diagnostic in a
+//! terminal ([`Cause::render`], indented). Because both are functions of the tree alone, the same
+//! world gives the same bytes.
 //!
 //! What this does not do: decide what is API. Where other software reads a message, the code that
 //! writes the condition keeps upstream's prefix and puts the tree behind it.

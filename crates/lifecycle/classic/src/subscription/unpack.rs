@@ -25,8 +25,8 @@ const UNNOTICED: Duration = Duration::from_secs(1);
 /// What a Subscription waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// A bundle that is being unpacked, and of which image.
-    Running(String),
+    /// A bundle that is being unpacked.
+    Running,
     /// A bundle whose image is pulled again after a failure, and why.
     Retrying(String),
     /// A bundle that cannot be unpacked, and why.
@@ -39,7 +39,7 @@ impl Waiting {
     /// Of what a Subscription waits for, the highest is shown.
     fn severity(&self) -> u8 {
         match self {
-            Self::Running(_) => 0,
+            Self::Running => 0,
             Self::Retrying(_) => 1,
             Self::Failed(_) | Self::Unplanned(_) => 2,
         }
@@ -125,7 +125,7 @@ impl Outcome {
                 match error {
                     Some(error) => Waiting::Retrying(format!("{error}; the pull is tried again")),
                     None if age < UNNOTICED => return,
-                    None => Waiting::Running(format!("unpacking {}", needed.key.image)),
+                    None => Waiting::Running,
                 }
             }
             Standing::Failed(failure, wait) => {
@@ -150,7 +150,10 @@ impl Outcome {
 pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, now: Time) {
     let (kind, reason, message) = match waiting {
         None => return resolved(status),
-        Some(Waiting::Running(message) | Waiting::Retrying(message)) => {
+        Some(Waiting::Running) => {
+            (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, "")
+        }
+        Some(Waiting::Retrying(message)) => {
             (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, &**message)
         }
         Some(Waiting::Failed(message)) => {
@@ -205,7 +208,7 @@ mod tests {
         let failed = || Failure { reason: "BackoffLimitExceeded", message: "i: no".to_owned() };
         let said = "Bundle unpacking failed - BackoffLimitExceeded: i: no";
         let running = |age: Duration| Standing::Running { age, error: None };
-        let unpacking = || Some(Waiting::Running("unpacking i".to_owned()));
+        let unpacking = || Some(Waiting::Running);
         let retried = |age: Duration| Standing::Running { age, error: Some("no".to_owned()) };
         let retrying = || Some(Waiting::Retrying("no; the pull is tried again".to_owned()));
         for (standings, hold, after, waiting) in [
@@ -275,12 +278,12 @@ mod tests {
         let kinds = |status: &SubscriptionStatus| {
             status.conditions.iter().map(|it| it.kind.to_string()).collect::<Vec<_>>()
         };
-        write(&mut status, Some(&Waiting::Running("i".to_owned())), now);
+        write(&mut status, Some(&Waiting::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpacking"]);
         write(&mut status, Some(&Waiting::Failed("no".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed"]);
         // While it is tried again, what was wrong is still known.
-        write(&mut status, Some(&Waiting::Running("i".to_owned())), now);
+        write(&mut status, Some(&Waiting::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed", "BundleUnpacking"]);
         write(&mut status, None, now);
         assert!(status.conditions.is_empty());
