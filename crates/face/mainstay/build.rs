@@ -9,6 +9,7 @@ const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 /// Addresses that the loader fills in are written as a bitmap where the loader can read that: 24 bytes
 /// for each of some 75,000 are 1.8 MB of the file, all of which a start reads. Linkers that do not know
 /// the option warn and go on.
+#[expect(clippy::disallowed_methods, reason = "what Cargo tells a build script is its environment")]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let of_target = |name: &str| env::var(name).unwrap_or_default();
