@@ -252,8 +252,8 @@ pub(super) struct Wanted<'t> {
     pub(super) images: Images,
 }
 
-/// Writes paths in what is wrong with content as people know them.
-type Shown<'s> = &'s dyn Fn(&str) -> String;
+/// Replaces the folder that was read by the path that was typed, in what is wrong with its content.
+type WithTypedPath<'s> = &'s dyn Fn(&str) -> String;
 
 /// What a reference leads to.
 enum Found {
@@ -351,11 +351,11 @@ impl Wanted<'_> {
         &self,
         folder: &Path,
         reference: &str,
-        shown: Shown<'_>,
+        with_typed_path: WithTypedPath<'_>,
     ) -> Result<Found, RenderError> {
         let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
         let declared = Declared::read(&Folder::new(folder), &options).map_err(|source| {
-            let said = shown(&source.upstream());
+            let said = with_typed_path(&source.upstream());
             RenderError::of(reference, Reason::Catalog { said, source })
         })?;
         let mut found = Rendition::of(&declared);
@@ -368,10 +368,10 @@ impl Wanted<'_> {
         folder: &Path,
         image: Image<'_>,
         reference: &str,
-        shown: Shown<'_>,
+        with_typed_path: WithTypedPath<'_>,
     ) -> Result<Found, RenderError> {
         let failed = |source: BundleError| {
-            let said = shown(source.upstream());
+            let said = with_typed_path(source.upstream());
             RenderError::of(reference, Reason::Bundle { said, source })
         };
         let bundle = Bundle::read(folder).map_err(failed)?;

@@ -29,7 +29,7 @@ impl ApiServer {
         identity: &Identity,
         head: &RequestHead,
         body: Bytes,
-        size: WorkSize,
+        work_size: WorkSize,
     ) -> Result<ApiResponse, Status> {
         let RequestHead { parts, target, .. } = head;
         let query = head.query.as_ref().map_err(Clone::clone)?;
@@ -60,7 +60,7 @@ impl ApiServer {
                 warnings,
                 on_upgrade,
                 loopback: LoopbackClient(Arc::clone(self)),
-                size,
+                work_size,
                 reservations,
             };
             let deprecated = request.row.deprecation().map(str::to_owned);

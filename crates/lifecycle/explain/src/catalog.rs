@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
 /// Looks at a `CatalogSource`.
-pub(crate) fn look(world: &World, source: &Object) -> Finding {
+pub(crate) fn finding(world: &World, source: &Object) -> Finding {
     let causes = causes(world, source);
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()

@@ -239,13 +239,13 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
         .find(target.kind.name(), &target.namespace, &target.name)
         .ok_or_else(|| missing(world, target))?;
     let Finding { standing, causes, notes } = match target.kind {
-        Kind::Subscription => subscription::look(world, object),
-        Kind::InstallPlan => plan::look(world, object),
+        Kind::Subscription => subscription::finding(world, object),
+        Kind::InstallPlan => plan::finding(world, object),
         Kind::ClusterServiceVersion => match object.label(names::COPIED_FROM) {
             Some(from) => explain_copy(target, from),
-            None => version::look(world, object),
+            None => version::finding(world, object),
         },
-        Kind::CatalogSource => catalog::look(world, object),
+        Kind::CatalogSource => catalog::finding(world, object),
     };
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));

@@ -9,7 +9,7 @@ use serde_json::Value;
 const SHOWN: usize = 5;
 
 /// Looks at an `InstallPlan`.
-pub(crate) fn look(world: &World, plan: &Object) -> Finding {
+pub(crate) fn finding(world: &World, plan: &Object) -> Finding {
     let causes = causes(world, plan);
     let phase = plan.str(&["status", "phase"]).unwrap_or_default();
     let standing = match phase {

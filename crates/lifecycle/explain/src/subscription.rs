@@ -8,7 +8,7 @@ use mainstay_object::Object;
 const DEPRECATIONS: [&str; 3] = ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"];
 
 /// Looks at a Subscription.
-pub(crate) fn look(world: &World, subscription: &Object) -> Finding {
+pub(crate) fn finding(world: &World, subscription: &Object) -> Finding {
     let causes = causes(world, subscription);
     let standing =
         if causes.is_empty() { well(subscription) } else { "is not where it should be".to_owned() };

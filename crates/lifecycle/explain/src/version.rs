@@ -15,7 +15,7 @@ pub(crate) const GATED: &str = "OperatorConditionNotUpgradeable";
 const OUTDATED: &str = "outdated replica(s) to be terminated";
 
 /// Looks at a `ClusterServiceVersion`.
-pub(crate) fn look(world: &World, version: &Object) -> Finding {
+pub(crate) fn finding(world: &World, version: &Object) -> Finding {
     let causes = causes(world, version);
     let phase = phase(version);
     let reason = version.str(&["status", "reason"]).unwrap_or_default();

@@ -192,15 +192,17 @@ pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
         removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
         removal.goes.push(item(plan, "", None));
     }
-    let label = target.package.as_ref().map(|it| names::component_label(it, &target.namespace));
+    let label =
+        target.package.as_ref().map(|package| names::component_label(package, &target.namespace));
     let is_labelled =
         |plan: &Object| label.as_ref().is_some_and(|label| plan.label(label).is_some());
     let own = uids(world, target);
     for plan in world.plans.iter().filter(|plan| is_of(plan, target, &own) || is_labelled(plan)) {
         let owners = plan.owner_references();
-        let others = world.subscriptions.iter().filter(|it| !own.contains(it.uid()));
+        let others =
+            world.subscriptions.iter().filter(|subscription| !own.contains(subscription.uid()));
         let others: Vec<&str> = others
-            .filter(|it| owners.iter().any(|owner| owner.uid == it.uid()))
+            .filter(|subscription| owners.iter().any(|owner| owner.uid == subscription.uid()))
             .map(Object::name)
             .collect();
         let delete = format!("kubectl -n {} delete installplan {}", plan.namespace(), plan.name());
@@ -225,7 +227,8 @@ pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
 
 /// The uids of an operator's Subscriptions.
 fn uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
-    let own = world.subscriptions.iter().filter(|it| has(&target.subscriptions, it));
+    let own =
+        world.subscriptions.iter().filter(|subscription| has(&target.subscriptions, subscription));
     own.map(Object::uid).collect()
 }
 
@@ -233,8 +236,8 @@ fn uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
 /// uids owns it. One of an earlier version brought what is needed since.
 fn is_of(plan: &Object, target: &Target, own: &BTreeSet<&str>) -> bool {
     let names = plan.array(&["spec", "clusterServiceVersionNames"]);
-    names.iter().any(|it| target.versions.iter().any(|version| version == it))
-        || plan.owner_references().iter().any(|it| own.contains(&*it.uid))
+    names.iter().any(|name| target.versions.iter().any(|version| version == name))
+        || plan.owner_references().iter().any(|owner| own.contains(&*owner.uid))
 }
 
 /// Subscriptions that came along, because the operator needs what they bring.

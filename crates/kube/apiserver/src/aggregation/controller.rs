@@ -95,7 +95,7 @@ async fn follow(server: Weak<ApiServer>, mut watches: Watches) {
                 }
             }
             if !matches!(changed, Changed::Endpoints) {
-                known.tell(&server).await;
+                known.write_conditions(&server).await;
                 look_after(&server, &mut keepers);
             }
         }

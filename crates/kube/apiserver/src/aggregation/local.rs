@@ -95,7 +95,7 @@ pub(super) struct Known {
     /// Of each definition the revision that was read, and the names of the objects it needs.
     definitions: HashMap<Arc<str>, (u64, Vec<Needed>)>,
     /// Up to which revision of the store all local objects say that they are local.
-    told: u64,
+    written_upto: u64,
 }
 
 /// A group and a version of definitions.
@@ -154,17 +154,18 @@ impl Known {
     }
 
     /// Writes the condition of what has become local.
-    pub(super) async fn tell(&mut self, server: &Arc<ApiServer>) {
+    pub(super) async fn write_conditions(&mut self, server: &Arc<ApiServer>) {
         let upto = server.store.revision();
         let mut all = true;
         for stored in server.store.list(STORAGE, None).iter() {
-            if stored.revision <= self.told || has_service(&stored.bytes()) {
+            if stored.revision <= self.written_upto || has_service(&stored.bytes()) {
                 continue;
             }
             let object = stored.object();
             let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
-            let told = condition(&object).is_some_and(|it| it["reason"] == "Local");
-            if is_local && !told {
+            let is_written =
+                condition(&object).is_some_and(|condition| condition["reason"] == "Local");
+            if is_local && !is_written {
                 all = false;
                 let local = mainstay_validation::local_condition(&server.clock.now_rfc3339());
                 available::write(server, object, local).await;
@@ -172,7 +173,7 @@ impl Known {
         }
         // What was written is looked at once more: a write may have failed.
         if all {
-            self.told = upto;
+            self.written_upto = upto;
         }
     }
 }

@@ -75,7 +75,7 @@ async fn follow(server: Weak<ApiServer>, mut schemas: Watch, mut levels: Watch) 
             }
         }
         server.flow.read(&server.store);
-        tell(&server).await;
+        write_conditions(&server).await;
         wrong = is_wrong(&server);
     }
 }
@@ -182,7 +182,7 @@ fn wanted_condition(level: &str, found: bool) -> Value {
 }
 
 /// Writes the conditions that are not as they should be.
-async fn tell(server: &Arc<ApiServer>) {
+async fn write_conditions(server: &Arc<ApiServer>) {
     for stored in server.store.list(SCHEMAS, None).iter() {
         let object = stored.object();
         let level = object.str(&["spec", "priorityLevelConfiguration", "name"]).unwrap_or_default();

@@ -80,7 +80,7 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<ApiResp
     }
     let entries = object.remove(&ENTRIES);
     create::receive(request, &mut object)?;
-    request.size.look_at(&object).await;
+    request.work_size.grow_with(&object).await;
     if let Some(entries) = entries {
         object.set(&ENTRIES, entries);
     }

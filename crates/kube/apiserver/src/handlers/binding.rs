@@ -21,7 +21,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
         "" => (sent.name().to_owned(), ""),
         pod => (pod.to_owned(), "binding"),
     };
-    let asked = request.asked(Operation::Create, subresource, &name, options.dry_run);
+    let asked = request.admission_request(Operation::Create, subresource, &name, options.dry_run);
     meta::match_namespace(request, &mut sent)?;
     Tracker::answered(request, &options, &gvk, subresource, &mut sent);
     admission::mutate(asked, &mut sent, None).await?;

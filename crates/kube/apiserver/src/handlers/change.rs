@@ -107,7 +107,7 @@ pub(super) async fn apply(
     let row = &request.row;
     let name = request.path.name.as_str();
     let tracker = Tracker::new(request, part, options);
-    let asked = request.asked(Operation::Update, part.name(), name, options.dry_run);
+    let asked = request.admission_request(Operation::Update, part.name(), name, options.dry_run);
     let listens = part != Part::Scale && admission::listens(asked);
     // Whoever is faster has got on, so this ends.
     loop {
@@ -130,7 +130,7 @@ pub(super) async fn apply(
         let entries = object.remove(&ENTRIES);
         forms::to_storage(row, &mut object);
         mainstay_conversion::decode::default(row, &mut object);
-        request.size.look_at(&object).await;
+        request.work_size.grow_with(&object).await;
         let renewed = row.strategy.counts_as_change(&object);
         forms::complete(row, &mut object);
         if !tracked {

@@ -46,8 +46,9 @@ impl WorkSize {
         self.is_large.load(Ordering::Relaxed)
     }
 
-    /// Looks at an object that is worked on: if it is large by now, the work goes on in the pool.
-    pub(super) async fn look_at(&self, object: &Object) {
+    /// Takes an object into account that has been worked on: if it is large by now, the work goes on in
+    /// the pool.
+    pub(super) async fn grow_with(&self, object: &Object) {
         if !self.is_large() && are_large(object.fields().values()) {
             self.is_large.store(true, Ordering::Relaxed);
             tokio::task::yield_now().await;
@@ -162,7 +163,7 @@ mod tests {
         let size = WorkSize::default();
         let known = size.clone();
         let grown = async move {
-            known.look_at(&object(10_000)).await;
+            known.grow_with(&object(10_000)).await;
             receive.recv()
         };
         let grown = tokio::spawn(pool.run(grown, size));
@@ -171,7 +172,7 @@ mod tests {
         assert_eq!(grown.await.unwrap(), Ok(7));
         let size = WorkSize::default();
         let known = size.clone();
-        let small = pool.run(async move { known.look_at(&object(10)).await }, size);
+        let small = pool.run(async move { known.grow_with(&object(10)).await }, size);
         assert!(futures::FutureExt::now_or_never(small).is_some());
     }
 }

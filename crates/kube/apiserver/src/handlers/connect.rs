@@ -76,7 +76,7 @@ async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Sta
     let asked = AdmissionRequest {
         // There are none: the options are the object.
         options: Options::Value(&Value::Null),
-        ..request.asked(Operation::Connect, subresource, &request.path.name, false)
+        ..request.admission_request(Operation::Connect, subresource, &request.path.name, false)
     };
     admission::answered(asked, &mut options).await?;
     Ok(options)

@@ -36,7 +36,7 @@ pub(super) async fn create(
     meta::drop_repeated_owners(request, &mut object, false);
     let sent = object.remove(&ENTRIES);
     receive(request, &mut object)?;
-    request.size.look_at(&object).await;
+    request.work_size.grow_with(&object).await;
     Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref()).await;
     store(request, object, warnings, options).await
 }
@@ -51,7 +51,7 @@ pub(super) async fn store(
 ) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let asked_name = sent.name().to_owned();
-    let asked = request.asked(Operation::Create, "", &asked_name, options.dry_run);
+    let asked = request.admission_request(Operation::Create, "", &asked_name, options.dry_run);
     admission::mutate(asked, &mut sent, None).await?;
     meta::drop_repeated_owners(request, &mut sent, true);
     meta::match_namespace(request, &mut sent)?;

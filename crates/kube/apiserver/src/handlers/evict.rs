@@ -36,7 +36,12 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
     let decoded = decode::object_of(request, &gvk, options.validation)?;
     let mut sent = decoded.object;
     meta::match_namespace(request, &mut sent)?;
-    let asked = request.asked(Operation::Create, "eviction", &request.path.name, options.dry_run);
+    let asked = request.admission_request(
+        Operation::Create,
+        "eviction",
+        &request.path.name,
+        options.dry_run,
+    );
     admission::mutate(asked, &mut sent, None).await?;
     if sent.name() != request.path.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));

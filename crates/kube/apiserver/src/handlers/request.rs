@@ -44,7 +44,7 @@ pub(crate) struct Request<'a> {
     /// Client for requests of the server itself.
     pub(crate) loopback: LoopbackClient,
     /// Whether its work is large.
-    pub(crate) size: WorkSize,
+    pub(crate) work_size: WorkSize,
     /// Service IPs and node ports that it reserves until it is over.
     pub(crate) reservations: Reservations,
 }
@@ -156,7 +156,7 @@ impl Request<'_> {
     }
 
     /// What admission is told of the request. `name` is empty if the object's is to be generated.
-    pub(crate) fn asked<'b>(
+    pub(crate) fn admission_request<'b>(
         &'b self,
         operation: Operation,
         subresource: &'b str,

@@ -30,7 +30,8 @@ pub(super) async fn request(request: &Request<'_>) -> Result<ApiResponse, Status
         sent.set(&["spec", "expirationSeconds"], 3600.into());
     }
     Tracker::answered(request, &options, &gvk, "token", &mut sent);
-    let asked = request.asked(Operation::Create, "token", &request.path.name, options.dry_run);
+    let asked =
+        request.admission_request(Operation::Create, "token", &request.path.name, options.dry_run);
     admission::mutate(asked, &mut sent, None).await?;
     let mut judged = sent.clone();
     let account_of = account.object();

@@ -2,7 +2,6 @@
 
 use mainstay_object::FieldError;
 use mainstay_quantity::Malformed;
-use std::fmt::Write as _;
 
 /// Bytes are no JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +10,7 @@ pub enum JsonError {
     #[error("unexpected end of JSON input")]
     UnexpectedEnd,
     /// A byte stands where it cannot.
-    #[error("invalid character '{}' {context}", shown(*byte))]
+    #[error("invalid character '{}' {context}", quoted(*byte))]
     InvalidByte {
         /// The byte.
         byte: u8,
@@ -85,25 +84,16 @@ pub enum Context {
     Depth,
 }
 
-fn shown(byte: u8) -> String {
-    let mut shown = String::new();
+/// A byte as Go's reader of JSON shows it: it takes the byte for a character of its own.
+fn quoted(byte: u8) -> String {
     match byte {
-        b'\'' => shown.push_str("\\'"),
-        b'"' => shown.push('"'),
-        b'\\' => shown.push_str("\\\\"),
-        b'\n' => shown.push_str("\\n"),
-        b'\r' => shown.push_str("\\r"),
-        b'\t' => shown.push_str("\\t"),
-        0x07 => shown.push_str("\\a"),
-        0x08 => shown.push_str("\\b"),
-        0x0c => shown.push_str("\\f"),
-        0x0b => shown.push_str("\\v"),
-        0x00..=0x1f | 0x7f => drop(write!(shown, "\\x{byte:02x}")),
-        // Go takes a byte for a character of its own.
-        0x80..=0xa0 | 0xad => drop(write!(shown, "\\u{byte:04x}")),
-        _ => shown.push(char::from(byte)),
+        b'\'' => "\\'".to_owned(),
+        b'"' => "\"".to_owned(),
+        _ => {
+            let quoted = mainstay_gocompat::quote(char::from(byte).encode_utf8(&mut [0; 2]));
+            quoted.trim_matches('"').to_owned()
+        }
     }
-    shown
 }
 
 /// A value is not of a type.

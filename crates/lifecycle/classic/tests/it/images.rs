@@ -469,7 +469,7 @@ async fn source_of_bundle(world: &World, image: &str) {
     let files = [("configs/anvil/catalog.json", catalog(&["1.0.0"], only_image))];
     put(&world.store(), "localhost/catalog:v1", &files, &[label]);
     source(world, "localhost/catalog:v1", "").await;
-    until(world, |it| state(it) == Some("READY")).await;
+    until(world, |source| state(source) == Some("READY")).await;
 }
 
 #[tokio::test]
@@ -482,7 +482,9 @@ async fn the_first_failure_of_a_pull_is_on_the_subscription_while_the_pull_is_tr
     world.subscribe(json!({"source": "far.away"})).await;
     let clock = world.cluster.clock();
     let begun = clock.elapsed();
-    let waits = world.subscription(|it| condition(it, "BundleUnpacking").is_some()).await;
+    let waits = world
+        .subscription(|subscription| condition(subscription, "BundleUnpacking").is_some())
+        .await;
     // The registry is asked for some 18 s before the pull as a whole has failed.
     assert!(clock.elapsed().saturating_sub(begun).as_secs() < 10);
     let (reason, message) = condition(&waits, "BundleUnpacking").unwrap();

@@ -1,6 +1,6 @@
 //! What Events say where a status does not.
 
-use crate::told::told;
+use crate::explanations::explanation;
 
 #[test]
 fn the_newest_event_of_a_catalog_source_says_why_its_registry_cannot_be_reached() {
@@ -29,7 +29,7 @@ message: '{message}'
     let of_another = event("u1", "30", "Warning", "failed to list bundles: no such host");
     let read = event("u2", "40", "Normal", "the catalog can be read again");
     let because = |events: &[&str]| {
-        let text = told("catalogsource/far", &[&[far], events].concat());
+        let text = explanation("catalogsource/far", &[&[far], events].concat());
         let line = text.lines().find(|line| line.contains("failed to list bundles"));
         line.map(|line| line.trim().to_owned())
     };

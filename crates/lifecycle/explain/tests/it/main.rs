@@ -3,5 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
 mod events;
+mod explanations;
 mod recorded;
-mod told;

@@ -32,7 +32,7 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
     let options = Options::read(request)?;
     let row = &request.row;
     let given = options.to_value();
-    let asked = asked(request, &request.path.name, &options, &given);
+    let asked = admission_request(request, &request.path.name, &options, &given);
     let removed = remove(request.server, row, &request.key(), &options, Some(asked)).await?;
     let mut answer = removed_answer(request, &removed, options.cascades)?;
     let warning = row.strategy.deletion().warning;
@@ -43,13 +43,13 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
 }
 
 /// What admission is told of a deletion. `name` is empty for one of many.
-fn asked<'a>(
+fn admission_request<'a>(
     request: &'a Request<'_>,
     name: &'a str,
     options: &Options,
     given: &'a Value,
 ) -> AdmissionRequest<'a> {
-    let asked = request.asked(Operation::Delete, "", name, options.dry_run);
+    let asked = request.admission_request(Operation::Delete, "", name, options.dry_run);
     AdmissionRequest { options: admission::Options::Value(given), ..asked }
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn collection(request: &Request<'_>) -> Result<ApiResponse, Sta
     let options = Options::read(request)?;
     let (row, server) = (&request.row, request.server);
     let given = options.to_value();
-    let asked = asked(request, "", &options, &given);
+    let asked = admission_request(request, "", &options, &given);
     let page = match read::page(request, &listed).await? {
         Ok(page) => page,
         Err(refusal) => return Ok(refusal),

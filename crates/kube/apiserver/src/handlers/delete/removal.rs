@@ -29,12 +29,9 @@ pub(in crate::handlers) enum Removed {
     Held(Arc<Stored>),
     /// A dry run: the object would be gone.
     WouldGo(Arc<Stored>),
-    /// A dry run: what would be stored.
-    WouldMark(Object, Held),
+    /// A dry run: the object as it would be stored, and whether something holds it then.
+    WouldMark(Object, bool),
 }
-
-/// Whether an object stays for now.
-pub(in crate::handlers) type Held = bool;
 
 /// Deletes one object, or marks it if finalizers or its grace period hold it. `asked`: what
 /// admission is told, if it is to be asked.

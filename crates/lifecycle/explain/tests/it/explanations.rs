@@ -94,7 +94,7 @@ fn told_of(target: &str, world: &World) -> String {
     }
 }
 
-pub(crate) fn told(target: &str, texts: &[&str]) -> String {
+pub(crate) fn explanation(target: &str, texts: &[&str]) -> String {
     told_of(target, &World { objects: objects(texts), ..World::default() })
 }
 
@@ -107,10 +107,10 @@ fn nothing_is_said_where_everything_is_well() {
     let done = plan("{phase: Complete}");
     let all = [GROUP, CATALOG, &well, &runs, &done];
     insta::assert_snapshot!(
-        ["sub/anvil", "ip/install-abcde", "csv/anvil.v1"].map(|it| told(it, &all)).concat()
+        ["sub/anvil", "ip/install-abcde", "csv/anvil.v1"].map(|it| explanation(it, &all)).concat()
     );
     let deprecated = well.replace("currentCSV", "conditions: [{type: ChannelDeprecated, status: 'True', message: take another}], catalogHealth: [{healthy: false, catalogSourceRef: {name: far, namespace: team}}], currentCSV");
-    insta::assert_snapshot!(told("sub/anvil", &[GROUP, CATALOG, &deprecated, &runs, &done]));
+    insta::assert_snapshot!(explanation("sub/anvil", &[GROUP, CATALOG, &deprecated, &runs, &done]));
 }
 
 #[test]
@@ -118,8 +118,12 @@ fn what_is_not_there_is_looked_for_elsewhere() {
     let it = subscription("{}");
     let other = it.replace("namespace: team", "namespace: west");
     insta::assert_snapshot!(
-        [told("sub/anvil", &[&other]), told("sub/hammer", &[&it]), told("csv/anvil.v1", &[&it]),]
-            .concat()
+        [
+            explanation("sub/anvil", &[&other]),
+            explanation("sub/hammer", &[&it]),
+            explanation("csv/anvil.v1", &[&it]),
+        ]
+        .concat()
     );
     assert!("pod".parse::<Kind>().is_err());
     for word in [
@@ -154,13 +158,13 @@ status: {namespaces: ['']}
         .replace("namespaces: [team], ", "");
     insta::assert_snapshot!(
         [
-            told("sub/anvil", &[CATALOG, everywhere, &it]),
-            told("sub/anvil", &[CATALOG, &second, &first, &it]),
-            told(
+            explanation("sub/anvil", &[CATALOG, everywhere, &it]),
+            explanation("sub/anvil", &[CATALOG, &second, &first, &it]),
+            explanation(
                 "sub/anvil",
                 &[CATALOG, &scoped, &subscription("{state: UpgradePending, lastUpdated: x}")]
             ),
-            told(
+            explanation(
                 "sub/anvil",
                 &[CATALOG, &nobody, &subscription("{state: UpgradePending, lastUpdated: x}")]
             ),
@@ -193,10 +197,10 @@ spec: {sourceType: grpc, address: 'x:1'}
 ";
     insta::assert_snapshot!(
         [
-            told("sub/anvil", &[GROUP, &down, &it]),
-            told("sub/anvil", &[GROUP, wrong, &it]),
-            told("catalogsource/far", &[wrong]),
-            told("catalogsource/new", &[new]),
+            explanation("sub/anvil", &[GROUP, &down, &it]),
+            explanation("sub/anvil", &[GROUP, wrong, &it]),
+            explanation("catalogsource/far", &[wrong]),
+            explanation("catalogsource/new", &[new]),
         ]
         .join("\n")
     );
@@ -234,12 +238,12 @@ fn a_plan_says_what_it_waits_for() {
     ];
     let texts: Vec<String> = all
         .iter()
-        .map(|status| told("sub/anvil", &[GROUP, CATALOG, &refers, &plan(status)]))
+        .map(|status| explanation("sub/anvil", &[GROUP, CATALOG, &refers, &plan(status)]))
         .collect();
     insta::assert_snapshot!(texts.join("\n"));
-    insta::assert_snapshot!(told("ip/install-abcde", &[GROUP, &plan(&all[0])]));
+    insta::assert_snapshot!(explanation("ip/install-abcde", &[GROUP, &plan(&all[0])]));
     let gone = refers.replace("lastUpdated: x", "lastUpdated: x, conditions: [{type: InstallPlanMissing, status: 'True', reason: ReferencedInstallPlanNotFound}]");
-    insta::assert_snapshot!(told("sub/anvil", &[GROUP, CATALOG, &gone]));
+    insta::assert_snapshot!(explanation("sub/anvil", &[GROUP, CATALOG, &gone]));
 }
 
 #[test]
@@ -250,11 +254,11 @@ fn a_version_says_what_it_lacks() {
     );
     insta::assert_snapshot!(
         [
-            told(
+            explanation(
                 "sub/anvil",
                 &[GROUP, CATALOG, &refers, &plan("{phase: Complete}"), &version(lacks)]
             ),
-            told("csv/anvil.v1", &[GROUP, &version(lacks)]),
+            explanation("csv/anvil.v1", &[GROUP, &version(lacks)]),
         ]
         .join("\n")
     );
@@ -279,11 +283,11 @@ spec: {conditions: [{type: Upgradeable, status: 'False', reason: Migrating, mess
     );
     insta::assert_snapshot!(
         [
-            told(
+            explanation(
                 "sub/anvil",
                 &[GROUP, CATALOG, &refers, &plan("{phase: Complete}"), &held, &before, said]
             ),
-            told("csv/anvil.v0", &[GROUP, &held, &before, said]),
+            explanation("csv/anvil.v0", &[GROUP, &held, &before, said]),
         ]
         .join("\n")
     );
@@ -312,7 +316,7 @@ status: {namespaces: [''], lastUpdated: '2026-01-01T00:00:00Z'}
     ]
     .iter()
     .map(|(reason, message)| {
-        told("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival, elsewhere])
+        explanation("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival, elsewhere])
     })
     .collect();
     insta::assert_snapshot!(texts.join("\n"));
@@ -325,7 +329,7 @@ fn a_subscription_that_waits_for_the_bundle_of_another_one_names_it() {
     );
     let waits = subscription("{lastUpdated: '2026-01-01T00:00:00Z'}")
         .replace("name: anvil,", "name: tongs,");
-    let text = told("subscription/tongs", &[GROUP, CATALOG, &waits, &other]);
+    let text = explanation("subscription/tongs", &[GROUP, CATALOG, &waits, &other]);
     insta::assert_snapshot!(text);
 }
 
@@ -359,9 +363,9 @@ status: {phase: Pending}
     let crashes = deployment.replace("reason: ImagePullBackOff", "reason: CrashLoopBackOff");
     insta::assert_snapshot!(
         [
-            told("csv/anvil.v1", &[GROUP, &waits, deployment]),
-            told("csv/anvil.v1", &[GROUP, &waits, &crashes]),
-            told("csv/anvil.v1", &[GROUP, &waits]),
+            explanation("csv/anvil.v1", &[GROUP, &waits, deployment]),
+            explanation("csv/anvil.v1", &[GROUP, &waits, &crashes]),
+            explanation("csv/anvil.v1", &[GROUP, &waits]),
         ]
         .join("\n")
     );
@@ -412,7 +416,7 @@ status: {{phase: Pending, {status}}}
         "conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/1 nodes are available: 1 Insufficient memory.'}]",
     ]
     .map(|status| {
-        let text = told("sub/anvil", &[GROUP, CATALOG, &it, &done, before, &waits, deployment, &new(status)]);
+        let text = explanation("sub/anvil", &[GROUP, CATALOG, &it, &done, before, &waits, deployment, &new(status)]);
         assert!(!text.contains("outdated"), "{text}");
         assert!(!text.contains("→ wait"), "{text}");
         assert!(text.contains("anvil-1-b"), "{text}");
@@ -421,7 +425,7 @@ status: {{phase: Pending, {status}}}
     });
     insta::assert_snapshot!(texts.join("\n"));
     // The version that is being replaced leads to the same Pod.
-    let old = told(
+    let old = explanation(
         "csv/anvil.v0",
         &[
             GROUP,
@@ -440,7 +444,7 @@ status: {{phase: Pending, {status}}}
     // A Deployment whose update has come to its end is nobody's trouble.
     let settled =
         deployment.replace("replicas: 2, updatedReplicas: 1", "replicas: 1, updatedReplicas: 1");
-    let text = told("csv/anvil.v1", &[GROUP, before, &waits, &settled]);
+    let text = explanation("csv/anvil.v1", &[GROUP, before, &waits, &settled]);
     assert!(!text.contains("is being updated"), "{text}");
 }
 
@@ -467,8 +471,8 @@ fn another_catalog_that_nobody_has_an_answer_of_is_named_while_nothing_is_chosen
     let well = subscription(
         "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: x}",
     );
-    let waiting = told("sub/anvil", &[GROUP, CATALOG, FAR, &waits]);
-    let prevented = told("sub/anvil", &[GROUP, CATALOG, &lost, &failed]);
+    let waiting = explanation("sub/anvil", &[GROUP, CATALOG, FAR, &waits]);
+    let prevented = explanation("sub/anvil", &[GROUP, CATALOG, &lost, &failed]);
     for text in [&waiting, &prevented] {
         assert!(text.contains("catalog olm/far cannot be asked"), "{text}");
         assert!(!text.contains("→ wait") && !text.contains("connected at"), "{text}");
@@ -478,9 +482,9 @@ fn another_catalog_that_nobody_has_an_answer_of_is_named_while_nothing_is_chosen
             waiting,
             prevented,
             // Nobody there sees that one.
-            told("sub/anvil", &[GROUP, CATALOG, &elsewhere, &waits]),
+            explanation("sub/anvil", &[GROUP, CATALOG, &elsewhere, &waits]),
             // What runs waits for nobody.
-            told("sub/anvil", &[GROUP, CATALOG, &lost, &well, &runs]),
+            explanation("sub/anvil", &[GROUP, CATALOG, &lost, &well, &runs]),
         ]
         .join("\n")
     );
