@@ -375,6 +375,7 @@ impl Controller {
                 let message = format!("install strategy failed: {why}");
                 return self.refuse(live, csv, CsvReason::ComponentFailed, message).await;
             }
+            Refusal::Removed(error) => return Err(error).during(DOING).map_err(Error::from),
             Refusal::Api(error) => error,
         };
         let Some(status) = error.status() else {
@@ -464,7 +465,7 @@ fn failed(reason: CsvReason, message: String) -> Move {
     Move::to(CsvPhase::Failed, reason, message)
 }
 
-/// Our spec replaces the one that is there; labels and owners of others stay.
+/// Makes a Deployment exist as a version lists it; `None` if somebody else made one meanwhile.
 async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<Option<Object>> {
     let namespace = Some(deployment.namespace());
     let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
@@ -483,13 +484,22 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
         }
         found => found,
     };
-    let Some(old) = old else {
-        return match cluster.create(&known::DEPLOYMENT, deployment).await {
-            // It came meanwhile: the next look compares it.
-            Err(error) if error.is_already_exists() => Ok(None),
-            made => made.map(Some),
-        };
-    };
+    if let Some(old) = old {
+        match cluster.update(&known::DEPLOYMENT, &handed_over(&old, deployment)).await {
+            // The garbage collector removed it with the version that it belonged to: it is made anew.
+            Err(error) if error.is_not_found() => {}
+            updated => return updated.map(Some),
+        }
+    }
+    match cluster.create(&known::DEPLOYMENT, deployment).await {
+        // It came meanwhile: the next reconciliation compares it.
+        Err(error) if error.is_already_exists() => Ok(None),
+        created => created.map(Some),
+    }
+}
+
+/// The Deployment that is there with the spec of a version's: labels and owners of others stay.
+fn handed_over(old: &Object, deployment: &Object) -> Object {
     let mut new = deployment.clone();
     // Annotations that are not Kubernetes' own may be left from settings of before.
     let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
@@ -498,7 +508,7 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
         let fields = |object: &Object| {
             object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
         };
-        let mut all = fields(&old);
+        let mut all = fields(old);
         all.retain(|key, _| stays(field, key));
         all.extend(fields(deployment));
         new.set(&path, Value::Object(all));
@@ -512,7 +522,7 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
     owners.extend_from_slice(deployment.array(&["metadata", "ownerReferences"]));
     new.set(&["metadata", "ownerReferences"], Value::Array(owners));
     new.set(&["metadata", "resourceVersion"], old.resource_version().into());
-    cluster.update(&known::DEPLOYMENT, &new).await.map(Some)
+    new
 }
 
 async fn claim(

@@ -333,8 +333,11 @@ impl TargetRbac<'_> {
             self.cluster.create(resource, wanted).await.during(DOING)?;
             return Ok(Placed::Right);
         }
-        self.cluster.update(resource, &new).await.during(DOING)?;
-        Ok(Placed::Right)
+        match self.cluster.update(resource, &new).await {
+            // Gone meanwhile, as above.
+            Err(error) if error.is_not_found() => Ok(Placed::Absent),
+            updated => updated.during(DOING).map(|_| Placed::Right).map_err(Error::from),
+        }
     }
 
     /// The permissions that are granted in the ClusterServiceVersion's own namespace, by the caches.

@@ -455,22 +455,23 @@ impl Runner<'_> {
                 api_error(&format!("error creating {what}{}", object.name()), error)
             }
         };
-        match cluster.create(resource, &object).await {
-            Ok(_) => return Ok(StepStatus::Created),
-            Err(error) if error.is_already_exists() => {}
-            Err(error) => return Err(error_of(&error)),
-        }
         for _ in 0..5 {
+            match cluster.create(resource, &object).await {
+                Ok(_) => return Ok(StepStatus::Created),
+                Err(error) if error.is_already_exists() => {}
+                Err(error) => return Err(error_of(&error)),
+            }
             let name = object.name();
-            let live = cluster.get(resource, object_namespace(&object), name).await;
-            let live = live.map_err(|error| error_of(&error))?;
+            let live = cluster.find(resource, object_namespace(&object), name).await;
+            // Removed since, most likely with its owner.
+            let Some(live) = live.map_err(|error| error_of(&error))? else { continue };
             let new = merged(&live, &object);
             if same(&live, &new) {
                 return Ok(StepStatus::Present);
             }
             match cluster.update(resource, &new).await {
                 Ok(_) => return Ok(StepStatus::Present),
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() || error.is_not_found() => {}
                 Err(error) => {
                     return Err(api_error(&format!("error updating {what}{name}"), &error));
                 }

@@ -1,12 +1,15 @@
 //! Versions that replace others, and versions that are edited where they are.
 
 use crate::by_hand::{
-    at, definition, deployed, deployment, edit, in_phase, make, owning, reference, version, world,
+    at, definition, delete, deployed, deployment, edit, in_phase, make, owning, reference, version,
+    world,
 };
 use crate::world::World;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_object::{Object, known};
+use mainstay_testkit::{Asked, Fate};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const DEPLOYMENT: &mainstay_object::Resource = &known::DEPLOYMENT;
 
@@ -84,6 +87,34 @@ async fn a_deployment_of_the_same_name_is_handed_over_and_another_one_goes() {
     runs(&world, "other", "third").await;
     // shows E043
     world.cluster.wait_gone(DEPLOYMENT, Some("team"), "same").await;
+}
+
+#[tokio::test]
+async fn a_deployment_that_goes_while_it_is_handed_over_is_made_anew() {
+    let mut world = start().await;
+    let before = replaced(&world, hatter("v1", None, &[running("same", "first")])).await;
+    let gone = deployed(&world, "team", "same").await;
+    world.pause().await;
+    let (to_test, mut update_is_due) = tokio::sync::mpsc::unbounded_channel();
+    let cluster = world.cluster.troubled(move |asked: &Asked| {
+        let is_update = asked.method == http::Method::PUT;
+        if is_update && asked.target.ends_with("/deployments/same") && to_test.send(()).is_ok() {
+            return Fate::Late(Duration::from_millis(300));
+        }
+        Fate::Pass
+    });
+    world.classic = Some(world.begin_over(&cluster));
+    make(&world, hatter("v2", Some("v1"), &[running("same", "second")])).await;
+    update_is_due.recv().await.unwrap();
+    drop(update_is_due);
+    delete(&world, DEPLOYMENT, Some("team"), "same").await;
+    let v2 = in_phase(&world, "team", "v2", "Succeeded").await;
+    let new = runs(&world, "same", "second").await;
+    assert_ne!(new.uid(), gone.uid());
+    let reasons = v2.array(&["status", "conditions"]).iter().map(|it| it["reason"].clone());
+    let reasons: Vec<Value> = reasons.collect();
+    assert!(!reasons.iter().any(|it| it == "InstallComponentFailed"), "{reasons:?}");
+    world.cluster.wait_gone(&CSV, Some("team"), before.name()).await;
 }
 
 #[tokio::test]

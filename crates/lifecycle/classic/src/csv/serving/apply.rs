@@ -26,6 +26,9 @@ const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 pub(crate) enum Refusal {
     /// The API refused it, or is away.
     Api(mainstay_client::Error),
+    /// It was removed between reading and writing, as the garbage collector does with what the
+    /// version before owned: nothing is wrong, the next reconciliation makes it anew.
+    Removed(mainstay_client::Error),
     /// It must not be done.
     Text(String),
 }
@@ -40,7 +43,7 @@ impl Refusal {
     /// The error of a look at a version.
     pub(crate) fn into_error(self, csv: &ClusterServiceVersion) -> Error {
         match self {
-            Self::Api(source) => Error::Request(RequestError {
+            Self::Api(source) | Self::Removed(source) => Error::Request(RequestError {
                 operation: "installing what a version serves",
                 source,
             }),
@@ -514,7 +517,7 @@ async fn place(
     resource: &Resource,
     wanted: &Object,
     fields: &[&[&str]],
-) -> mainstay_client::Result<String> {
+) -> Result<String, Refusal> {
     match cluster.find(resource, Some(wanted.namespace()), wanted.name()).await? {
         None => Ok(cluster.create(resource, wanted).await?.resource_version().to_owned()),
         Some(live) => replace(cluster, resource, &live, wanted, fields).await,
@@ -529,7 +532,7 @@ async fn replace(
     live: &Object,
     wanted: &Object,
     fields: &[&[&str]],
-) -> mainstay_client::Result<String> {
+) -> Result<String, Refusal> {
     let mut new = live.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
@@ -560,7 +563,11 @@ async fn replace(
     if new == *live {
         return Ok(live.resource_version().to_owned());
     }
-    Ok(cluster.update(resource, &new).await?.resource_version().to_owned())
+    match cluster.update(resource, &new).await {
+        Ok(updated) => Ok(updated.resource_version().to_owned()),
+        Err(error) if error.is_not_found() => Err(Refusal::Removed(error)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]
