@@ -1,7 +1,7 @@
 //! Why a document is no object and a value does not have its Go type, in the words of Go's decoders.
 
 use crate::shape::Step;
-use mainstay_gocompat::quote;
+use mainstay_schema::builtin::TextError;
 use mainstay_schema::strict;
 
 /// A value that does not have its Go type, and where it stands.
@@ -53,34 +53,6 @@ pub enum TypeError {
     BooleanOrSchema,
 }
 
-/// Why a type that parses itself refuses a text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
-    /// The text is no version.
-    #[error(transparent)]
-    ParseVersion(#[from] mainstay_version::ParseError),
-    /// The text is no release.
-    #[error(transparent)]
-    ParseRelease(#[from] ReleaseError),
-}
-
-/// Why a text is no release: parts of letters, digits and hyphens between dots.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReleaseError {
-    /// A part is empty.
-    #[error("Prerelease is empty")]
-    EmptyPart,
-    /// A number begins with a zero.
-    #[error("Numeric PreRelease version must not contain leading zeroes {}", quote(.0))]
-    LeadingZeroes(String),
-    /// A part has other characters.
-    #[error("Invalid character(s) found in prerelease {}", quote(.0))]
-    InvalidCharacters(String),
-    /// A number does not fit into 64 bits.
-    #[error("strconv.ParseUint: parsing {}: value out of range", quote(.0))]
-    OutOfRange(String),
-}
-
 /// Why a value that was read already cannot be converted to a Go type, in the words of the converter
 /// of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,11 +81,11 @@ pub enum ConvertError {
         /// What Go calls the kind of the value.
         found: &'static str,
         /// The Go type.
-        expected: &'static str,
+        expected: String,
     },
     /// Nothing converts the kind of the value to the type.
     #[error("unrecognized type: {0}")]
-    UnrecognizedType(&'static str),
+    UnrecognizedType(String),
     /// A type that decodes itself refuses the value.
     #[error(transparent)]
     Decode(#[from] TypeError),

@@ -5,20 +5,15 @@
 //! `null` is "not set", names may be written in any case. Types of Kubernetes come from the table of
 //! its types.
 
-use crate::mismatch::{Mismatch, TextError, TypeError};
+use crate::mismatch::{Mismatch, TypeError};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::builtin::{self, Definition, Type};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The kind of value that a field takes.
 pub(crate) enum Kind {
     Text,
-    /// A text of a type of its own, by Go's name.
-    Named(&'static str),
-    Bool,
-    /// A whole number, by the name of its Go type.
-    Int(&'static str),
     /// Anything: kept as it is.
     Raw,
     /// A mapping of texts to texts.
@@ -27,10 +22,8 @@ pub(crate) enum Kind {
     Many(&'static Self),
     /// A list of pointers.
     Pointers(&'static Shape),
-    /// A type of Kubernetes, by its name in the table.
+    /// A type of operators or of Kubernetes, by its name in the table.
     Kube(&'static str),
-    /// A type that reads itself from a text: what it says of one.
-    Own(fn(&str) -> Result<(), TextError>),
 }
 
 /// A Go struct: how messages call it as a struct and as a type, and its fields.
@@ -49,16 +42,7 @@ pub(crate) enum Step {
 
 /// A field as Go finds it: by its exact name, or else in any case; the last one counts.
 pub(crate) fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
-    field_in(value.as_object()?, name)
-}
-
-fn field_in<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    if let Some(found) = fields.get(name).filter(|found| !found.is_null()) {
-        return Some(found);
-    }
-    let in_any_case =
-        |(key, value): &(&String, &Value)| key.eq_ignore_ascii_case(name) && !value.is_null();
-    fields.iter().rfind(in_any_case).map(|(_, value)| value)
+    mainstay_schema::gojson::field_in_any_case(value.as_object()?, name)
 }
 
 /// The text of a field; empty where there is none.
@@ -178,17 +162,7 @@ impl<'v> Walk<'v> {
 
     fn kind(&mut self, value: &'v Value, kind: &Kind) -> Result<(), Ended> {
         match (kind, value) {
-            // A type that reads itself is given nulls too.
-            (Kind::Own(read), Value::Null) => {
-                if let Err(error) = read("") {
-                    return self.end(error);
-                }
-            }
-            (Kind::Raw, _)
-            | (_, Value::Null)
-            | (Kind::Text | Kind::Named(_), Value::String(_))
-            | (Kind::Bool, Value::Bool(_)) => {}
-            (Kind::Int(name), value) => self.whole(value, name),
+            (Kind::Raw, _) | (_, Value::Null) | (Kind::Text, Value::String(_)) => {}
             (Kind::TextMap, Value::Object(fields)) => {
                 for (name, value) in fields {
                     self.path.push(Passed::Field(name));
@@ -214,14 +188,6 @@ impl<'v> Walk<'v> {
                 if let Some(definition) = builtin::definition(name) {
                     self.kube(value, definition)?;
                 }
-            }
-            (Kind::Own(read), Value::String(text)) => {
-                if let Err(error) = read(text) {
-                    return self.end(error);
-                }
-            }
-            (Kind::Own(_), other) => {
-                return Err(Ended(self.mismatch(json_kind(other), "string", other)));
             }
             (kind, other) => self.refuse(other, &spelled(kind)),
         }
@@ -276,6 +242,16 @@ impl<'v> Walk<'v> {
         use builtin::Shape as Form;
         match (definition.shape(), value) {
             (Form::Any, value) => self.schema_part(value, definition)?,
+            (Form::ParsedText, value) => {
+                // A type that parses itself is given nulls too.
+                let text = if value.is_null() { Some("") } else { value.as_str() };
+                let Some(text) = text else {
+                    return Err(Ended(self.mismatch(json_kind(value), "string", value)));
+                };
+                if let Err(error) = builtin::parse_text(definition, text) {
+                    return self.end(error);
+                }
+            }
             (_, Value::Null)
             | (Form::FreeObject, Value::Object(_))
             | (Form::IntOrString, Value::String(_))
@@ -369,6 +345,12 @@ impl<'v> Walk<'v> {
         owner: &'static Definition,
     ) -> Result<(), Ended> {
         match (ty, value) {
+            // A type that parses itself is given nulls too.
+            (Type::Object(reference), value) => {
+                if let Some(definition) = reference.definition() {
+                    self.kube(value, definition)?;
+                }
+            }
             (_, Value::Null)
             | (Type::String | Type::Bytes, Value::String(_))
             | (Type::Boolean, Value::Bool(_))
@@ -383,11 +365,6 @@ impl<'v> Walk<'v> {
                     self.path.push(Passed::Field(key));
                     self.kube_type(item, element, name, owner)?;
                     self.path.pop();
-                }
-            }
-            (Type::Object(reference), value) => {
-                if let Some(definition) = reference.definition() {
-                    self.kube(value, definition)?;
                 }
             }
             (ty, other) => self.refuse(other, &kube_spelled(ty, name, owner)),
@@ -414,14 +391,14 @@ fn kube_field(
     definition.field(key).or_else(|| if any_case { in_any_case() } else { None })
 }
 
-/// Go's name of a type of Kubernetes: the last two parts.
+/// Go's name of a type: the last two parts.
 fn go_name(definition: &Definition) -> String {
     let name = definition.name();
     let package = name.rsplit('.').nth(1).unwrap_or_default();
     format!("{package}.{}", definition.short_name())
 }
 
-fn kube_spelled(ty: &Type, name: Option<&str>, owner: &Definition) -> String {
+pub(crate) fn kube_spelled(ty: &Type, name: Option<&str>, owner: &Definition) -> String {
     let package = || owner.name().rsplit('.').nth(1).unwrap_or_default().to_owned();
     let full = |name: &str| {
         if name.contains('.') { name.to_owned() } else { format!("{}.{name}", package()) }
@@ -445,9 +422,7 @@ fn kube_spelled(ty: &Type, name: Option<&str>, owner: &Definition) -> String {
 
 fn spelled(kind: &Kind) -> String {
     match kind {
-        Kind::Text | Kind::Own(_) => "string".to_owned(),
-        Kind::Named(name) | Kind::Int(name) => (*name).to_owned(),
-        Kind::Bool => "bool".to_owned(),
+        Kind::Text => "string".to_owned(),
         Kind::Raw => "json.RawMessage".to_owned(),
         Kind::TextMap => "map[string]string".to_owned(),
         Kind::One(shape) => shape.spelled.to_owned(),

@@ -83,7 +83,11 @@ fn of_manifest(manifest: &Manifest) -> Vec<UnknownField> {
     if manifest.kind() == "ClusterServiceVersion" {
         // OLM reads it whatever group it says it is of, and takes names in any case.
         walk.any_case = true;
-        walk.one(value, &types::WHOLE_CLUSTER_SERVICE_VERSION);
+        walk.kind(value, &types::CLUSTER_SERVICE_VERSION);
+        // The status is the cluster's, and what a bundle says there is not looked at.
+        let of_status =
+            |unknown: &Unknown<'_>| matches!(unknown.path.first(), Some(Passed::Field("status")));
+        walk.found.retain(|unknown| !of_status(unknown));
     } else if let Some(definition) =
         builtin::definition_of(&Gvk::new(group, version, manifest.kind()))
     {

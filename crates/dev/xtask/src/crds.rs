@@ -103,6 +103,7 @@ fn schema(definition: &Definition) -> anyhow::Result<Value> {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
         Shape::Time | Shape::MicroTime => json!({"type": "string", "format": "date-time"}),
+        Shape::ParsedText => json!({"type": "string"}),
         Shape::IntOrString => json!({"anyOf": int_or_string, "x-kubernetes-int-or-string": true}),
         Shape::Quantity => json!({
             "anyOf": int_or_string, "pattern": QUANTITY, "x-kubernetes-int-or-string": true,

@@ -5,7 +5,9 @@
 //! defaults) and the tags of protobuf, also of alpha and beta versions. Both are read as text from
 //! cargo's registry and joined by field name without case and underscores. What only the Go sources
 //! tell, pointers and which fields are written empty, is a table of facts, `schema/go.txt`. What only
-//! the documents of a server tell, enumerations above all, is another one, `schema/documents.txt`.
+//! the documents of a server tell, enumerations above all, is another one, `schema/documents.txt`. The
+//! types of operators (ClusterServiceVersion above all) come from no crate: `schema/operators.txt` has
+//! them as they are declared.
 //!
 //! Texts are written only of what the kinds of `mainstay_schema::builtin::kinds` reach. The format is
 //! described, and read again, in `crates/kube/schema/src/builtin/table.rs`.
@@ -14,6 +16,7 @@
 //! k8s-openapi ─► definitions ──┐
 //! k8s-pb ──────► markers, tags ┼─► one package each: types, texts ─► deflate
 //! go.txt ──────► Go's forms ───┤
+//! operators.txt ► definitions ─┤
 //! documents.txt ► patches ─────┘
 //! ```
 
@@ -32,6 +35,7 @@ mod documents;
 mod join;
 mod macro_text;
 mod messages;
+mod operators;
 mod shapes;
 
 use macro_text::MacroText;
@@ -62,6 +66,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     join::all(&mut definitions, &messages);
     correct(&mut definitions)?;
     shapes::add(&mut definitions)?;
+    operators::add(&mut definitions)?;
     check_names(&definitions)?;
     documents::add(&mut definitions)?;
     let table = encode(&definitions, &reachable(&definitions)?)?;
@@ -111,6 +116,8 @@ struct Definition {
     /// What only documents say of it: a JSON merge patch of its schema.
     patch: Map<String, Value>,
     fields: BTreeMap<String, Field>,
+    /// The names of the fields in the order of their declaration; empty where it is that of the tags.
+    order: Vec<String>,
 }
 
 #[derive(Default)]
@@ -143,7 +150,9 @@ fn leaf(name: &str) -> Option<char> {
         "IntOrString" => 'x',
         "Quantity" => 'q',
         "RawExtension" | "FieldsV1" | "Patch" | "CustomResourceSubresourceStatus" => 'o',
+        "OperatorVersion" | "OperatorRelease" => 's',
         "JSON"
+        | "RawMessage"
         | "JSONSchemaPropsOrArray"
         | "JSONSchemaPropsOrBool"
         | "JSONSchemaPropsOrStringArray" => 'a',
@@ -454,6 +463,12 @@ fn write_types(out: &mut String, name: &str, definition: &Definition) -> anyhow:
         write!(out, " atomic")?;
     }
     out.push('\n');
+    if !definition.order.is_empty() {
+        let (declared, known): (BTreeSet<&String>, BTreeSet<&String>) =
+            (definition.order.iter().collect(), definition.fields.keys().collect());
+        let once = declared.len() == definition.order.len();
+        ensure!(once && declared == known, "the order of {name} has not each of its fields once");
+    }
     for (key, field) in &definition.fields {
         write!(out, "{key}{} {}", if field.required { "!" } else { "" }, field.kind)?;
         if !field.place.tags.is_empty() {
@@ -469,6 +484,9 @@ fn write_types(out: &mut String, name: &str, definition: &Definition) -> anyhow:
         }
         if let Some(name) = &field.shape.type_name {
             write!(out, " n={name}")?;
+        }
+        if let Some(at) = definition.order.iter().position(|name| name == key) {
+            write!(out, " o={at}")?;
         }
         for (option, value) in &field.options {
             write!(out, " {option}={value}")?;

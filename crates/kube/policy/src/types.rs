@@ -72,6 +72,7 @@ fn of_definition(definition: &'static Definition, place: &str) -> Option<Type> {
         })),
         Shape::Time | Shape::MicroTime => Some(Type::Timestamp),
         Shape::IntOrString => Some(Type::Dyn),
+        Shape::ParsedText => Some(Type::String),
         Shape::Any | Shape::Quantity => None,
     }
 }

@@ -161,6 +161,7 @@ pub(crate) fn zero(ty: &Type) -> Value {
                 }
                 Shape::Quantity => "0".into(),
                 Shape::IntOrString => 0.into(),
+                Shape::ParsedText => definition.text_of_none().into(),
                 Shape::FreeObject | Shape::Any | Shape::Time | Shape::MicroTime => Value::Null,
             }
         }

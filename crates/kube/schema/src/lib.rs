@@ -1,9 +1,9 @@
 //! What Kubernetes types look like: built-in kinds, custom resource definitions, their documents.
 //!
-//! Six subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
-//! objects of those types; [`structural`] schemas, which prune, default and validate custom
-//! objects, also by rules that are expressions; custom resource definitions themselves ([`crd`]); where [`webhook`]s are reached; and
-//! [`openapi`] documents of kinds.
+//! Seven subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
+//! objects of those types and JSON as Go writes them ([`gojson`]); [`structural`] schemas, which prune,
+//! default and validate custom objects, also by rules that are expressions; custom resource definitions
+//! themselves ([`crd`]); where [`webhook`]s are reached; and [`openapi`] documents of kinds.
 //!
 //! Nothing here stores, serves or waits: it is plain functions of plain values.
 
@@ -13,6 +13,7 @@ mod trail;
 pub mod builtin;
 pub mod crd;
 pub mod form;
+pub mod gojson;
 pub mod openapi;
 pub mod protobuf;
 pub mod strict;

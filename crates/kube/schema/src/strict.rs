@@ -184,6 +184,7 @@ impl Decoder {
             Shape::MicroTime => return time(value, at, true),
             Shape::IntOrString => return int_or_string(value, at),
             Shape::Quantity => return amount(value),
+            Shape::ParsedText => return parsed_text(definition, value, at),
         }
         let Value::Object(fields) = value else {
             return Err(at.refuse_struct(value, definition));
@@ -280,7 +281,7 @@ fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), DecodeE
         None => Ok(()),
     };
     match (name, &mut *value) {
-        ("JSON", _) | ("JSONSchemaPropsOrBool", Value::Bool(_)) => Ok(()),
+        ("JSON" | "RawMessage", _) | ("JSONSchemaPropsOrBool", Value::Bool(_)) => Ok(()),
         (_, Value::Object(_)) => schema(value),
         ("JSONSchemaPropsOrBool", _) => Err(DecodeError::NoSchema),
         ("JSONSchemaPropsOrArray", Value::Array(items)) if !items.is_empty() => {
@@ -423,6 +424,13 @@ fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
         }
         other => Err(at.refuse(other, "int32")),
     }
+}
+
+/// A type that parses itself is given nulls too.
+fn parsed_text(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
+    let text = if value.is_null() { Some("") } else { value.as_str() };
+    let text = text.ok_or_else(|| at.refuse(value, "string"))?;
+    Ok(builtin::parse_text(definition, text)?)
 }
 
 fn amount(value: &mut Value) -> Result<(), DecodeError> {

@@ -5,7 +5,7 @@
 
 use mainstay_api::{names, resources};
 use mainstay_controller::{
-    gojson::{self, Shape},
+    gojson::{self, GoType},
     hash,
 };
 use mainstay_object::Object;
@@ -143,7 +143,7 @@ fn service_account(csv: &Object, account: &str, namespaced: bool) -> Generated {
     if namespaced {
         metadata["namespace"] = csv.namespace().into();
     }
-    manifest("", "ServiceAccount", account, Shape::ServiceAccount, &json!({"metadata": metadata}))
+    manifest("", "ServiceAccount", account, GoType::ServiceAccount, &json!({"metadata": metadata}))
 }
 
 fn subjects(csv: &Object, account: &str) -> Value {
@@ -176,8 +176,8 @@ fn role(csv: &Object, account: &str, permission: &Value) -> (Generated, Generate
         "subjects": subjects,
     });
     (
-        manifest(RBAC, "Role", &name, Shape::Role, &role),
-        manifest(RBAC, "RoleBinding", &name, Shape::RoleBinding, &binding),
+        manifest(RBAC, "Role", &name, GoType::Role, &role),
+        manifest(RBAC, "RoleBinding", &name, GoType::RoleBinding, &binding),
     )
 }
 
@@ -201,8 +201,8 @@ fn cluster_role(csv: &Object, account: &str, permission: &Value) -> (Generated, 
         "subjects": subjects,
     });
     (
-        manifest(RBAC, "ClusterRole", &name, Shape::Role, &role),
-        manifest(RBAC, "ClusterRoleBinding", &name, Shape::RoleBinding, &binding),
+        manifest(RBAC, "ClusterRole", &name, GoType::Role, &role),
+        manifest(RBAC, "ClusterRoleBinding", &name, GoType::RoleBinding, &binding),
     )
 }
 
@@ -210,10 +210,10 @@ fn manifest(
     group: &'static str,
     kind: &'static str,
     name: &str,
-    shape: Shape,
+    ty: GoType,
     object: &Value,
 ) -> Generated {
-    let mut manifest = gojson::encode(shape, object);
+    let mut manifest = gojson::encode(ty, object);
     manifest.push('\n');
     Generated { group, kind, name: name.to_owned(), manifest }
 }

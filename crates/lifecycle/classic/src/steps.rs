@@ -7,7 +7,7 @@ use mainstay_api::{
     resources,
 };
 use mainstay_catalog::Bundle;
-use mainstay_controller::gojson::{self, Shape};
+use mainstay_controller::gojson::{self, GoType};
 use mainstay_gocompat::values;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver::NewSubscription;
@@ -153,7 +153,7 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
         status: StepStatus::Unknown,
         optional: false,
     };
-    let mut manifest = gojson::encode(Shape::ClusterServiceVersion, &csv.to_value());
+    let mut manifest = gojson::encode(GoType::ClusterServiceVersion, &csv.to_value());
     manifest.push('\n');
     let mut steps =
         vec![step(&resource.group, &resource.version, &resource.kind, csv.name(), manifest)];

@@ -1,6 +1,6 @@
 //! Hashes that are part of names and labels: SHA-224 of Go's JSON, written in base 62.
 
-use crate::gojson::{self, Shape};
+use crate::gojson::{self, GoType};
 use mainstay_gocompat::values;
 use serde_json::Value;
 use sha2::{Digest, Sha224};
@@ -44,15 +44,15 @@ pub fn suffix(text: &str) -> String {
 
 /// Label `olm.permissions.hash` of a role: its rules.
 pub fn rules(rules: &Value) -> String {
-    base62_sha224(gojson::encode(Shape::PolicyRules, rules).as_bytes())
+    base62_sha224(gojson::encode(GoType::PolicyRules, rules).as_bytes())
 }
 
 /// Label `olm.permissions.hash` of a binding: what it binds to whom.
 pub fn binding(role_ref: &Value, subjects: &Value) -> String {
     let text = format!(
         "{{\"RoleRef\":{},\"Subjects\":{}}}",
-        gojson::encode(Shape::RoleRef, role_ref),
-        gojson::encode(Shape::Subjects, subjects)
+        gojson::encode(GoType::RoleRef, role_ref),
+        gojson::encode(GoType::Subjects, subjects)
     );
     base62_sha224(text.as_bytes())
 }
@@ -62,7 +62,7 @@ pub fn role_name(csv: &str, account: &str, permission: &Value) -> String {
     let content = format!(
         "{{{}\"permission\":{}}}\n",
         member("name", csv),
-        gojson::encode(Shape::Permission, permission)
+        gojson::encode(GoType::Permission, permission)
     );
     generated(&format!("{csv}-{account}"), &content)
 }
@@ -73,31 +73,31 @@ pub fn cluster_role_name(csv: &str, namespace: &str, permission: &Value) -> Stri
         "{{{}{}\"permission\":{}}}\n",
         member("name", csv),
         member("namespace", namespace),
-        gojson::encode(Shape::Permission, permission)
+        gojson::encode(GoType::Permission, permission)
     );
     generated(csv, &content)
 }
 
 /// Label `olm.deployment-spec-hash`.
 pub fn deployment_spec(spec: &Value) -> String {
-    let mut text = gojson::encode(Shape::DeploymentSpec, spec);
+    let mut text = gojson::encode(GoType::DeploymentSpec, spec);
     text.push('\n');
     base62_sha224(text.as_bytes())
 }
 
 /// Label `olm.pod-spec-hash`.
 pub fn pod_spec(spec: &Value) -> String {
-    base62_sha224((gojson::encode(Shape::PodSpec, spec) + "\n").as_bytes())
+    base62_sha224((gojson::encode(GoType::PodSpec, spec) + "\n").as_bytes())
 }
 
 /// Label `olm.service-spec-hash`.
 pub fn service_spec(spec: &Value) -> String {
-    base62_sha224((gojson::encode(Shape::ServiceSpec, spec) + "\n").as_bytes())
+    base62_sha224((gojson::encode(GoType::ServiceSpec, spec) + "\n").as_bytes())
 }
 
 /// Label `olm.webhook-description-hash`.
 pub fn webhook(description: &Value) -> String {
-    base62_sha224((gojson::encode(Shape::WebhookDescription, description) + "\n").as_bytes())
+    base62_sha224((gojson::encode(GoType::WebhookDescription, description) + "\n").as_bytes())
 }
 
 /// `"name":"value",`, or nothing for an empty value.

@@ -135,6 +135,7 @@ fn of_definition(definition: &Definition) -> Value {
         Shape::FreeObject => return json!({"type": "object"}),
         Shape::Any => return json!({}),
         Shape::Time | Shape::MicroTime => return json!({"type": "string", "format": "date-time"}),
+        Shape::ParsedText => return json!({"type": "string"}),
         Shape::IntOrString | Shape::Quantity => {
             return json!({"oneOf": [{"type": "string"}, {"type": "number"}]});
         }

@@ -14,6 +14,7 @@ use crate::{
 use mainstay_formats::names;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
+use mainstay_schema::builtin::{self, Definition, Shape};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -239,23 +240,21 @@ fn missing(subject: &Subject) -> Vec<Finding> {
         }
         absent
     };
-    let metadata = is_zero(part(csv, "metadata"), &types::METADATA.fields[0].1);
+    let metadata = is_zero(part(csv, "metadata"), &types::OBJECT_META);
     ask(metadata, "ObjectMeta", "struct", &["metadata"], "name the ClusterServiceVersion");
     let spec = subject.spec();
-    let shape = Kind::One(&types::SPEC);
-    if ask(is_zero(spec, &shape), "Spec", "struct", &["spec"], "describe the operator") {
+    if ask(is_zero(spec, &types::SPEC), "Spec", "struct", &["spec"], "describe the operator") {
         return found;
     }
     let install = part(spec, "install");
     let path = ["spec", "install"];
     let remedy = "say how the operator is installed: strategy deployment, and its spec";
-    let kind = Kind::One(&types::INSTALL);
-    if !ask(is_zero(install, &kind), "Spec.InstallStrategy", "struct", &path, remedy) {
+    if !ask(is_zero(install, &types::INSTALL), "Spec.InstallStrategy", "struct", &path, remedy) {
         let unnamed = shape::text(install, "strategy").is_empty();
         let go = "Spec.InstallStrategy.StrategyName";
         ask(unnamed, go, "field", &["spec", "install", "strategy"], "write deployment");
         let details = part(install, "spec");
-        if !is_zero(details, &Kind::One(&types::INSTALL_DETAILS)) {
+        if !is_zero(details, &types::INSTALL_DETAILS) {
             let none = part(details, "deployments").is_null();
             let go = "Spec.InstallStrategy.StrategySpec.DeploymentSpecs";
             let path = ["spec", "install", "spec", "deployments"];
@@ -270,27 +269,34 @@ fn missing(subject: &Subject) -> Vec<Finding> {
 /// Whether a value of Go that is read from this one has nothing in it. Lists and maps that are there
 /// are something, however empty.
 fn is_zero(value: &Value, kind: &Kind) -> bool {
-    match (kind, value) {
+    let Kind::Kube(name) = kind else { return is_zero_scalar(value) };
+    builtin::definition(name).is_none_or(|definition| is_zero_object(value, definition))
+}
+
+fn is_zero_object(value: &Value, definition: &Definition) -> bool {
+    match (definition.shape(), value) {
         (_, Value::Null) => true,
-        (Kind::Own(_), Value::String(text)) => {
-            // A release is a list, a version is one number or the other.
-            let version = mainstay_version::parse_tolerant(text);
-            version.is_ok_and(|version| version.to_string() == "0.0.0")
-        }
-        (Kind::One(shape), value) => {
-            shape.fields.iter().all(|(name, kind)| is_zero(part(value, name), kind))
-        }
-        (Kind::Kube(name), Value::Object(_)) if name.ends_with("ObjectMeta") => {
-            let fields = value.as_object().into_iter().flatten();
-            fields.into_iter().all(|(key, value)| {
-                let known = mainstay_schema::builtin::definition(name)
-                    .is_some_and(|it| it.fields().iter().any(|f| f.name.eq_ignore_ascii_case(key)));
-                !known || matches!(value, Value::Null) || value == "" || value == &Value::from(0)
-            })
-        }
-        (_, Value::String(text)) => text.is_empty(),
-        (_, Value::Bool(flag)) => !flag,
-        (_, Value::Number(number)) => number.as_f64() == Some(0.0),
+        // A release is a list, a version is one number or the other.
+        (Shape::ParsedText, Value::String(text)) => mainstay_version::parse_tolerant(text)
+            .is_ok_and(|version| version.to_string() == "0.0.0"),
+        (Shape::Object, value) => definition.fields().iter().all(|field| {
+            let value = part(value, &field.name);
+            match field.ty.definition() {
+                Some(_) if field.pointer => value.is_null(),
+                Some(definition) => is_zero_object(value, definition),
+                None => is_zero_scalar(value),
+            }
+        }),
+        _ => false,
+    }
+}
+
+fn is_zero_scalar(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
         _ => false,
     }
 }

@@ -421,7 +421,7 @@ impl<'r, 't> Loader<'r, 't> {
                     return None;
                 }
                 "ClusterServiceVersion" => {
-                    let kind = Kind::One(&types::CLUSTER_SERVICE_VERSION);
+                    let kind = types::CLUSTER_SERVICE_VERSION;
                     let value = self.typed(&manifest, &entry.name, "CSV", &kind, faults)?;
                     csv = Some((at, value));
                 }

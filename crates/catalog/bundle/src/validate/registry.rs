@@ -19,6 +19,7 @@ use crate::{
 };
 use mainstay_gocompat::quote;
 use mainstay_object::FieldError;
+use mainstay_schema::builtin;
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -161,10 +162,11 @@ pub fn content(
             found.push(format!("{kind} is not supported type for registryV1 bundle: {path}"));
         } else if kind == "ClusterServiceVersion" {
             let value = manifest.value();
-            let kind = Kind::One(&types::CLUSTER_SERVICE_VERSION);
+            let definition = builtin::definition(types::CSV_V1ALPHA1);
             // What was filled before something failed is looked at further below.
-            typed = convert::filled(value, &kind);
-            if let Some(error) = convert::fault(value, &kind) {
+            typed = definition.map_or(Value::Null, |definition| convert::filled(value, definition));
+            if let Some(error) = definition.and_then(|definition| convert::fault(value, definition))
+            {
                 found.push(error.to_string());
             } else {
                 let judged = csv::validate(&alone(typed.clone()));

@@ -31,7 +31,7 @@ pub(crate) fn read(value: &Arc<Value>, kind: &Kind) -> Result<Arc<Value>, Mismat
 /// Rewrites a value that is read into the kind.
 fn soften(value: &mut Value, kind: &Kind) {
     match (kind, value) {
-        (Kind::Text | Kind::Named(_), value) => text(value),
+        (Kind::Text, value) => text(value),
         (Kind::TextMap, Value::Object(fields)) => fields.values_mut().for_each(text),
         (Kind::One(shape) | Kind::Pointers(shape), Value::Object(fields)) => {
             structure(fields, shape);

@@ -24,6 +24,13 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Takes what letters of the table say.
+    pub(super) fn set_letters(&mut self, letters: &str) {
+        self.pointer = letters.contains('p');
+        self.always = letters.contains('a');
+        self.omit_zero = letters.contains('z');
+    }
+
     /// As the table writes it: what Go does most, an optional value, is nothing.
     pub(super) fn letters(&self) -> String {
         let letters = [(self.pointer, 'p'), (self.always, 'a'), (self.omit_zero, 'z')];
@@ -37,6 +44,7 @@ pub(super) fn add(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Res
     let mut facts = Facts::read()?;
     for (name, definition) in definitions.iter_mut() {
         facts.rename(name, definition);
+        definition.order = facts.orders.remove(name).unwrap_or_default();
         if definition.unserved && definition.leaf.is_none() && facts.is_kind(name, definition) {
             for field in ["apiVersion", "kind"] {
                 let field_of = Field { kind: "s".to_owned(), ..Field::default() };
@@ -51,6 +59,8 @@ pub(super) fn add(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Res
     let unused: Vec<&String> =
         facts.shapes.keys().filter(|key| !facts.used.contains(*key)).collect();
     ensure!(unused.is_empty(), "go.txt speaks of fields that do not exist: {unused:?}");
+    let unused: Vec<&String> = facts.orders.keys().collect();
+    ensure!(unused.is_empty(), "go.txt orders fields of types that do not exist: {unused:?}");
     Ok(())
 }
 
@@ -76,6 +86,8 @@ struct Facts {
     names: Vec<(String, String, String)>,
     kinds: BTreeSet<String>,
     no_kinds: BTreeSet<String>,
+    /// Fields in the order of their declaration, by the full name of the type.
+    orders: BTreeMap<String, Vec<String>>,
 }
 
 /// Letters of a shape, and the name of the type.
@@ -94,6 +106,10 @@ impl Facts {
                     for (from, to) in words.filter_map(|word| word.split_once('=')) {
                         it.names.push((of.to_owned(), from.to_owned(), to.to_owned()));
                     }
+                }
+                "+order" => {
+                    let of = words.next().unwrap_or_default().to_owned();
+                    it.orders.entry(of).or_default().extend(words.map(str::to_owned));
                 }
                 "-kind" => it.no_kinds.extend(words.map(str::to_owned)),
                 _ => {
@@ -120,9 +136,7 @@ impl Facts {
             let key = format!("{of}.{field}");
             let Some((letters, type_name)) = self.shapes.get(&key) else { continue };
             if let Some(letters) = letters {
-                shape.pointer = letters.contains('p');
-                shape.always = letters.contains('a');
-                shape.omit_zero = letters.contains('z');
+                shape.set_letters(letters);
             }
             if let Some(name) = type_name {
                 shape.type_name = Some(name.clone()).filter(|name| name != "-");

@@ -271,7 +271,9 @@ fn of_definition(definition: &Definition, atomic: Option<bool>) -> Atom<'_> {
             Atom::map(atomic, Fields::Definition(definition), TypeRef::NOTHING)
         }
         Shape::Object | Shape::FreeObject => Atom::map(atomic, Fields::None, TypeRef::deduced()),
-        Shape::Time | Shape::MicroTime | Shape::Quantity => Atom::scalar(Scalar::Any),
+        Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::ParsedText => {
+            Atom::scalar(Scalar::Any)
+        }
         Shape::Any | Shape::IntOrString => Atom::free(false),
     }
 }

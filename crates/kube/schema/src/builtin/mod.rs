@@ -7,11 +7,14 @@
 
 mod kinds;
 pub(crate) mod table;
+mod text;
+pub(crate) mod texts;
 
 pub use kinds::{BuiltinKind, Subresource, SubresourceKind};
 pub use table::{
     Definition, Field, ListType, Reference, Shape, Type, Written, definition, definition_name,
 };
+pub use text::{ReleaseError, TextError, parse_text};
 
 use mainstay_object::Gvk;
 

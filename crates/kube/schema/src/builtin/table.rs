@@ -11,7 +11,8 @@
 //! `d`ouble, `b`oolean, `[` and `{` for list and map of what follows, `@Name` for a definition.
 //! Options: `t` tags on the wire with dots between, `e` the types it is embedded in, `g` Go's form (`p`ointer, `a`lways written,
 //! left out when `z`ero), `n` Go's name of a type, `lt` list type, `k` list map keys, `mt` map type,
-//! `mk` patch merge key, `ps` patch strategies, `d` default.
+//! `mk` patch merge key, `ps` patch strategies, `d` default, `o` position in the order of declaration of
+//! a type whose fields are not declared in the order of their tags.
 //!
 //! The texts of a package are one line for each definition and field, in the same order; empty ones
 //! for what no document shows (alpha and beta versions). Behind the description, after a tab, may
@@ -36,8 +37,10 @@ pub struct Definition {
     initials: Vec<u8>,
     /// Positions of the fields that are written even if they are empty.
     written: Vec<u16>,
+    /// Positions of the fields in the order of their declaration. Made when somebody asks.
+    declared: OnceLock<Box<[u16]>>,
     /// Line of its description in the texts of its package.
-    line: usize,
+    pub(super) line: usize,
     /// Made when the first message of the type is written.
     layout: OnceLock<Layout>,
 }
@@ -59,6 +62,8 @@ pub enum Shape {
     IntOrString,
     /// A quantity such as `100m` or `2Gi`, as text or number.
     Quantity,
+    /// A text that its Go type parses itself: versions and releases of operators.
+    ParsedText,
 }
 
 /// A field of a [`Definition`].
@@ -103,6 +108,8 @@ pub struct Field {
     /// Go's name of the type where it is no plain one; of a list or a map the name of what it holds,
     /// or with `*` before it that of the whole. Without a package it is in the owner's.
     pub type_name: Option<Box<str>>,
+    /// Position in the order of declaration, where that is not the order of the tags.
+    declared_at: Option<u16>,
 }
 
 /// When Go writes a field.
@@ -213,6 +220,11 @@ impl Definition {
         self.shape
     }
 
+    /// What a type that parses itself ([`Shape::ParsedText`]) writes where nothing was read.
+    pub fn text_of_none(&self) -> &'static str {
+        if self.short_name() == "OperatorVersion" { "0.0.0" } else { "" }
+    }
+
     /// Whether server-side apply takes the whole object as one value.
     pub const fn is_atomic(&self) -> bool {
         self.atomic
@@ -221,6 +233,20 @@ impl Definition {
     /// The fields, in order of their names.
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// The fields in the order in which Go declares, and so writes, them.
+    pub fn declared_fields(&self) -> impl Iterator<Item = &Field> {
+        let declared = self.declared.get_or_init(|| {
+            let mut positions: Vec<u16> = (0..).take(self.fields.len()).collect();
+            // `kind` and `apiVersion` have no tags and stand first.
+            positions.sort_by_key(|at| {
+                let field = &self.fields[usize::from(*at)];
+                (field.declared_at, &field.tags, &*field.name == "apiVersion")
+            });
+            positions.into()
+        });
+        declared.iter().filter_map(|at| self.fields.get(usize::from(*at)))
     }
 
     /// The fields that are there even when nothing is in them: what Go writes always, and structs
@@ -270,21 +296,21 @@ impl Type {
 
 /// A part of the table.
 #[derive(Debug)]
-struct Package {
+pub(super) struct Package {
     name: &'static str,
     types: Packed,
-    texts: Packed,
+    pub(super) texts: Packed,
     definitions: OnceLock<Vec<Definition>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Packed {
+pub(super) struct Packed {
     bytes: &'static [u8],
     length: usize,
 }
 
 impl Packed {
-    fn inflate(self) -> String {
+    pub(super) fn inflate(self) -> String {
         let mut text = String::with_capacity(self.length);
         // A table that cannot be read is a table without types; a test holds that it can.
         if DeflateDecoder::new(self.bytes).read_to_string(&mut text).is_err() {
@@ -335,6 +361,7 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
                 fields: Vec::new(),
                 initials: Vec::new(),
                 written: Vec::new(),
+                declared: OnceLock::new(),
                 line,
                 layout: OnceLock::new(),
             };
@@ -344,6 +371,7 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
                     "u" => definition.shape = Shape::MicroTime,
                     "x" => definition.shape = Shape::IntOrString,
                     "q" => definition.shape = Shape::Quantity,
+                    "s" => definition.shape = Shape::ParsedText,
                     "o" => definition.shape = Shape::FreeObject,
                     "a" => definition.shape = Shape::Any,
                     "atomic" => definition.atomic = true,
@@ -390,6 +418,7 @@ fn read_field(package: &str, line: &str) -> Field {
         pointer: false,
         written: Written::UnlessEmpty,
         type_name: None,
+        declared_at: None,
     };
     for (key, value) in words.filter_map(|word| word.split_once('=')) {
         match (key, value) {
@@ -403,6 +432,7 @@ fn read_field(package: &str, line: &str) -> Field {
                     field.written = Written::UnlessZero;
                 }
             }
+            ("o", at) => field.declared_at = at.parse().ok(),
             ("n", name) => field.type_name = Some(name.into()),
             ("lt", "set") => field.list_type = Some(ListType::Set),
             ("lt", "map") => field.list_type = Some(ListType::Map),
@@ -446,7 +476,7 @@ fn read_type(package: &str, letters: &str) -> Type {
     }
 }
 
-fn package(name: &str) -> Option<&'static Package> {
+pub(super) fn package(name: &str) -> Option<&'static Package> {
     // The directory is in order of names.
     let at = packages().binary_search_by(|package| package.name.cmp(name)).ok()?;
     packages().get(at)
@@ -489,55 +519,6 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String>
         }
     };
     Some(format!("{package}.{version}.{kind}"))
-}
-
-/// The descriptions of a package, inflated for as long as somebody makes a document of them.
-pub(crate) struct Texts {
-    lines: Vec<(String, String)>,
-}
-
-impl Texts {
-    /// Inflates the descriptions of the package that a definition belongs to.
-    pub(crate) fn of(definition: &Definition) -> Self {
-        let name = definition.name.rsplit_once('.').map_or("", |parts| parts.0);
-        let text = package(name).map(|package| package.texts.inflate()).unwrap_or_default();
-        let parts = |line: &str| {
-            let (text, patch) = line.split_once('\t').unwrap_or((line, ""));
-            (unescape(text), unescape(patch))
-        };
-        Self { lines: text.lines().map(parts).collect() }
-    }
-
-    /// What the type is for, and the patch of its schema.
-    pub(crate) fn definition(&self, definition: &Definition) -> (&str, &str) {
-        self.line(definition.line)
-    }
-
-    /// What a field is for, by its position in [`Definition::fields`], and the patch of its schema.
-    pub(crate) fn field(&self, definition: &Definition, at: usize) -> (&str, &str) {
-        self.line(definition.line + 1 + at)
-    }
-
-    fn line(&self, at: usize) -> (&str, &str) {
-        self.lines.get(at).map_or(("", ""), |(text, patch)| (text, patch))
-    }
-}
-
-fn unescape(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => match letters.next() {
-                Some('n') => out.push('\n'),
-                Some('t') => out.push('\t'),
-                Some(other) => out.push(other),
-                None => {}
-            },
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// The whole table as bytes: what documents of built-in kinds are made of.
@@ -586,6 +567,21 @@ mod tests {
         let volumes = spec.field("volumes").unwrap();
         assert!(volumes.patch_merge && volumes.patch_retain_keys);
         assert!(definition("api.core.v1.SecretKeySelector").unwrap().is_atomic());
+    }
+
+    #[test]
+    fn fields_are_declared_in_the_order_of_go() {
+        let names = |name: &str| -> Vec<&str> {
+            definition(name).unwrap().declared_fields().map(|field| &*field.name).collect()
+        };
+        let metadata = ["kind", "apiVersion", "metadata", "spec", "status"];
+        assert_eq!(names("api.core.v1.Pod"), metadata);
+        let rule = ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];
+        assert_eq!(names("api.rbac.v1.PolicyRule"), rule);
+        let owner = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+        assert_eq!(names("apimachinery.pkg.apis.meta.v1.OwnerReference"), owner);
+        let csv = "operator-framework.api.pkg.operators.v1alpha1.ClusterServiceVersion";
+        assert_eq!(names(csv), metadata);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::META;
 use super::operations::package;
 use super::types::Format;
 use crate::builtin;
-use crate::builtin::table::Texts;
+use crate::builtin::texts::Texts;
 use crate::crd;
 use serde_json::{Map, Value, json};
 

@@ -5,7 +5,7 @@
 //! value of their type. What does not follow (enumerations, unions, an order) is a patch that lies in
 //! the table behind the description.
 
-use crate::builtin::table::Texts;
+use crate::builtin::texts::Texts;
 use crate::builtin::{self, Definition, Field, Shape, Type, Written};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ fn schema(definition: &Definition, texts: &Texts, format: Format, open: &mut Vec
         }
         (Shape::IntOrString, Format::V2) => json!({"type": "string", "format": "int-or-string"}),
         (Shape::Quantity, Format::V3) => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
-        (Shape::Quantity, Format::V2) => json!({"type": "string"}),
+        (Shape::Quantity, Format::V2) | (Shape::ParsedText, _) => json!({"type": "string"}),
     };
     let (description, patch) = texts.definition(definition);
     if !description.is_empty() {

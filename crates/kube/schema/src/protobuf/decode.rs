@@ -169,6 +169,7 @@ fn object(
         Shape::Time | Shape::MicroTime => time(data, definition.shape() == Shape::MicroTime),
         Shape::IntOrString => int_or_string(data),
         Shape::Quantity => Ok(single(data, definition)?.map_or_else(|| "0".into(), text)),
+        Shape::ParsedText => Ok(single(data, definition)?.map_or(Value::Null, text)),
         Shape::FreeObject if definition.short_name() == "CustomResourceSubresourceStatus" => {
             Ok(Value::Object(Map::new()))
         }

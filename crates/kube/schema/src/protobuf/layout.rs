@@ -88,7 +88,11 @@ fn put_zero(out: &mut Vec<u8>, ty: &Type, tag: u32) {
                     put_zeros(out, &definition.layout().entries);
                     nest(out, tag, 0);
                 }
-                Shape::FreeObject | Shape::Any | Shape::Time | Shape::MicroTime => {
+                Shape::FreeObject
+                | Shape::Any
+                | Shape::Time
+                | Shape::MicroTime
+                | Shape::ParsedText => {
                     put_bytes(out, tag, &[]);
                 }
             }

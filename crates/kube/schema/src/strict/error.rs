@@ -1,5 +1,6 @@
 //! Why bytes are no JSON, and why a value is not of a type, in Go's words.
 
+use crate::builtin::TextError;
 use mainstay_object::FieldError;
 use mainstay_quantity::Malformed;
 
@@ -109,6 +110,9 @@ pub enum DecodeError {
         /// The Go type.
         expected: String,
     },
+    /// A text is refused by a type that parses itself.
+    #[error(transparent)]
+    ParseText(#[from] TextError),
     /// A list is of another kind, in memory.
     #[error("cannot restore slice from {found}")]
     RestoreSlice {

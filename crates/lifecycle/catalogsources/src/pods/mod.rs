@@ -13,7 +13,7 @@ use crate::follow;
 use crate::mode::CatalogPods;
 use mainstay_api::{CatalogSource, names};
 use mainstay_controller::{
-    gojson::{self, Shape},
+    gojson::{self, GoType},
     hash,
 };
 use mainstay_object::{Object, OwnerReference, Resource, known};
@@ -475,7 +475,7 @@ fn image_pod(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Va
     restrict(&mut spec, restricted, pods);
     prioritise(source, &mut spec);
     // As the original's types write it: quantities in canonical form, what is empty left out.
-    let spec = gojson::normalize(Shape::PodSpec, &spec);
+    let spec = gojson::normalize(GoType::PodSpec, &spec);
     match spec {
         Value::Object(mut fields) => {
             fields.retain(|_, value| !value.is_null());

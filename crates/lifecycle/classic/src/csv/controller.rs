@@ -21,7 +21,7 @@ use mainstay_api::{
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_controller::{
     Operation as _, decision,
-    gojson::{self, Shape},
+    gojson::{self, GoType},
     patch,
 };
 use mainstay_object::{NamespacedName, Object, Reason, known};
@@ -542,7 +542,7 @@ async fn claim(
     }
     // The original writes the version as a whole, with the empty fields of its types; its copies show
     // it.
-    let whole = gojson::normalize(Shape::ClusterServiceVersion, &live.to_value());
+    let whole = gojson::normalize(GoType::ClusterServiceVersion, &live.to_value());
     if let Some(old) = live.get(&["spec"])
         && let Some(spec) = patch::between(old, &whole["spec"])
     {

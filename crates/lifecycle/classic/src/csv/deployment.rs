@@ -7,7 +7,7 @@ use crate::proxy::ProxySettings;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_api::{ClusterServiceVersion, SubscriptionConfig, names};
 use mainstay_controller::{
-    gojson::{self, Shape},
+    gojson::{self, GoType},
     hash,
 };
 use mainstay_object::selector::LabelSelector;
@@ -107,7 +107,7 @@ fn one(
     object.set(&["spec", "revisionHistoryLimit"], 1.into());
     let spec = object.get(&["spec"]).cloned().unwrap_or_default();
     object.set_label(names::DEPLOYMENT_SPEC_HASH, hash::deployment_spec(&spec));
-    object.set(&["spec"], gojson::normalize(Shape::DeploymentSpec, &spec));
+    object.set(&["spec"], gojson::normalize(GoType::DeploymentSpec, &spec));
     object
 }
 

@@ -7,7 +7,7 @@ use mainstay_api::{
     RequirementStatus,
 };
 use mainstay_controller::{
-    gojson::{self, Shape},
+    gojson::{self, GoType},
     hash,
 };
 use mainstay_object::{NamespacedName, OwnerReference};
@@ -319,7 +319,7 @@ fn account(
                     } else {
                         RequirementState::NotSatisfied
                     },
-                    message: format!("{scope} rule:{}", gojson::encode(Shape::PolicyRule, rule)),
+                    message: format!("{scope} rule:{}", gojson::encode(GoType::PolicyRule, rule)),
                     uuid: String::new(),
                 });
             }

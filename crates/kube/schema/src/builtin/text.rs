@@ -1,0 +1,61 @@
+//! Texts that their Go types parse themselves ([`Shape::ParsedText`](super::Shape::ParsedText)).
+
+use super::Definition;
+use mainstay_gocompat::quote;
+
+/// Why a type that parses itself refuses a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// The text is no version.
+    #[error(transparent)]
+    ParseVersion(#[from] mainstay_version::ParseError),
+    /// The text is no release.
+    #[error(transparent)]
+    ParseRelease(#[from] ReleaseError),
+}
+
+/// Why a text is no release: parts of letters, digits and hyphens between dots.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReleaseError {
+    /// A part is empty.
+    #[error("Prerelease is empty")]
+    EmptyPart,
+    /// A number begins with a zero.
+    #[error("Numeric PreRelease version must not contain leading zeroes {}", quote(.0))]
+    LeadingZeroes(String),
+    /// A part has other characters.
+    #[error("Invalid character(s) found in prerelease {}", quote(.0))]
+    InvalidCharacters(String),
+    /// A number does not fit into 64 bits.
+    #[error("strconv.ParseUint: parsing {}: value out of range", quote(.0))]
+    OutOfRange(String),
+}
+
+/// Checks a text as a type that parses itself does.
+///
+/// # Errors
+/// What the type says of it.
+pub fn parse_text(definition: &Definition, text: &str) -> Result<(), TextError> {
+    if definition.short_name() == "OperatorRelease" {
+        return Ok(text.split('.').try_for_each(check_release_part)?);
+    }
+    mainstay_version::parse_tolerant(text)?;
+    Ok(())
+}
+
+fn check_release_part(part: &str) -> Result<(), ReleaseError> {
+    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if part.is_empty() {
+        return Err(ReleaseError::EmptyPart);
+    }
+    if digits && part.len() > 1 && part.starts_with('0') {
+        return Err(ReleaseError::LeadingZeroes(part.to_owned()));
+    }
+    if !part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Err(ReleaseError::InvalidCharacters(part.to_owned()));
+    }
+    if digits && part.parse::<u64>().is_err() {
+        return Err(ReleaseError::OutOfRange(part.to_owned()));
+    }
+    Ok(())
+}
