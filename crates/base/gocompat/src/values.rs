@@ -18,6 +18,22 @@ fn scientific(number: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
+/// A number of YAML that is read into a text: whole ones in full, others as Go's `%g`.
+pub fn number_as_text(number: &serde_json::Number) -> String {
+    if let Some(whole) = number.as_i64() {
+        return whole.to_string();
+    }
+    let float = number.as_f64().unwrap_or_default();
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..21).contains(&exponent) && exponent < 6 {
+        return float.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
 /// A value as Go's `%v` prints one that was read from JSON: texts without quotes, lists in
 /// brackets, maps as `map[key:value]`.
 pub fn plain(value: &Value) -> String {

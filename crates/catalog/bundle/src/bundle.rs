@@ -8,6 +8,7 @@ use crate::{
     shape, types,
 };
 use mainstay_schema::builtin;
+use mainstay_schema::gojson::{self, Step};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -176,8 +177,8 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
             "apiextensions-apiserver.pkg.apis.apiextensions.{version}.CustomResourceDefinition"
         );
         let Some(definition) = builtin::definition(&name) else { continue };
-        if let Err(mismatch) = shape::check_object(crd.value(), definition) {
-            return Err(crd.mismatch(&[], mismatch).within(&before));
+        if let Err(mismatch) = gojson::check_object(crd.value(), definition) {
+            return Err(crd.mismatch(&[], &mismatch).within(&before));
         }
     }
     Ok(())
@@ -233,8 +234,8 @@ pub(crate) fn check_owned(manifests: &[Manifest], csv: Csv<'_>) -> Result<(), Bu
     let missing = missing.filter(|_| !mainstay_fault::is_on("owned-definitions-may-be-missing"));
     let Some(missing) = missing else { return Ok(()) };
     let found: Vec<String> = provided.iter().map(|key| format!("{key}:{{}}")).collect();
-    let path = ["spec", "customresourcedefinitions", "owned"]
-        .map(|name| shape::Step::Field(name.to_owned()));
+    let path =
+        ["spec", "customresourcedefinitions", "owned"].map(|name| Step::Field(name.to_owned()));
     Err(csv.manifest().error(
         format!("couldn't find {missing} in bundle. found: map[{}]", found.join(" ")),
         &path,

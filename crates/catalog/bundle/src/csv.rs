@@ -1,12 +1,8 @@
 //! The ClusterServiceVersion of a bundle: the few fields that count, each read as upstream reads it.
 
-use crate::{
-    error::BundleError,
-    manifest::Manifest,
-    shape::{self, Kind, Step},
-    types,
-};
+use crate::{error::BundleError, manifest::Manifest, shape, types};
 use mainstay_gocompat::values::json_kind;
+use mainstay_schema::gojson::{self, DeclaredType, Step};
 use serde_json::{Map, Value};
 
 /// An API, by group, version, kind and plural. Its order is the one in which Go prints maps of them.
@@ -85,10 +81,10 @@ impl<'b> Csv<'b> {
     pub(crate) fn check_head(self) -> Result<(), BundleError> {
         let value = self.manifest.value();
         for shape in [&types::TYPE_META, &types::METADATA] {
-            if let Err(mismatch) = shape::check(value, shape) {
+            if let Err(mismatch) = gojson::check_struct(value, shape) {
                 let json = self.manifest.json();
                 let pretty = crate::pretty::mismatch(json, value, &mismatch);
-                let place = self.manifest.mismatch(&[], mismatch);
+                let place = self.manifest.mismatch(&[], &mismatch);
                 return Err(BundleError::new(pretty, place.problem().clone()));
             }
         }
@@ -121,17 +117,17 @@ impl<'b> Csv<'b> {
         Ok(found.filter(|value| !value.is_null()))
     }
 
-    fn checked(self, name: &str, kind: &Kind) -> Result<Option<&'b Value>, BundleError> {
+    fn checked(self, name: &str, kind: &DeclaredType) -> Result<Option<&'b Value>, BundleError> {
         let Some(value) = self.field(name)? else { return Ok(None) };
-        match shape::check_kind(value, kind) {
+        match gojson::check(value, kind) {
             Ok(()) => Ok(Some(value)),
-            Err(mismatch) => Err(self.manifest.mismatch(&["spec", name], mismatch)),
+            Err(mismatch) => Err(self.manifest.mismatch(&["spec", name], &mismatch)),
         }
     }
 
     /// `spec.version` as it is written; empty where there is none.
     pub(crate) fn version(self) -> Result<&'b str, BundleError> {
-        let value = self.checked("version", &Kind::Text)?;
+        let value = self.checked("version", &DeclaredType::Text)?;
         Ok(value.and_then(Value::as_str).unwrap_or_default())
     }
 
@@ -140,7 +136,7 @@ impl<'b> Csv<'b> {
         match self.field("release")? {
             None => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(Value::Number(number)) => Ok(number_text(number)),
+            Some(Value::Number(number)) => Ok(mainstay_gocompat::values::number_as_text(number)),
             Some(_) => Err(self.manifest.error(
                 "release field must be a string or number",
                 &[Step::Field("spec".to_owned()), Step::Field("release".to_owned())],
@@ -150,7 +146,7 @@ impl<'b> Csv<'b> {
     }
 
     fn definitions(self, section: &str) -> Result<Definitions<'b>, BundleError> {
-        let value = self.checked(section, &Kind::One(&types::DEFINITIONS))?;
+        let value = self.checked(section, &DeclaredType::Struct(&types::DEFINITIONS))?;
         let list = |name: &str| match value.and_then(|value| shape::field(value, name)) {
             Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
             _ => Vec::new(),
@@ -206,8 +202,8 @@ impl<'b> Csv<'b> {
     /// The images that the deployments run, sorted.
     pub(crate) fn operator_images(self) -> Result<Vec<&'b str>, BundleError> {
         let Some(spec) = self.spec() else { return Ok(Vec::new()) };
-        if let Err(mismatch) = shape::check(spec, &types::OPERATOR_IMAGES) {
-            return Err(self.manifest.mismatch(SPEC, mismatch));
+        if let Err(mismatch) = gojson::check_struct(spec, &types::OPERATOR_IMAGES) {
+            return Err(self.manifest.mismatch(SPEC, &mismatch));
         }
         let Some(install) = shape::field(spec, "Install") else { return Ok(Vec::new()) };
         if shape::text(install, "strategy") != "deployment" {
@@ -230,20 +226,4 @@ impl<'b> Csv<'b> {
         images.dedup();
         Ok(images)
     }
-}
-
-/// A number as a release: whole ones in full, others as Go's `%g`.
-pub(crate) fn number_text(number: &serde_json::Number) -> String {
-    if let Some(whole) = number.as_i64() {
-        return whole.to_string();
-    }
-    let float = number.as_f64().unwrap_or_default();
-    let text = format!("{float:e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return text };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..21).contains(&exponent) && exponent < 6 {
-        return float.to_string();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }

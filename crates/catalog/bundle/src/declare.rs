@@ -5,12 +5,13 @@ use crate::{
     csv::{Csv, RelatedImage},
     error::{BundleError, Problem},
     metadata::Property,
-    shape::{self, Shape},
+    shape,
     template::ImageTemplate,
 };
 use base64::Engine as _;
 use mainstay_gocompat::json::quoted;
 use mainstay_gocompat::sort_slice;
+use mainstay_schema::gojson::{self, DeclaredStruct};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -228,7 +229,7 @@ fn package_value(name: &str, version: &str, release: &str) -> String {
 }
 
 /// The value of a property, if it has the shape; or what Go says.
-fn parsed(property: &Property, shape: &'static Shape) -> Result<Value, BundleError> {
+fn parsed(property: &Property, shape: &'static DeclaredStruct) -> Result<Value, BundleError> {
     let refused = |message: String| {
         let problem = Problem {
             file: property.file.clone(),
@@ -242,13 +243,17 @@ fn parsed(property: &Property, shape: &'static Shape) -> Result<Value, BundleErr
         return Err(refused("unexpected end of JSON input".to_owned()));
     };
     let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
-    match shape::check(&value, shape) {
+    match gojson::check_struct(&value, shape) {
         Ok(()) => Ok(value),
         Err(mismatch) => Err(refused(mismatch.reason.to_string())),
     }
 }
 
-fn checked(at: usize, property: &Property, shape: &'static Shape) -> Result<Value, BundleError> {
+fn checked(
+    at: usize,
+    property: &Property,
+    shape: &'static DeclaredStruct,
+) -> Result<Value, BundleError> {
     let kind = mainstay_gocompat::quote(&property.kind);
     parsed(property, shape)
         .map_err(|error| error.within(&format!("parse property[{at}] of type {kind}: ")))

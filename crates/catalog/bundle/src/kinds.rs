@@ -12,13 +12,13 @@ use crate::{
     bundle::Bundle,
     error::Problem,
     manifest::Manifest,
-    shape::Step,
     validate::{Level, Subject, is_removed},
 };
 use mainstay_formats::near;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, BuiltinKind};
+use mainstay_schema::gojson::Step;
 
 /// The `apiVersion` of a ClusterServiceVersion.
 const OF_CLUSTER_SERVICE_VERSION: &str = "operators.coreos.com/v1alpha1";

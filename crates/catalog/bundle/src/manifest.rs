@@ -1,11 +1,8 @@
 //! One object of a bundle, with the file it came from.
 
-use crate::{
-    error::{BundleError, Problem},
-    mismatch::Mismatch,
-    shape::Step,
-};
+use crate::error::{BundleError, Problem};
 use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_schema::gojson::{Mismatch, Step};
 use serde_json::Value;
 use std::{
     borrow::Cow,
@@ -142,10 +139,10 @@ impl Manifest {
     }
 
     /// A value of another kind than Go expects, below `prefix`.
-    pub(crate) fn mismatch(&self, prefix: &[&str], mismatch: Mismatch) -> BundleError {
+    pub(crate) fn mismatch(&self, prefix: &[&str], mismatch: &Mismatch) -> BundleError {
         let mut path: Vec<Step> =
             prefix.iter().map(|name| Step::Field((*name).to_owned())).collect();
-        path.extend(mismatch.path);
+        path.extend_from_slice(&mismatch.path);
         self.error(mismatch.reason.to_string(), &path, "write the value in the kind that is named")
     }
 }

@@ -1,10 +1,8 @@
 //! The folder `metadata`: files are known by what they hold, not by their names.
 
-use crate::{
-    shape::{self, Kind},
-    types,
-};
+use crate::{shape, types};
 use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_schema::gojson::{self, DeclaredType};
 use mainstay_yaml::{Document, Format};
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::BTreeMap;
@@ -55,7 +53,7 @@ impl Property {
 /// The annotations in a document, unless it holds something else.
 pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations> {
     let strict = document.format == Format::Json
-        && shape::check(&document.value, &types::ANNOTATIONS_FILE).is_ok();
+        && gojson::check_struct(&document.value, &types::ANNOTATIONS_FILE).is_ok();
     let Value::Object(fields) = shape::field(&document.value, "annotations")? else { return None };
     let text = |name: &str| match any_case(fields, name) {
         None => Some(String::new()),
@@ -80,18 +78,24 @@ pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations
 
 /// The dependencies in a document; none if it holds something else.
 pub(crate) fn dependencies(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
-    list(document, source, file, "dependencies", &Kind::One(&types::DEPENDENCIES_FILE))
+    list(document, source, file, "dependencies", &DeclaredType::Struct(&types::DEPENDENCIES_FILE))
 }
 
 /// The properties in a document; none if it holds something else.
 pub(crate) fn properties(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
-    list(document, source, file, "properties", &Kind::One(&types::PROPERTIES_FILE))
+    list(document, source, file, "properties", &DeclaredType::Struct(&types::PROPERTIES_FILE))
 }
 
-fn list(document: &Document, source: &[u8], file: &str, field: &str, kind: &Kind) -> Vec<Property> {
+fn list(
+    document: &Document,
+    source: &[u8],
+    file: &str,
+    field: &str,
+    kind: &DeclaredType,
+) -> Vec<Property> {
     let Some(Value::Array(items)) = shape::field(&document.value, field) else { return Vec::new() };
     if document.format == Format::Json
-        && shape::check_kind(&document.value, kind).is_ok()
+        && gojson::check(&document.value, kind).is_ok()
         && let Some(found) = raw_list(&source[document.bytes.clone()], field)
     {
         return found.into_iter().map(|(kind, value)| property(kind, value, file)).collect();
@@ -120,7 +124,7 @@ pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<Property>, Option<
         Err(error) => return (Vec::new(), Some(error.to_string())),
     };
     let wrong =
-        shape::check_kind(&value, &types::PROPERTIES).err().map(|found| found.reason.to_string());
+        gojson::check(&value, &types::PROPERTIES).err().map(|found| found.reason.to_string());
     let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text) else {
         return (Vec::new(), wrong);
     };

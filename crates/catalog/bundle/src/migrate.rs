@@ -25,9 +25,9 @@ impl Bundle {
         }
         let csv = self.csv();
         if let Err(mismatch) =
-            shape::check_kind(csv.manifest().value(), &types::CLUSTER_SERVICE_VERSION)
+            gojson::check(csv.manifest().value(), &types::CLUSTER_SERVICE_VERSION)
         {
-            return Err(csv.manifest().mismatch(&[], mismatch));
+            return Err(csv.manifest().mismatch(&[], &mismatch));
         }
         if declared.properties.iter().any(|property| property.kind == METADATA) {
             return Ok(());
@@ -46,7 +46,7 @@ impl Bundle {
 /// # Errors
 /// If it has values of other kinds than its type: the first.
 pub fn csv_metadata(csv: &Value) -> Result<String, TypeError> {
-    shape::check_kind(csv, &types::CLUSTER_SERVICE_VERSION).map_err(|mismatch| mismatch.reason)?;
+    gojson::check(csv, &types::CLUSTER_SERVICE_VERSION).map_err(|mismatch| mismatch.reason)?;
     Ok(metadata(csv))
 }
 

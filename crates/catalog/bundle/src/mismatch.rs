@@ -1,57 +1,7 @@
 //! Why a document is no object and a value does not have its Go type, in the words of Go's decoders.
 
-use crate::shape::Step;
-use mainstay_schema::builtin::TextError;
+pub use mainstay_schema::gojson::TypeError;
 use mainstay_schema::strict;
-
-/// A value that does not have its Go type, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mismatch {
-    pub(crate) reason: TypeError,
-    pub(crate) path: Vec<Step>,
-    /// Whether the place is behind the first character of the value (of lists and mappings) and not
-    /// behind its last.
-    pub(crate) opens: bool,
-}
-
-/// Why a value does not have its Go type.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TypeError {
-    /// The value, which stands in no field, is of another kind than the type.
-    #[error("json: cannot unmarshal {found} into Go value of type {expected}")]
-    WrongValue {
-        /// The kind of the value, and a number itself.
-        found: String,
-        /// The Go type.
-        expected: String,
-    },
-    /// The value of a field is of another kind than the field's type.
-    #[error(
-        "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
-    )]
-    WrongField {
-        /// The kind of the value, and a number itself.
-        found: String,
-        /// The struct that Go names.
-        owner: &'static str,
-        /// The fields that lead to the value.
-        path: String,
-        /// The Go type.
-        expected: String,
-    },
-    /// A text is refused by a type that parses itself.
-    #[error(transparent)]
-    ParseText(#[from] TextError),
-    /// A text is no quantity.
-    #[error(transparent)]
-    ParseQuantity(#[from] mainstay_quantity::Malformed),
-    /// A text is no time.
-    #[error(transparent)]
-    ParseTime(strict::DecodeError),
-    /// A field that takes a boolean or a schema has something else.
-    #[error("boolean or JSON schema expected")]
-    BooleanOrSchema,
-}
 
 /// Why a value that was read already cannot be converted to a Go type, in the words of the converter
 /// of Kubernetes.

@@ -1,11 +1,8 @@
 //! How upstream shows where in a JSON text a value has another kind than expected: the whole text,
 //! laid out, with an arrow behind the value.
 
-use crate::{
-    mismatch::{Mismatch, TypeError},
-    shape::Step,
-};
 use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_schema::gojson::{Mismatch, Step, TypeError};
 use serde_json::Value;
 
 /// The message with the text and the arrow. `json` is `value` written compactly.

@@ -16,7 +16,6 @@ use crate::{
     error::Problem,
     manifest::Manifest,
     reading::{Content, Reading},
-    shape::{Kind, Shape, Step},
     tree, types,
     validate::{Level, Subject},
 };
@@ -24,6 +23,7 @@ use mainstay_formats::near;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, Definition, Type};
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -301,7 +301,7 @@ struct Walk<'v> {
 
 impl<'v> Walk<'v> {
     /// A value against a Go struct.
-    fn one(&mut self, value: &'v Value, shape: &'static Shape) {
+    fn one(&mut self, value: &'v Value, shape: &'static DeclaredStruct) {
         let Value::Object(fields) = value else { return };
         let of_name = |name: &str| shape.fields.iter().find(|(known, _)| *known == name);
         for (key, value) in fields {
@@ -315,16 +315,16 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn kind(&mut self, value: &'v Value, kind: &'static Kind) {
+    fn kind(&mut self, value: &'v Value, kind: &'static DeclaredType) {
         match (kind, value) {
-            (Kind::One(shape), Value::Object(_)) => self.one(value, shape),
-            (Kind::Many(element), Value::Array(items)) => {
+            (DeclaredType::Struct(shape), Value::Object(_)) => self.one(value, shape),
+            (DeclaredType::List(element), Value::Array(items)) => {
                 self.items(items, |walk, item| walk.kind(item, element));
             }
-            (Kind::Pointers(shape), Value::Array(items)) => {
+            (DeclaredType::Pointers(shape), Value::Array(items)) => {
                 self.items(items, |walk, item| walk.one(item, shape));
             }
-            (Kind::Kube(name), value) => {
+            (DeclaredType::Table(name), value) => {
                 if let Some(definition) = builtin::definition(name) {
                     self.kube(value, definition);
                 }

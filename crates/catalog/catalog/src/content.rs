@@ -3,7 +3,8 @@
 //! Blobs are compressed one by one (as `pack` does it), so that reading one costs no more than that one. The table
 //! belongs to the catalog; neither a deleted file nor a changed one can be noticed through it.
 
-use crate::{decode::Base64Error, pack::Packed, problem::BlobName};
+use crate::{pack::Packed, problem::BlobName};
+use mainstay_gocompat::Base64Error;
 use mainstay_object::NotAnObject;
 use mainstay_yaml::YamlError;
 use serde_json::Value;

@@ -10,11 +10,9 @@ use crate::{
     problem::Part,
     shape,
 };
-use base64::{
-    Engine, alphabet,
-    engine::{GeneralPurpose, GeneralPurposeConfig},
-};
+use mainstay_gocompat::decode_base64;
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::DeclaredType;
 use mainstay_version::{ParseError, Version, parse_strict};
 use serde_json::{Map, Value};
 
@@ -82,14 +80,6 @@ pub struct ShapeError {
     pub(crate) path: Vec<Part>,
 }
 
-/// A text is no base64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("illegal base64 data at input byte {at}")]
-pub struct Base64Error {
-    /// The byte at which Go says that it goes wrong.
-    pub at: usize,
-}
-
 /// A bundle does not have one version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleVersionError {
@@ -151,7 +141,7 @@ type Fields = Map<String, Value>;
 /// Reads a document whose schema is known to be `schema`.
 pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, ShapeError> {
     let Some((shape, what)) = shape::of_document(schema) else { return Ok(Facts::Other) };
-    shape::fields(fields, shape, "").map_err(|wrong| ShapeError {
+    shape::check_fields(fields, shape, false).map_err(|wrong| ShapeError {
         message: format!("parse {what}: {}", wrong.message),
         ..wrong
     })?;
@@ -274,7 +264,7 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
     };
     let Some(data) = crate::fold::get(value, "data").and_then(Value::as_str) else {
         // Not set, or of a wrong shape.
-        return shape::check(value, &shape::BUNDLE_OBJECT)
+        return shape::check(value, DeclaredType::Struct(&shape::BUNDLE_OBJECT))
             .map_err(|wrong| in_value(parse(&wrong.message), wrong.path));
     };
     let at_data = || vec![Part::Field("data")];
@@ -282,7 +272,7 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
     if begins_with_brace(data) {
         return Ok(());
     }
-    let bytes = unpack_base64(data).map_err(|why| in_value(parse(&why.to_string()), at_data()))?;
+    let bytes = decode_base64(data).map_err(|why| in_value(parse(&why.to_string()), at_data()))?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         return Ok(());
     }
@@ -315,87 +305,11 @@ fn begins_with_brace(base64: &str) -> bool {
         && body.chunks(256).all(|part| part.iter().fold(true, |good, &byte| good & sign(byte)))
 }
 
-/// Standard base64 with line breaks anywhere, and with whatever bits the last letter has to spare,
-/// as Go decodes it.
-pub(crate) fn unpack_base64(text: &str) -> Result<Vec<u8>, Base64Error> {
-    const ENGINE: GeneralPurpose = GeneralPurpose::new(
-        &alphabet::STANDARD,
-        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
-    );
-    let decoded = match ENGINE.decode(text.as_bytes()) {
-        Err(_) if text.contains(['\n', '\r']) => {
-            let joined: Vec<u8> =
-                text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-            ENGINE.decode(joined)
-        }
-        decoded => decoded,
-    };
-    decoded.map_err(|_| Base64Error { at: base64_fault(text.as_bytes()) })
-}
-
-/// Where Go says that a wrong base64 text goes wrong: at a letter that is none, at padding where
-/// none can be, at the start of a group of four that is cut off, at the end where one more sign of
-/// padding is missing, and behind the padding if something follows.
-fn base64_fault(text: &[u8]) -> usize {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let mut signs = text
-        .iter()
-        .copied()
-        .enumerate()
-        .filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'))
-        .peekable();
-    let mut letters = 0;
-    while let Some((at, byte)) = signs.next() {
-        if is_letter(byte) {
-            letters += 1;
-            continue;
-        }
-        if byte != b'=' || letters % 4 < 2 {
-            return at;
-        }
-        if letters % 4 == 2 {
-            match signs.next() {
-                None => return text.len(),
-                Some((_, b'=')) => {}
-                Some((at, _)) => return at - 1,
-            }
-        }
-        return signs.peek().map_or(text.len(), |&(at, _)| at);
-    }
-    text.len() - letters % 4
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Base64Error, begins_with_brace, unpack_base64};
+    use super::begins_with_brace;
     use base64::{Engine, engine::general_purpose::STANDARD};
-
-    #[test]
-    fn base64_is_read_and_refused_as_go_does() {
-        for (text, read) in [
-            ("QUI=", Ok("AB")),
-            // Bits to spare, line breaks anywhere.
-            ("QR==", Ok("A")),
-            ("Q\nUJ\nD\r\n", Ok("ABC")),
-            ("QQ=\n=\n", Ok("A")),
-            // Cut off: the start of the group.
-            ("QUJDR", Err(4)),
-            ("QU\nJD\nQU", Err(6)),
-            // Padding: too little, too early, too much.
-            ("QUJDRE=", Err(7)),
-            ("QQ=", Err(3)),
-            ("QQ=\n!", Err(3)),
-            ("Q===", Err(1)),
-            ("QUI==", Err(4)),
-            ("QQ==QQ==", Err(4)),
-            ("QUJD QUJD", Err(4)),
-            ("!", Err(0)),
-        ] {
-            let expected =
-                read.map(|text| text.as_bytes().to_vec()).map_err(|at| Base64Error { at });
-            assert_eq!(unpack_base64(text), expected, "{text:?}");
-        }
-    }
+    use mainstay_gocompat::decode_base64;
 
     #[test]
     fn json_is_seen_through_its_base64() {
@@ -403,7 +317,7 @@ mod tests {
             let encoded = STANDARD.encode(text);
             assert!(begins_with_brace(&encoded), "{text}");
             for odd in [&encoded[1..], &format!("{encoded}a"), &encoded.replace('e', "!")] {
-                assert!(!begins_with_brace(odd) || unpack_base64(odd).is_ok(), "{odd}");
+                assert!(!begins_with_brace(odd) || decode_base64(odd).is_ok(), "{odd}");
             }
         }
         for text in ["", "a: 1", "z{", "|"] {

@@ -1,5 +1,6 @@
 //! Field names as Go's JSON decoder finds them: exactly, or else whatever the case.
 
+use mainstay_gocompat::json::is_same_field as same;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -17,14 +18,6 @@ pub(crate) fn get_in<'a>(fields: &'a Map<String, Value>, field: &str) -> Option<
     fields
         .get(field)
         .or_else(|| fields.iter().find(|(name, _)| same(name, field)).map(|(_, value)| value))
-}
-
-/// Whether `name` is `field`, whatever the case: of letters, and of the two signs beyond ASCII that
-/// are other forms of letters.
-pub(crate) fn same(name: &str, field: &str) -> bool {
-    name.eq_ignore_ascii_case(field)
-        || (!name.is_ascii()
-            && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
 }
 
 /// The texts of an object's fields, in the order of `names`; empty where a field is not set. Of

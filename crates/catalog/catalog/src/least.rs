@@ -1,7 +1,8 @@
 //! The least version of Kubernetes that a bundle needs, as its ClusterServiceVersion says it.
 
-use crate::{decode::unpack_base64, fold};
+use crate::fold;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_gocompat::decode_base64;
 use memchr::memmem::Finder;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -26,7 +27,7 @@ pub(crate) fn in_object(value: Option<&Value>) -> Option<String> {
     if !may_have(data) {
         return None;
     }
-    let bytes = unpack_base64(data).ok()?;
+    let bytes = decode_base64(data).ok()?;
     let manifest: Value = match serde_json::from_slice(&bytes) {
         Ok(manifest) => manifest,
         Err(_) => mainstay_yaml::one(&bytes, &mainstay_yaml::Options::default()).ok()?,

@@ -5,11 +5,11 @@
 
 use crate::{
     content::Blob,
-    decode::unpack_base64,
     model::{BUNDLE_OBJECT, CSV_METADATA},
     write::{Content, Rendition, WriteError, shape},
 };
 use mainstay_bundle::{DeclaredBundle, DeclaredProperty, RelatedImage, TypeError, csv_metadata};
+use mainstay_gocompat::decode_base64;
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::quote;
 use serde::Deserialize;
@@ -135,7 +135,7 @@ pub(crate) fn csv_of(value: &Value) -> Option<Value> {
         kind: Option<Cow<'h, str>>,
     }
     const KIND: &str = "ClusterServiceVersion";
-    let bytes = unpack_base64(crate::fold::get(value, "data")?.as_str()?).ok()?;
+    let bytes = decode_base64(crate::fold::get(value, "data")?.as_str()?).ok()?;
     // JSON is the fast way to what YAML would say; most manifests are of other kinds.
     if let Ok(head) = serde_json::from_slice::<Head<'_>>(&bytes) {
         let found = head.kind? == KIND && !is_json_only(&bytes);

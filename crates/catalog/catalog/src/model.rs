@@ -458,7 +458,7 @@ impl Bundle {
 fn bytes_of(value: Option<&RawValue>) -> Result<Vec<u8>, ManifestError> {
     let value = value.ok_or(ManifestError::NoValue)?;
     let data: ObjectData<'_> = serde_json::from_str(value.get())?;
-    Ok(crate::decode::unpack_base64(&data.data)?)
+    Ok(mainstay_gocompat::decode_base64(&data.data)?)
 }
 
 /// The kind that a manifest names; none if it is not JSON, or has none.

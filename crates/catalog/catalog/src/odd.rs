@@ -1,6 +1,7 @@
 //! Values that are no documents of a catalog whatever their schema, in upstream's words.
 
-use crate::{fold, golang};
+use crate::golang;
+use mainstay_gocompat::json::is_same_field;
 use mainstay_gocompat::values::json_kind;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Opti
         return Some(DocumentError::NoObject { found: json_kind(value), shown: shown() });
     };
     let odd = |field: &&str| {
-        let (key, value) = fields.iter().find(|(key, _)| fold::same(key, field))?;
+        let (key, value) = fields.iter().find(|(key, _)| is_same_field(key, field))?;
         let no_text = || DocumentError::NoText { key: key.clone(), value: value.clone() };
         (!value.is_string()).then(no_text)
     };

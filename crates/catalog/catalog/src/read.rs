@@ -3,7 +3,7 @@
 use crate::{
     content::{Origin, Slot},
     cut::Piece,
-    decode, fold, golang,
+    decode, golang,
     lint::Looker,
     load::{Keep, LoadOptions},
     odd::{NAMES, expected, folded_duplicates, no_text},
@@ -14,6 +14,7 @@ use crate::{
     source::{Source, SourceFile, plain},
     syntax,
 };
+use mainstay_gocompat::json::is_same_field;
 use mainstay_gocompat::quote;
 use mainstay_yaml::{
     Document, DuplicateKeys, EmptyDocuments, Format, NodeFault, Options, Step, YamlFault,
@@ -386,7 +387,8 @@ fn blob(
     if let Some(duplicates) = folded_duplicates(&fields) {
         let message = duplicates.to_string();
         let upstream = decoding(&message);
-        let twice = |field: &&&str| fields.keys().filter(|key| fold::same(key, field)).count() > 1;
+        let twice =
+            |field: &&&str| fields.keys().filter(|key| is_same_field(key, field)).count() > 1;
         let path = shape::FIELDS.iter().find(twice).map(|field| Part::Field(field));
         let fault = fault(Rule::CaseOfKeys, String::new(), upstream, "keep one of the spellings");
         let wrong = decode::ShapeError { message, path: path.into_iter().collect() };
@@ -394,7 +396,7 @@ fn blob(
     }
     let mut names = [String::new(), String::new(), String::new()];
     for (name, field) in names.iter_mut().zip(NAMES) {
-        match fields.iter().find(|(key, _)| fold::same(key, field)) {
+        match fields.iter().find(|(key, _)| is_same_field(key, field)) {
             None => {}
             Some((_, Value::String(text))) => name.clone_from(text),
             Some((key, other)) => {

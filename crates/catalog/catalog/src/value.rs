@@ -1,6 +1,7 @@
 //! What Go's decoders say to single JSON texts: for readers of content that is no file.
 
 use crate::{shape, syntax};
+use mainstay_schema::gojson::DeclaredType;
 use serde_json::Value;
 
 /// Why a text is not one JSON value, in the words of Go's decoder; `None` if it is one.
@@ -22,7 +23,7 @@ pub fn property_fault(kind: &str, text: &str) -> Option<String> {
         return Some(fault);
     }
     let shape = match kind {
-        "olm.bundle.object" => Some(&shape::BUNDLE_OBJECT),
+        "olm.bundle.object" => Some(DeclaredType::Struct(&shape::BUNDLE_OBJECT)),
         kind => shape::of_property(kind),
     };
     let (shape, value) = (shape?, serde_json::from_str::<Value>(text).ok()?);

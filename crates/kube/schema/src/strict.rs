@@ -18,7 +18,7 @@ mod parse;
 mod place;
 mod syntax;
 
-pub use error::{Base64Error, Context, DecodeError, JsonError, TimeError};
+pub use error::{Context, DecodeError, JsonError, TimeError};
 pub use findings::{findings, findings_in_records};
 pub use parse::{Parsed, parse, parse_merging};
 
@@ -26,6 +26,8 @@ use crate::builtin::{self, Definition, Shape, Type};
 use crate::form;
 use crate::trail::{Step, Trail};
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_gocompat::Base64Error;
 use place::{Place, Words, go_name};
 use serde_json::Value;
 use std::fmt;
@@ -312,29 +314,16 @@ fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
         let byte = byte.and_then(|byte| u8::try_from(byte).ok());
         bytes.push(byte.ok_or_else(|| at.refuse(item, "uint8"))?);
     }
-    *value = base64::engine::general_purpose::STANDARD.encode(bytes).into();
+    *value = STANDARD.encode(bytes).into();
     Ok(())
 }
 
-fn bytes(text: &str) -> Result<(), Base64Error> {
-    // Go's decoder skips line ends.
-    let packed: String;
-    let plain = if text.contains(['\n', '\r']) {
-        packed = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-        &packed
-    } else {
-        text
-    };
-    let Err(error) = base64::engine::general_purpose::STANDARD.decode(plain) else { return Ok(()) };
-    let at = match error {
-        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
-            at
-        }
-        // Go names the end where the padding ends too early, and the last group where it is missing.
-        _ if plain.ends_with('=') => plain.len(),
-        _ => plain.len() / 4 * 4,
-    };
-    Err(Base64Error { at })
+/// Bytes as base64. Go skips line ends and bits that are to spare, and writes neither again.
+fn bytes(text: &mut String) -> Result<(), Base64Error> {
+    if STANDARD.decode(&*text).is_err() {
+        *text = STANDARD.encode(mainstay_gocompat::decode_base64(text)?);
+    }
+    Ok(())
 }
 
 fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), DecodeError> {

@@ -46,6 +46,14 @@ pub enum Numbers {
     Float,
 }
 
+/// Whether Go takes a name in a text for that of a field, whatever the case: of letters, and of the two signs beyond ASCII that
+/// are other forms of letters.
+pub fn is_same_field(name: &str, field: &str) -> bool {
+    name.eq_ignore_ascii_case(field)
+        || (!name.is_ascii()
+            && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
+}
+
 /// The value, compact.
 pub fn value(value: &Value, html: Html, numbers: Numbers) -> String {
     let mut out = String::new();

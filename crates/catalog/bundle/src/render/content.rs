@@ -5,12 +5,13 @@ use crate::{
     metadata,
     mismatch::{ConvertError, DocumentError, ObjectError, TypeError},
     read::Limits,
-    shape::{self, Kind as Wanted, Shape},
+    shape,
     tree::{Kind, Tree},
     types,
 };
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::values::json_kind;
+use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use mainstay_schema::{strict, structural};
 use mainstay_yaml::{Document, Format, Options};
 use serde_json::{Map, Value};
@@ -68,19 +69,19 @@ pub(super) struct Webhook {
     pub(super) fields: Map<String, Value>,
 }
 
-static PROPERTIES_FILE: Shape = Shape {
+static PROPERTIES_FILE: DeclaredStruct = DeclaredStruct {
     name: "RegistryV1Properties",
     spelled: "source.RegistryV1Properties",
-    fields: &[("properties", Wanted::Many(&Wanted::One(&PROPERTY)))],
+    fields: &[("properties", DeclaredType::List(&DeclaredType::Struct(&PROPERTY)))],
 };
 
-static PROPERTY: Shape = Shape {
+static PROPERTY: DeclaredStruct = DeclaredStruct {
     name: "Property",
     spelled: "property.Property",
-    fields: &[("type", Wanted::Text), ("value", Wanted::Raw)],
+    fields: &[("type", DeclaredType::Text), ("value", DeclaredType::Raw)],
 };
 
-static PROPERTIES: Wanted = Wanted::Many(&Wanted::One(&PROPERTY));
+static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
 impl Content {
     /// Reads a bundle.
@@ -205,7 +206,7 @@ impl Reader<'_> {
         if let Some(text) = annotations.get(ANNOTATION) {
             let parsed =
                 strict::parse(text.as_bytes()).map_err(ReadError::ParsePropertiesAnnotation)?;
-            shape::check_kind(&parsed.value, &PROPERTIES)
+            gojson::check(&parsed.value, &PROPERTIES)
                 .map_err(|mismatch| ReadError::DecodePropertiesAnnotation(mismatch.reason))?;
             let (found, _) = metadata::from_annotation(text, "");
             all.extend(found.into_iter().map(|property| {
@@ -272,27 +273,27 @@ fn alone(bytes: &[u8]) -> Result<Value, DocumentError> {
 }
 
 /// A value from YAML, where scalars become texts if texts are wanted.
-fn typed(mut value: Value, wanted: &'static Shape) -> Result<Value, DocumentError> {
-    make_texts(&mut value, &Wanted::One(wanted));
-    match shape::check(&value, wanted) {
+fn typed(mut value: Value, wanted: &'static DeclaredStruct) -> Result<Value, DocumentError> {
+    make_texts(&mut value, &DeclaredType::Struct(wanted));
+    match gojson::check_struct(&value, wanted) {
         Ok(()) => Ok(value),
         Err(mismatch) => Err(mismatch.reason.into()),
     }
 }
 
-fn make_texts(value: &mut Value, wanted: &Wanted) {
+fn make_texts(value: &mut Value, wanted: &DeclaredType) {
     match (wanted, &mut *value) {
-        (Wanted::Text, Value::Bool(_) | Value::Number(_)) => {
+        (DeclaredType::Text, Value::Bool(_) | Value::Number(_)) => {
             *value = mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole).into();
         }
-        (Wanted::One(shape), Value::Object(fields)) => {
+        (DeclaredType::Struct(shape), Value::Object(fields)) => {
             for (name, wanted) in shape.fields {
                 if let Some(value) = fields.get_mut(*name) {
                     make_texts(value, wanted);
                 }
             }
         }
-        (Wanted::Many(element), Value::Array(items)) => {
+        (DeclaredType::List(element), Value::Array(items)) => {
             for item in items {
                 make_texts(item, element);
             }
@@ -369,7 +370,7 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
             }));
         }
     }
-    shape::check(value, &types::METADATA).map_err(|mismatch| mismatch.reason.into())
+    gojson::check_struct(value, &types::METADATA).map_err(|mismatch| mismatch.reason.into())
 }
 
 /// The objects of a list, of lists in it too; what says nothing of its kind is what the list's name

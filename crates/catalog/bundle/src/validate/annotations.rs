@@ -7,12 +7,9 @@ use super::{
     soft,
     view::items,
 };
-use crate::{
-    mismatch::DocumentError,
-    shape::{self, Kind},
-    types,
-};
+use crate::{mismatch::DocumentError, shape, types};
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::DeclaredType;
 use serde_json::Value;
 
 /// Keys that have one right spelling.
@@ -66,7 +63,7 @@ pub fn operator_group(object: &Value) -> Findings {
 /// # Errors
 /// If the text has no document, or one that is no package manifest.
 pub fn package_manifest(text: &[u8]) -> Result<Findings, DocumentError> {
-    let kind = Kind::One(&types::PACKAGE_MANIFEST);
+    let kind = DeclaredType::Struct(&types::PACKAGE_MANIFEST);
     let value = decode::document(text).map_err(|refused| refused.reason)?.value;
     let value = soft::read(&value, &kind).map_err(|mismatch| mismatch.reason)?;
     let package = shape::text(&value, "packageName");

@@ -8,7 +8,8 @@ use super::{
     load::Subject,
     removed,
 };
-use crate::shape::{Kind, Shape, check_kind, text};
+use crate::shape::text;
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, check};
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
 
@@ -17,12 +18,12 @@ const MAXIMUM: &str = "olm.maxOpenShiftVersion";
 const GUIDE: &str = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22";
 const USES: &str = "this bundle is using APIs which were deprecated and removed in v1.22.";
 
-static PROPERTY: Shape = Shape {
+static PROPERTY: DeclaredStruct = DeclaredStruct {
     name: "propertiesAnnotation",
     spelled: "internal.propertiesAnnotation",
-    fields: &[("type", Kind::Text), ("value", Kind::Text)],
+    fields: &[("type", DeclaredType::Text), ("value", DeclaredType::Text)],
 };
-static PROPERTIES: Kind = Kind::Many(&Kind::One(&PROPERTY));
+static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
 /// Judges a bundle.
 pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
@@ -79,7 +80,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
         ));
     }
     let list = serde_json::from_str(annotated).ok();
-    let Some(list) = list.filter(|list: &Value| check_kind(list, &PROPERTIES).is_ok()) else {
+    let Some(list) = list.filter(|list: &Value| check(list, &PROPERTIES).is_ok()) else {
         return Some((
             Level::Error,
             format!(

@@ -1,9 +1,10 @@
 //! Objects that were read already, turned into a Go type: the words of Kubernetes' converter, which
 //! differ from those of a decoder.
 
-use crate::{mismatch::ConvertError, shape};
+use crate::mismatch::ConvertError;
 use mainstay_gocompat::values::memory_kind;
 use mainstay_schema::builtin::{self, Definition, Field, Type};
+use mainstay_schema::gojson;
 use serde_json::{Map, Number, Value};
 
 /// What is filled in of a value of a type: all of it, or what comes before the first thing that
@@ -77,7 +78,7 @@ pub(crate) fn fault(value: &Value, definition: &'static Definition) -> Option<Co
         }),
         (Form::Object, other) => Some(ConvertError::RestoreStruct { found: go_kind(other) }),
         // Types that read themselves: what a decoder says.
-        _ => shape::check_object(value, definition).err().map(|mismatch| mismatch.reason.into()),
+        _ => gojson::check_object(value, definition).err().map(|mismatch| mismatch.reason.into()),
     }
 }
 
@@ -96,7 +97,7 @@ fn of_type(
     name: Option<&str>,
     owner: &'static Definition,
 ) -> Option<ConvertError> {
-    let named = || shape::kube_spelled(ty, name, owner);
+    let named = || gojson::spelled_type(ty, name, owner);
     match (ty, value) {
         (_, Value::Null) | (Type::Bytes, Value::String(_)) => None,
         (Type::String, value) => simple(value, "string", named),

@@ -6,10 +6,11 @@ use super::{
     load::{Crd, Subject},
     view::{items, part},
 };
-use crate::shape::{self, Step};
+use crate::shape;
 use mainstay_formats::names;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object};
 use mainstay_schema::crd;
+use mainstay_schema::gojson::Step;
 use serde_json::{Map, Value, json};
 
 /// Judges every definition of a bundle, v1 first.

@@ -7,14 +7,12 @@ use super::{
     load::Subject,
     view::{deep, gvk_of, gvk_text, items, part},
 };
-use crate::{
-    shape::{self, Kind},
-    types,
-};
+use crate::{shape, types};
 use mainstay_formats::names;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::builtin::{self, Definition, Shape};
+use mainstay_schema::gojson::DeclaredType;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -268,8 +266,8 @@ fn missing(subject: &Subject) -> Vec<Finding> {
 
 /// Whether a value of Go that is read from this one has nothing in it. Lists and maps that are there
 /// are something, however empty.
-fn is_zero(value: &Value, kind: &Kind) -> bool {
-    let Kind::Kube(name) = kind else { return is_zero_scalar(value) };
+fn is_zero(value: &Value, kind: &DeclaredType) -> bool {
+    let DeclaredType::Table(name) = kind else { return is_zero_scalar(value) };
     builtin::definition(name).is_none_or(|definition| is_zero_object(value, definition))
 }
 

@@ -1,6 +1,6 @@
 //! What a validator has to say: upstream's findings, which know their place besides.
 
-use crate::shape::Step;
+use mainstay_schema::gojson::Step;
 use std::borrow::Cow;
 use std::fmt;
 

@@ -6,11 +6,12 @@ use crate::{
     metadata::{self, Property},
     read::Limits,
     reading::Reading,
-    shape::{self, Kind, Shape},
+    shape,
     tree::{self, Tree},
     types,
 };
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use mainstay_version::Range;
 use serde_json::Value;
 
@@ -18,37 +19,41 @@ const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
 const METADATA: &str = "operators.operatorframework.io.bundle.metadata.v1";
 
-static ANNOTATED: Kind = Kind::One(&Shape {
+static ANNOTATED: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "AnnotationMetadata",
     spelled: "bundle.AnnotationMetadata",
-    fields: &[("annotations", Kind::TextMap)],
+    fields: &[("annotations", DeclaredType::TextMap)],
 });
-static API: Kind = Kind::One(&Shape {
+static API: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "GVKDependency",
     spelled: "registry.GVKDependency",
-    fields: &[("group", Kind::Text), ("kind", Kind::Text), ("version", Kind::Text)],
+    fields: &[
+        ("group", DeclaredType::Text),
+        ("kind", DeclaredType::Text),
+        ("version", DeclaredType::Text),
+    ],
 });
-static PACKAGE: Kind = Kind::One(&Shape {
+static PACKAGE: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "PackageDependency",
     spelled: "registry.PackageDependency",
-    fields: &[("packageName", Kind::Text), ("version", Kind::Text)],
+    fields: &[("packageName", DeclaredType::Text), ("version", DeclaredType::Text)],
 });
-static LABEL: Kind = Kind::One(&Shape {
+static LABEL: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "LabelDependency",
     spelled: "registry.LabelDependency",
-    fields: &[("label", Kind::Text)],
+    fields: &[("label", DeclaredType::Text)],
 });
-static CONSTRAINT: Kind = Kind::One(&Shape {
+static CONSTRAINT: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "CelConstraint",
     spelled: "registry.CelConstraint",
     fields: &[
-        ("failureMessage", Kind::Text),
+        ("failureMessage", DeclaredType::Text),
         (
             "cel",
-            Kind::One(&Shape {
+            DeclaredType::Struct(&DeclaredStruct {
                 name: "Cel",
                 spelled: "constraints.Cel",
-                fields: &[("rule", Kind::Text)],
+                fields: &[("rule", DeclaredType::Text)],
             }),
         ),
     ],
@@ -159,7 +164,7 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
         _ => None,
     };
     let value = dependency.value.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let sound = |value: &Value| kind.is_some_and(|kind| shape::check_kind(value, kind).is_ok());
+    let sound = |value: &Value| kind.is_some_and(|kind| gojson::check(value, kind).is_ok());
     let Some(value) = value.filter(sound) else {
         return vec![format!("couldn't parse dependency of type {}", dependency.kind)];
     };

@@ -7,8 +7,9 @@ use super::{
     removed::list,
     view::{deep, items, part},
 };
-use crate::shape::{self, Step};
+use crate::shape;
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::Step;
 use std::collections::BTreeSet;
 
 const FAILED: &str = "ValidationFailed";

@@ -16,12 +16,13 @@ use crate::{
     mismatch::DocumentError,
     read::Limits,
     reading::{Content, Reading, length},
-    shape::{self, Kind, Step},
+    shape,
     tree::{self, Tree},
     types,
 };
 use mainstay_formats::near;
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::{DeclaredType, Step};
 use serde_json::Value;
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 
@@ -328,7 +329,7 @@ impl<'r, 't> Loader<'r, 't> {
     }
 
     fn annotations(&mut self, path: &str, content: &Content) {
-        let kind = Kind::One(&types::ANNOTATIONS_FILE);
+        let kind = DeclaredType::Struct(&types::ANNOTATIONS_FILE);
         let refusal = match content.document() {
             Err(refused) if refused.reason == DocumentError::NoDocument => return,
             Err(refused) => refused.clone(),
@@ -453,7 +454,7 @@ impl<'r, 't> Loader<'r, 't> {
         manifest: &Manifest,
         file: &str,
         what: &str,
-        kind: &Kind,
+        kind: &DeclaredType,
         faults: &mut Vec<String>,
     ) -> Option<Arc<Value>> {
         let mut value = manifest.shared().clone();
@@ -499,7 +500,7 @@ impl<'r, 't> Loader<'r, 't> {
             return None;
         };
         let v1 = version == "v1";
-        let kind = Kind::Kube(if v1 { types::CRD_V1 } else { types::CRD_V1BETA1 });
+        let kind = DeclaredType::Table(if v1 { types::CRD_V1 } else { types::CRD_V1BETA1 });
         let value = self.typed(manifest, file, "CRD", &kind, faults)?;
         Some(Crd { manifest: 0, v1, value })
     }

@@ -6,10 +6,8 @@ use super::{
     metadata::{shown, shown_type},
     view::{deep, items, part, texts},
 };
-use crate::{
-    manifest::Manifest,
-    shape::{self, Kind},
-};
+use crate::{manifest::Manifest, shape};
+use mainstay_schema::gojson::{self, DeclaredType};
 use serde_json::Value;
 
 const INVALID: &str = "ObjectFailedValidation";
@@ -43,7 +41,7 @@ fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
         _ => return None,
     };
     let mut found = Findings::default();
-    match shape::check_kind(manifest.value(), &Kind::Kube(name)) {
+    match gojson::check(manifest.value(), &DeclaredType::Table(name)) {
         Err(mismatch) => {
             let bad = Bad::Shown(mismatch.reason.to_string());
             let finding = Finding::error("ParseError", bad, format!("error unmarshaling {what}"));

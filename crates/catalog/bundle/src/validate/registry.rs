@@ -13,13 +13,14 @@ use crate::{
     manifest::Manifest,
     read::Limits,
     reading::Reading,
-    shape::{self, Kind},
+    shape,
     tree::{self, Tree},
     types,
 };
 use mainstay_gocompat::quote;
 use mainstay_object::FieldError;
 use mainstay_schema::builtin;
+use mainstay_schema::gojson::{self, DeclaredType};
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -214,7 +215,7 @@ fn definition(manifest: &Manifest) -> Vec<String> {
         "apiextensions.k8s.io/v1beta1" => (false, types::CRD_V1BETA1),
         other => return vec![format!("Unsupported api version of CRD: {other}")],
     };
-    let value = match soft::read(manifest.shared(), &Kind::Kube(name)) {
+    let value = match soft::read(manifest.shared(), &DeclaredType::Table(name)) {
         Ok(value) => value,
         Err(mismatch) => {
             let why = mismatch.reason;
@@ -227,7 +228,7 @@ fn definition(manifest: &Manifest) -> Vec<String> {
 /// Whether the metadata of an object are such that it can be applied.
 fn applicable(manifest: &Manifest) -> Option<String> {
     let value = manifest.value();
-    if let Err(mismatch) = shape::check(value, &types::META) {
+    if let Err(mismatch) = gojson::check_struct(value, &types::META) {
         return Some(mismatch.reason.to_string());
     }
     let metadata = shape::field(value, "metadata").unwrap_or(&Value::Null);

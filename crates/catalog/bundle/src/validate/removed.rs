@@ -7,11 +7,9 @@ use super::{
     object::permissions,
     view::{gvk_of, items, texts},
 };
-use crate::{
-    manifest::Manifest,
-    shape::{self, Step},
-};
+use crate::{manifest::Manifest, shape};
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::Step;
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write};

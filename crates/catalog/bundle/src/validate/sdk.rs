@@ -10,21 +10,19 @@ use super::{
     soft,
     view::{gvk_of, gvk_text},
 };
-use crate::{
-    mismatch::DocumentError,
-    shape::{self, Kind, Shape},
-};
+use crate::{mismatch::DocumentError, shape};
 use mainstay_object::FieldError;
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
 use serde_json::{Number, Value};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The kind that the older library of bundles does not know yet.
 const UNKNOWN: &str = "PodMonitor";
 
-static ANNOTATED: Kind = Kind::One(&Shape {
+static ANNOTATED: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "AnnotationMetadata",
     spelled: "bundle.AnnotationMetadata",
-    fields: &[("annotations", Kind::TextMap)],
+    fields: &[("annotations", DeclaredType::TextMap)],
 });
 
 /// The annotations of a bundle that a file has; none if it has none.

@@ -1,10 +1,8 @@
 //! What validators are told besides the bundle, and the files that it may come from.
 
 use super::community::{IndexContent, IndexFile};
-use crate::{
-    mismatch::TypeError,
-    shape::{self, Kind, Shape},
-};
+use crate::mismatch::TypeError;
+use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use serde_json::Value;
 use std::{
     fs::File,
@@ -73,10 +71,10 @@ pub enum CategoriesError {
     Decode(TypeError),
 }
 
-static CATEGORIES: Shape = Shape {
+static CATEGORIES: DeclaredStruct = DeclaredStruct {
     name: "categories",
     spelled: "internal.categories",
-    fields: &[("categories", Kind::Many(&Kind::Text))],
+    fields: &[("categories", DeclaredType::List(&DeclaredType::Text))],
 };
 
 impl Settings {
@@ -139,7 +137,7 @@ fn categories(path: &Path) -> Result<Vec<String>, CategoriesError> {
         read(&path).map_err(|error| CategoriesError::ReadFile { path, reason: reason(&error) })?;
     let parsed = mainstay_schema::strict::parse(&bytes).map_err(CategoriesError::ParseJson)?;
     let value: Value = parsed.value;
-    shape::check(&value, &CATEGORIES)
+    gojson::check_struct(&value, &CATEGORIES)
         .map_err(|mismatch| CategoriesError::Decode(mismatch.reason))?;
     let listed = super::view::texts(&value, "categories");
     Ok(listed.map(str::to_owned).collect())

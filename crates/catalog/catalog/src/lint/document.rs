@@ -6,9 +6,10 @@ use crate::{
     problem::{BlobName, Problem},
     read::{Lines, MOST_PROBLEMS, spots_at},
     rule::Rule,
-    shape::{self, Odd, Shape},
+    shape::{self, Odd},
 };
 use mainstay_gocompat::quote;
+use mainstay_schema::gojson::DeclaredStruct;
 use mainstay_yaml::{Document, Format, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
@@ -291,16 +292,16 @@ impl About<'_, '_, '_> {
     fn odd(
         &mut self,
         value: &Value,
-        shape: &'static Shape,
+        declared: &'static DeclaredStruct,
         mut path: Vec<Step<'static>>,
         (rule, called, loss): (Rule, &str, &str),
     ) {
         let mut found = Vec::new();
         let depth = path.len();
-        shape.odd_fields(value, &mut path, &mut |path, shape, odd| {
-            found.push((path.to_vec(), shape, odd));
+        shape::odd_fields(declared, value, &mut path, &mut |path, declared, odd| {
+            found.push((path.to_vec(), declared, odd));
         });
-        for (path, shape, odd) in found {
+        for (path, declared, odd) in found {
             let (name, rule, message, remedy) = match odd {
                 // Of whole documents the reader says it.
                 Odd::Twice(..) if path.is_empty() => continue,
@@ -311,10 +312,11 @@ impl About<'_, '_, '_> {
                         below => format!("{below} of {called}"),
                     };
                     let message = format!("there is no field {} in {place}: {loss}", quote(name));
-                    let remedy = match nearest(name, shape.names(), 2) {
-                        Some(meant) => format!("did you mean {}?", quote(meant)),
-                        None => "remove it".to_owned(),
-                    };
+                    let remedy =
+                        match nearest(name, declared.fields.iter().map(|(field, _)| *field), 2) {
+                            Some(meant) => format!("did you mean {}?", quote(meant)),
+                            None => "remove it".to_owned(),
+                        };
                     (name, rule, message, remedy)
                 }
                 Odd::Twice(first, second) => {
@@ -431,7 +433,7 @@ impl About<'_, '_, '_> {
             if kind == crate::model::BUNDLE_OBJECT || kind == crate::model::CSV_METADATA {
                 continue;
             }
-            if let Some(shape) = shape::of_property(kind) {
+            if let Some(shape) = shape::struct_of_property(kind) {
                 let called = format!("the value of {kind}");
                 let loss = "nothing reads it";
                 self.odd(value, shape, path.clone(), (Rule::UnknownValueField, &called, loss));

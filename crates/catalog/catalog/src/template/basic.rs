@@ -1,15 +1,11 @@
 //! Basic templates: a catalog with bundles that are named by their image alone.
 
 use super::{Bundled, Kind, TemplateError, input::Template};
-use crate::{
-    Rendition,
-    decode::Facts,
-    shape::{Kind as Field, Shape},
-    write,
-};
+use crate::{Rendition, decode::Facts, write};
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType as Field};
 use serde_json::Value;
 
-static SHAPE: Shape = Shape {
+static SHAPE: DeclaredStruct = DeclaredStruct {
     name: "BasicTemplateData",
     spelled: "basic.BasicTemplateData",
     fields: &[("schema", Field::Text)],

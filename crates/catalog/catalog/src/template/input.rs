@@ -1,16 +1,10 @@
 //! Reading the document that is a template.
 
 use super::{DeclareError, DecodeError, Kind, ReadError, UnmarshalError};
-use crate::{
-    declared::Declared,
-    fold::same,
-    golang,
-    load::LoadOptions,
-    odd, read,
-    shape::{self, Shape},
-    syntax,
-};
+use crate::{declared::Declared, golang, load::LoadOptions, odd, read, shape, syntax};
+use mainstay_gocompat::json::is_same_field as same;
 use mainstay_gocompat::values::json_kind;
+use mainstay_schema::gojson::DeclaredStruct;
 use mainstay_yaml::{Document, Format, documents};
 use serde_json::{Map, Value};
 
@@ -53,7 +47,11 @@ impl Template {
     ///
     /// # Errors
     /// What does not fit.
-    pub(super) fn read(text: &[u8], kind: Kind, shape: &'static Shape) -> Result<Self, ReadError> {
+    pub(super) fn read(
+        text: &[u8],
+        kind: Kind,
+        shape: &'static DeclaredStruct,
+    ) -> Result<Self, ReadError> {
         let read = first(text)?;
         let html = read.format == Format::Yaml;
         let mut fields = match read.value {
@@ -84,7 +82,8 @@ impl Template {
                 }
             }
         }
-        let wrong = wrong.or_else(|| shape::fields(&fields, shape, "").err().map(Into::into));
+        let wrong =
+            wrong.or_else(|| shape::check_fields(&fields, shape, false).err().map(Into::into));
         if let Some(error) = wrong {
             return Err(error.into());
         }

@@ -25,6 +25,7 @@ pub use error::{
 use crate::{Rendition, content::Origin, shape};
 use mainstay_bundle::DeclaredBundle;
 use mainstay_gocompat::values::json_kind;
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
 use serde_json::Value;
 
 /// A bundle as its image has it.
@@ -87,7 +88,7 @@ impl Kind {
                 return Err(UnmarshalError::NoObject { found, expected }.into());
             }
         };
-        shape::fields(&fields, &HEAD, "").map_err(UnmarshalError::Shape)?;
+        shape::check_fields(&fields, &HEAD, false).map_err(UnmarshalError::Shape)?;
         match input::text(&fields, "schema") {
             "" => Err(KindError::NoSchema),
             schema => Self::ALL
@@ -119,10 +120,10 @@ impl Kind {
     }
 }
 
-static HEAD: shape::Shape = shape::Shape {
+static HEAD: DeclaredStruct = DeclaredStruct {
     name: "",
     spelled: "struct { Schema string \"json:\\\"schema\\\"\" }",
-    fields: &[("schema", shape::Kind::Text)],
+    fields: &[("schema", DeclaredType::Text)],
 };
 
 /// Where a document stood that was made of the entry at `index` (from 0) of a template.

@@ -10,21 +10,21 @@ use super::{
 };
 use crate::{
     Declared, Rendition,
-    decode::{self, BundleFacts, Facts, unpack_base64},
-    fold::same,
+    decode::{self, BundleFacts, Facts},
     load::LoadOptions,
-    read,
-    shape::{self, Kind as Field, Shape},
-    syntax,
+    read, shape, syntax,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_gocompat::decode_base64;
+use mainstay_gocompat::json::is_same_field as same;
 use mainstay_gocompat::values;
+use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType as Field};
 use mainstay_version::Version;
 use mainstay_yaml::{DuplicateKeys, Format, Options};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-static SHAPE: Shape = Shape {
+static SHAPE: DeclaredStruct = DeclaredStruct {
     name: "SemverTemplateData",
     spelled: "semver.SemverTemplateData",
     fields: &[
@@ -32,20 +32,23 @@ static SHAPE: Shape = Shape {
         ("generateMajorChannels", Field::Bool),
         ("generateMinorChannels", Field::Bool),
         ("defaultChannelTypePreference", Field::Named("semver.StreamType")),
-        ("candidate", Field::One(&GROUP)),
-        ("fast", Field::One(&GROUP)),
-        ("stable", Field::One(&GROUP)),
+        ("candidate", Field::Struct(&GROUP)),
+        ("fast", Field::Struct(&GROUP)),
+        ("stable", Field::Struct(&GROUP)),
     ],
 };
 
-static GROUP: Shape = Shape {
+static GROUP: DeclaredStruct = DeclaredStruct {
     name: "channelBundles",
     spelled: "semver.channelBundles",
-    fields: &[("bundles", Field::Many(&BUNDLE))],
+    fields: &[("bundles", Field::List(&Field::Struct(&BUNDLE)))],
 };
 
-static BUNDLE: Shape =
-    Shape { name: "bundleEntry", spelled: "semver.bundleEntry", fields: &[("image", Field::Text)] };
+static BUNDLE: DeclaredStruct = DeclaredStruct {
+    name: "bundleEntry",
+    spelled: "semver.bundleEntry",
+    fields: &[("image", Field::Text)],
+};
 
 /// The groups, the least stable first.
 const GROUPS: [&str; 3] = ["candidate", "fast", "stable"];
@@ -109,7 +112,7 @@ pub(super) async fn render<E>(
 impl Template {
     fn read(text: &[u8]) -> Result<Self, SemverError> {
         let mut value = document(text)?;
-        as_texts(&mut value, &SHAPE);
+        gojson::texts_where_expected(&mut value, &Field::Struct(&SHAPE));
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),
@@ -118,7 +121,7 @@ impl Template {
                 return Err(UnmarshalError::NoObject { found, expected }.into());
             }
         };
-        shape::fields_in(&fields, &SHAPE, "", true).map_err(UnmarshalError::Shape)?;
+        shape::check_fields(&fields, &SHAPE, true).map_err(UnmarshalError::Shape)?;
         if super::input::text(&fields, "schema") != Kind::Semver.schema() {
             return Err(SemverError::Schema);
         }
@@ -215,33 +218,6 @@ fn document(text: &[u8]) -> Result<Value, SemverError> {
         }
         Some(Ok(document)) if document.repeated.is_empty() => Ok(document.value),
         Some(Ok(document)) => Err(SemverError::RepeatedKeys(document.repeated)),
-    }
-}
-
-/// Makes texts of numbers and truth values where the shape has texts, as upstream's reader of YAML
-/// does.
-fn as_texts(value: &mut Value, shape: &Shape) {
-    let Value::Object(fields) = value else { return };
-    for (name, value) in fields {
-        let known = shape.fields.iter().find(|(field, _)| field == name);
-        let folded = || shape.fields.iter().find(|(field, _)| same(name, field));
-        match (known.or_else(folded).map(|(_, kind)| kind), value) {
-            (Some(Field::One(inner)), value) => as_texts(value, inner),
-            (Some(Field::Many(inner)), Value::Array(items)) => {
-                for item in items {
-                    as_texts(item, inner);
-                }
-            }
-            (Some(Field::Text | Field::Named(_)), value) => match value {
-                Value::Bool(flag) => *value = flag.to_string().into(),
-                Value::Number(number) if number.is_f64() => {
-                    *value = values::float(number.as_f64().unwrap_or_default()).into();
-                }
-                Value::Number(number) => *value = number.to_string().into(),
-                _ => {}
-            },
-            _ => {}
-        }
     }
 }
 
@@ -381,17 +357,17 @@ fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Val
 
 /// The first of several icons; none if one of them is not of the shape of an icon.
 fn icon(icons: &[Value]) -> Option<Value> {
-    static ICON: Shape = Shape {
+    static ICON: DeclaredStruct = DeclaredStruct {
         name: "Icon",
         spelled: "registry.Icon",
         fields: &[("mediatype", Field::Text), ("base64data", Field::Bytes)],
     };
     for icon in icons {
-        shape::check(icon, &ICON).ok()?;
+        shape::check(icon, Field::Struct(&ICON)).ok()?;
     }
     let first = icons.first()?;
     let data = match crate::fold::get(first, "base64data") {
-        Some(Value::String(text)) => STANDARD.encode(unpack_base64(text).ok()?).into(),
+        Some(Value::String(text)) => STANDARD.encode(decode_base64(text).ok()?).into(),
         Some(other) => other.clone(),
         None => Value::Null,
     };

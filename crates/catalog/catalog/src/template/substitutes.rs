@@ -7,20 +7,21 @@ use super::{
 use crate::{
     ContentError, Declared, LoadError, Rendition,
     decode::{self, BundleFacts, Facts},
-    shape::{Kind as Field, Shape},
     write,
 };
+use mainstay_gocompat::decode_base64;
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType as Field};
 use mainstay_version::{Release, VersionRelease, parse_strict};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-static SHAPE: Shape = Shape {
+static SHAPE: DeclaredStruct = DeclaredStruct {
     name: "SubstitutesTemplateData",
     spelled: "substitutes.SubstitutesTemplateData",
-    fields: &[("schema", Field::Text), ("substitutions", Field::Many(&SUBSTITUTE))],
+    fields: &[("schema", Field::Text), ("substitutions", Field::List(&Field::Struct(&SUBSTITUTE)))],
 };
 
-static SUBSTITUTE: Shape = Shape {
+static SUBSTITUTE: DeclaredStruct = DeclaredStruct {
     name: "Substitute",
     spelled: "substitutes.Substitute",
     fields: &[("name", Field::Text), ("base", Field::Text)],
@@ -268,7 +269,7 @@ fn is_substitute(document: &Value, csv: Option<&Value>) -> bool {
             }
         } else if is(&property, crate::model::BUNDLE_OBJECT) {
             let data = crate::fold::get(&property["value"], "data").and_then(Value::as_str);
-            let bytes = data.and_then(|data| decode::unpack_base64(data).ok());
+            let bytes = data.and_then(|data| decode_base64(data).ok());
             if let Some(object) = bytes.and_then(|it| serde_json::from_slice::<Value>(&it).ok()) {
                 return says(&object);
             }

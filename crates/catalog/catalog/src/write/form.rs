@@ -4,8 +4,9 @@
 //! spelling, and what is empty is left out or written as the struct's tags say. Of everything else
 //! only numbers change, which have gone through double precision.
 
-use crate::{decode::unpack_base64, fold::same};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_gocompat::decode_base64;
+use mainstay_gocompat::json::is_same_field as same;
 use mainstay_gocompat::json::{Writer, float};
 use mainstay_gocompat::sort_slice;
 use serde_json::{Map, Number, Value};
@@ -173,7 +174,7 @@ fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
         Bytes => match value {
             Some(Value::String(text)) if text.contains(['\n', '\r']) => {
                 // Line breaks do not count, and are not written again.
-                unpack_base64(&text)
+                decode_base64(&text)
                     .map_or(Value::String(text), |bytes| Value::String(STANDARD.encode(bytes)))
             }
             Some(Value::Array(items)) => {

@@ -1,6 +1,7 @@
 //! Why bytes are no JSON, and why a value is not of a type, in Go's words.
 
 use crate::builtin::TextError;
+use mainstay_gocompat::Base64Error;
 use mainstay_object::FieldError;
 use mainstay_quantity::Malformed;
 
@@ -170,14 +171,6 @@ pub enum DecodeError {
 
 fn target(field: Option<&str>) -> String {
     field.map_or_else(|| "Go value".to_owned(), |field| format!("Go struct field {field}"))
-}
-
-/// A text is no base64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("illegal base64 data at input byte {at}")]
-pub struct Base64Error {
-    /// The byte at which Go says that it goes wrong.
-    pub at: usize,
 }
 
 /// A text is no RFC 3339 time.

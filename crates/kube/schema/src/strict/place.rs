@@ -1,8 +1,9 @@
 //! Where a value stands, and how the original says that it is of a wrong type.
 
-use super::error::{Base64Error, DecodeError};
+use super::error::DecodeError;
 use crate::builtin::{Definition, Field, Type};
 use crate::trail::Trail;
+use mainstay_gocompat::Base64Error;
 use mainstay_gocompat::values::{json_kind, memory_kind};
 use serde_json::Value;
 

@@ -164,6 +164,16 @@ fn times_and_quantities_get_their_one_form() {
 }
 
 #[test]
+fn bytes_are_written_without_line_ends_and_spare_bits() {
+    let secret = definition("api.core.v1.Secret").unwrap();
+    for (given, stored) in [("YWI=", "YWI="), ("YW\nI=\r\n", "YWI="), ("QR==", "QQ=="), ("", "")] {
+        let mut value = json!({"data": {"a": given}});
+        strict::decode(secret, &mut value).unwrap();
+        assert_eq!(value["data"]["a"], stored, "{given:?}");
+    }
+}
+
+#[test]
 fn repeated_keys_are_noted_and_the_last_one_wins() {
     let parsed =
         strict::parse(br#"{"a":{"b":1,"b":2},"c":[{"d":1},{"d":1,"d":3}],"a":{"b":4}}"#).unwrap();

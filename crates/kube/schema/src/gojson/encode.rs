@@ -1,17 +1,12 @@
 //! JSON as Go writes the types of the table.
 //!
-//! The names of generated roles, the hash labels on Deployments and roles, and the manifests inside
-//! InstallPlans are made from the JSON of Go structs: fields in the order of their declaration,
-//! empty fields left out or written as the struct tags say, fields that the type does not know
-//! dropped, quantities in canonical form. Clusters that were managed by the original carry these
-//! names, so they have to come out the same.
-//!
-//! What this does not do: refuse values of a wrong type. They are written as they are; validation
-//! is the API server's work.
+//! What this does not do: refuse values of a wrong type. They are written as they are; decoding is
+//! what refuses them.
 
+use super::field_in_any_case;
 use crate::builtin::{Definition, Field, Shape, Type, Written};
 use mainstay_gocompat::json::{self, Html, Numbers, Writer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How the names of fields are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +47,6 @@ pub fn encode_fields<'v>(
     let mut encoder = Encoder::new(names, html);
     encoder.fields(definition, field);
     encoder.out
-}
-
-/// A field as Go finds it: by its exact name, or else in any case; the last one counts. A null is
-/// "not set".
-pub fn field_in_any_case<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    if let Some(found) = fields.get(name).filter(|found| !found.is_null()) {
-        return Some(found);
-    }
-    let in_any_case =
-        |(key, value): &(&String, &Value)| key.eq_ignore_ascii_case(name) && !value.is_null();
-    fields.iter().rfind(in_any_case).map(|(_, value)| value)
 }
 
 /// A value that is set.

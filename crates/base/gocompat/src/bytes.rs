@@ -1,0 +1,99 @@
+//! Base64 as Go's `encoding/base64` reads it.
+
+use base64::{
+    Engine, alphabet,
+    engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig},
+};
+
+/// A text is no base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("illegal base64 data at input byte {at}")]
+pub struct Base64Error {
+    /// The byte at which Go says that it goes wrong.
+    pub at: usize,
+}
+
+/// Standard base64 with line breaks anywhere, and with whatever bits the last letter has to spare,
+/// as Go decodes it.
+///
+/// # Errors
+/// Where Go says that the text goes wrong.
+pub fn decode_base64(text: &str) -> Result<Vec<u8>, Base64Error> {
+    const ENGINE: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    let decoded = match ENGINE.decode(text.as_bytes()) {
+        Err(_) if text.contains(['\n', '\r']) => {
+            let joined: Vec<u8> =
+                text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+            ENGINE.decode(joined)
+        }
+        decoded => decoded,
+    };
+    decoded.map_err(|_| Base64Error { at: base64_fault(text.as_bytes()) })
+}
+
+/// Where Go says that a wrong base64 text goes wrong: at a letter that is none, at padding where
+/// none can be, at the start of a group of four that is cut off, at the end where one more sign of
+/// padding is missing, and behind the padding if something follows.
+fn base64_fault(text: &[u8]) -> usize {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut signs = text
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'))
+        .peekable();
+    let mut letters = 0;
+    while let Some((at, byte)) = signs.next() {
+        if is_letter(byte) {
+            letters += 1;
+            continue;
+        }
+        if byte != b'=' || letters % 4 < 2 {
+            return at;
+        }
+        if letters % 4 == 2 {
+            match signs.next() {
+                None => return text.len(),
+                Some((_, b'=')) => {}
+                Some((at, _)) => return at - 1,
+            }
+        }
+        return signs.peek().map_or(text.len(), |&(at, _)| at);
+    }
+    text.len() - letters % 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_and_refused_as_go_does() {
+        for (text, read) in [
+            ("QUI=", Ok("AB")),
+            // Bits to spare, line breaks anywhere.
+            ("QR==", Ok("A")),
+            ("Q\nUJ\nD\r\n", Ok("ABC")),
+            ("QQ=\n=\n", Ok("A")),
+            // Cut off: the start of the group.
+            ("QUJDR", Err(4)),
+            ("QU\nJD\nQU", Err(6)),
+            // Padding: too little, too early, too much.
+            ("QUJDRE=", Err(7)),
+            ("QQ=", Err(3)),
+            ("QQ=\n!", Err(3)),
+            ("Q===", Err(1)),
+            ("QUI==", Err(4)),
+            ("QQ==QQ==", Err(4)),
+            ("QUJD QUJD", Err(4)),
+            ("!", Err(0)),
+        ] {
+            let expected =
+                read.map(|text| text.as_bytes().to_vec()).map_err(|at| Base64Error { at });
+            assert_eq!(decode_base64(text), expected, "{text:?}");
+        }
+    }
+}
