@@ -1,6 +1,6 @@
 //! What every controller here shares: the cluster, the clock, and one cache for each kind.
 
-use crate::copies::model::Copied;
+use crate::copied_csv::CopiedCsv;
 use crate::csv::serving::certificate::Certified;
 use crate::csv::serving::seen::{ApiService, Configuration, Service};
 use crate::facts;
@@ -8,14 +8,13 @@ use crate::image::bundles::Bundles;
 use crate::metrics::Tallies;
 use crate::proxy::Proxies;
 use crate::start::Timeouts;
-use mainstay_api::{OlmConfig, OperatorCondition, OperatorGroup, Subscription, names, resources};
+use mainstay_api::{OperatorCondition, OperatorGroup, Subscription, names, resources};
 use mainstay_catalogsources::{CatalogCaches, CatalogMode, CatalogStore};
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_controller::Signal;
 use mainstay_object::{NamespacedName, known};
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Handed to every controller. Cheap to clone.
@@ -33,12 +32,8 @@ pub(crate) struct Context {
     /// The proxies that operators are to use.
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) timeouts: Timeouts,
-    /// The namespaces that have copies also where copies are switched off.
-    pub(crate) protected: Arc<BTreeSet<String>>,
     /// What happened since the start.
     pub(crate) tallies: Arc<Tallies>,
-    /// Sent when copies of a ClusterServiceVersion were written.
-    pub(crate) copies_written: Signal,
     /// Why permissions of `ClusterServiceVersions` are missing in target namespaces, as far as an Event
     /// said so.
     pub(crate) missing_permissions: Arc<Mutex<HashMap<NamespacedName, Vec<String>>>>,
@@ -67,9 +62,7 @@ pub(crate) struct Caches {
     /// Versions without their copies.
     pub(crate) csvs: Cache<facts::Csv>,
     /// Copies of versions, by name.
-    pub(crate) copies: Cache<Copied>,
-    /// Settings; only one object counts.
-    pub(crate) config: Cache<OlmConfig>,
+    pub(crate) copies: Cache<CopiedCsv>,
     pub(crate) groups: Cache<OperatorGroup>,
     pub(crate) namespaces: Cache<facts::Namespace>,
     pub(crate) crds: Cache<facts::Crd>,
@@ -116,13 +109,10 @@ impl Caches {
             copies: set.start(
                 Cache::builder(
                     all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
-                    |it| Some(Copied::of(it)),
+                    |it| Some(CopiedCsv::of(it)),
                 )
                 .index(|it| vec![Arc::clone(&it.name)]),
             ),
-            config: set.start(Cache::builder(all(resources::OLM_CONFIG), |it| {
-                OlmConfig::from_object(it).ok()
-            })),
             groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |it| {
                 OperatorGroup::from_object(it).ok()
             })),

@@ -3,7 +3,7 @@
 //! Every function here is a projection of an object for [`mainstay_client::Cache`].
 //! A change that leaves the fact equal wakes nobody.
 
-use crate::copies::model::{self, Content};
+use crate::copied_csv::{self, Content};
 use crate::csv::serving::asked::api_service;
 use crate::csv::serving::seen::Conversion;
 use crate::operator_group::modes::Modes;
@@ -162,7 +162,7 @@ impl Csv {
                 .get(&["metadata", "annotations"])
                 .map(|all| fnv::fnv64a(all.to_string().as_bytes()))
                 .unwrap_or_default(),
-            copies: model::wanted(object),
+            copies: copied_csv::wanted(object),
         }
     }
 }

@@ -45,6 +45,7 @@
 mod catalog_sources;
 mod component;
 mod context;
+mod copied_csv;
 mod copies;
 mod csv;
 mod enqueue;

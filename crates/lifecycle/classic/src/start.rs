@@ -17,7 +17,7 @@ use mainstay_catalogsources::{
 use mainstay_client::{CacheSet, Cluster, Recorder};
 use mainstay_clock::Clock;
 use mainstay_controller::{
-    ControllerMonitor, Controllers, Monitor, RunningControllers, Signal, Subsystem, SubsystemInfo,
+    ControllerMonitor, Controllers, Monitor, RunningControllers, Subsystem, SubsystemInfo,
 };
 use mainstay_exposition::Page;
 use mainstay_images::{Images, Puller};
@@ -175,9 +175,7 @@ impl Classic {
             caches: Arc::new(Caches::start(&mut caches, mode)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,
-            protected: Arc::new(protected),
             tallies: Arc::default(),
-            copies_written: Signal::default(),
             missing_permissions: Arc::default(),
         });
         // A folder that is served under the name of a default takes its place.
@@ -192,8 +190,7 @@ impl Classic {
         operator_group::controller::register(&mut controllers);
         operator_group::controller::register_labels(&mut controllers);
         operator_condition::controller::register(&mut controllers);
-        copies::register_copies(&mut controllers);
-        copies::register_config(&mut controllers);
+        copies::register(&mut controllers, protected);
         component::controller::register(&mut controllers);
         trust::register(&mut controllers, surroundings.trusted);
         hub::controller::register(&mut controllers, defaults);

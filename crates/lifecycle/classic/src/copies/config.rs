@@ -1,8 +1,7 @@
 //! Says on the `OLMConfig` whether copies are as it wants them.
 
-use super::controller::{DISABLED, PATIENCE, decided, is_disabled, namespaces};
+use super::controller::{CopiesContext, DISABLED, PATIENCE, decided, is_disabled, namespaces};
 use super::decide::{self, Targets};
-use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, ListParams, Reconciler};
@@ -18,8 +17,8 @@ const ENABLED_REASON: &str = "CopiedCSVsEnabled";
 const DISABLED_REASON: &str = "CopiedCSVsDisabled";
 
 /// Reconciles the only `OLMConfig`.
-pub(crate) struct Controller {
-    context: Arc<Context>,
+pub(super) struct Controller {
+    shared: Arc<CopiesContext>,
     /// Since when copies are not as they should be.
     since: Mutex<Option<Duration>>,
 }
@@ -34,19 +33,18 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, since: Mutex::default() }
+    pub(super) fn new(shared: Arc<CopiesContext>) -> Self {
+        Self { shared, since: Mutex::default() }
     }
 
     async fn reconcile_olm_config(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let context = &*self.context;
-        let Some(config) =
-            context.caches.config.get(key).filter(|_| *key.name == *names::OLM_CONFIG)
-        else {
+        let context = &*self.shared.context;
+        let config = self.shared.config.get(key).filter(|_| *key.name == *names::OLM_CONFIG);
+        let Some(config) = config else {
             return Ok(Action::Done);
         };
-        let disabled = is_disabled(&context.caches);
-        let incomplete = is_incomplete(context);
+        let disabled = is_disabled(&self.shared.config);
+        let incomplete = is_incomplete(&self.shared);
         if let Some(left) = self.left(incomplete) {
             return Ok(Action::After(left));
         }
@@ -81,14 +79,14 @@ impl Controller {
             *since = None;
             return None;
         }
-        let now = self.context.clock.elapsed();
+        let now = self.shared.context.clock.elapsed();
         let begun = *since.get_or_insert(now);
         PATIENCE.checked_sub(now.saturating_sub(begun)).filter(|left| !left.is_zero())
     }
 
     /// Removes the events that say that there are no copies.
     async fn forget_events(&self) -> Result<(), Error> {
-        let cluster = &self.context.cluster;
+        let cluster = &self.shared.context.cluster;
         let fields = ListParams::fields(format!("reason={DISABLED}"));
         let events = cluster.list(&known::EVENT, None, &fields).await;
         for event in events.during("listing events")?.items {
@@ -102,13 +100,13 @@ impl Controller {
 }
 
 /// Whether copies of what watches all namespaces are missing, or there although they should not be.
-fn is_incomplete(context: &Context) -> bool {
-    let caches = &context.caches;
+fn is_incomplete(shared: &CopiesContext) -> bool {
+    let caches = &shared.context.caches;
     let namespaces = namespaces(caches);
     let everywhere = |it: &crate::facts::Csv| decide::targets(it) == Targets::All;
     let all = caches.csvs.list(None).into_iter();
     all.filter(|(_, it)| !it.is_copy() && everywhere(it))
-        .any(|(key, _)| decided(context, &key, &namespaces, true).is_incomplete())
+        .any(|(key, _)| decided(shared, &key, &namespaces, true).is_incomplete())
 }
 
 /// What the condition should be.

@@ -1,15 +1,16 @@
 //! Carries out what was decided about copies.
 
 use super::decide::{self, Decision, Passing, Place, Targets, Task, Whose, World};
-use super::model::{self, Prototype};
 use crate::context::{Caches, Context};
+use crate::copied_csv::{Content, Prototype, written_if_possible};
 use crate::error::Error;
 use crate::facts;
-use mainstay_api::{names, resources};
+use mainstay_api::{OlmConfig, names, resources};
 use mainstay_client::{
-    Action, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Reconciler, Written,
+    Action, Cache, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Reconciler,
+    Written,
 };
-use mainstay_controller::{Operation as _, decision};
+use mainstay_controller::{Operation as _, Signal, decision};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -25,9 +26,20 @@ pub(super) const DISABLED: &str = "DisabledCopiedCSVs";
 /// How many copies are written at the same time, of all versions together.
 const AT_ONCE: usize = 16;
 
+/// What the controllers of copies and of the `OLMConfig` share.
+pub(super) struct CopiesContext {
+    pub(super) context: Arc<Context>,
+    /// Settings; only one object counts.
+    pub(super) config: Cache<OlmConfig>,
+    /// The namespaces that have copies also where copies are switched off.
+    pub(super) protected: BTreeSet<String>,
+    /// Sent when copies of a ClusterServiceVersion were written.
+    pub(super) written: Signal,
+}
+
 /// Reconciles the copies of versions; keys are those of the originals.
-pub(crate) struct Controller {
-    context: Arc<Context>,
+pub(super) struct Controller {
+    shared: Arc<CopiesContext>,
     passing: Passing,
     /// Uids of the versions of which it was told that they have no copies.
     told: Mutex<HashSet<String>>,
@@ -44,9 +56,9 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
+    pub(super) fn new(shared: Arc<CopiesContext>) -> Self {
         Self {
-            context,
+            shared,
             passing: Passing::default(),
             told: Mutex::default(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
@@ -54,7 +66,7 @@ impl Controller {
     }
 
     async fn reconcile_copied_csvs(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let context = &*self.context;
+        let context = &*self.shared.context;
         let original = original(&context.caches, key);
         let left = self.passing.left(key, original.as_deref(), context.clock.elapsed());
         if let Some(csv) = original.as_deref() {
@@ -62,11 +74,11 @@ impl Controller {
         }
         self.forget_lost(&key.name).await?;
         let namespaces = namespaces(&context.caches);
-        let decision = decided(context, key, &namespaces, left.is_none());
+        let decision = decided(&self.shared, key, &namespaces, left.is_none());
         tracing::debug!(%key, tasks = decision.tasks.len(), "copies");
         if !decision.tasks.is_empty() {
             self.carry_out(key, original.as_deref(), &decision, left.is_none()).await?;
-            context.copies_written.send();
+            self.shared.written.send();
         }
         Ok(left.filter(|_| decision.later).map_or(Action::Done, Action::After))
     }
@@ -78,7 +90,7 @@ impl Controller {
         decision: &Decision,
         settled: bool,
     ) -> Result<(), Error> {
-        let context = &*self.context;
+        let context = &*self.shared.context;
         let writes = decision.tasks.values().any(|it| !matches!(it, Task::Remove(_)));
         let mut text = None;
         if let Some(csv) = original.filter(|_| writes) {
@@ -140,11 +152,10 @@ impl Controller {
     /// Removes what was a copy, by its status, and says no more of what: if nobody wants a copy in its
     /// place, nobody would ever look at it again.
     async fn forget_lost(&self, name: &str) -> Result<(), Error> {
-        let context = &*self.context;
-        for (at, uid) in lost(context, name) {
+        let cluster = &self.shared.context.cluster;
+        for (at, uid) in lost(&self.shared, name) {
             let options = DeleteOptions::uid(uid);
-            let done =
-                context.cluster.ensure_deleted(CSV, at.namespace(), &at.name, &options).await;
+            let done = cluster.ensure_deleted(CSV, at.namespace(), &at.name, &options).await;
             done.during("removing a copy of a version that is gone")?;
         }
         Ok(())
@@ -153,8 +164,8 @@ impl Controller {
     /// Tells of a version that has no copies because they are switched off; once, however often it is
     /// looked at and whoever told it.
     async fn tell(&self, key: &NamespacedName, csv: &facts::Csv) -> Result<(), Error> {
-        let context = &*self.context;
-        if !is_disabled(&context.caches) {
+        let context = &*self.shared.context;
+        if !is_disabled(&self.shared.config) {
             self.told.lock().remove(&csv.uid);
             return Ok(());
         }
@@ -184,8 +195,8 @@ pub(super) fn original(caches: &Caches, key: &NamespacedName) -> Option<Arc<fact
 }
 
 /// Whether copies of what watches all namespaces are switched off.
-pub(super) fn is_disabled(caches: &Caches) -> bool {
-    let config = caches.config.get(&NamespacedName::cluster(names::OLM_CONFIG));
+pub(super) fn is_disabled(config: &Cache<OlmConfig>) -> bool {
+    let config = config.get(&NamespacedName::cluster(names::OLM_CONFIG));
     let features = config.as_ref().and_then(|it| it.spec.features.as_ref());
     features.and_then(|it| it.disable_copied_csvs).unwrap_or_default()
 }
@@ -198,20 +209,20 @@ pub(super) fn namespaces(caches: &Caches) -> BTreeSet<Arc<str>> {
 
 /// What is to be done for the copies of a version.
 pub(super) fn decided(
-    context: &Context,
+    shared: &CopiesContext,
     key: &NamespacedName,
     namespaces: &BTreeSet<Arc<str>>,
     settled: bool,
 ) -> Decision {
-    let caches = &context.caches;
+    let caches = &shared.context.caches;
     let original = original(caches, key);
     let grouped = original.as_deref().is_some_and(|csv| is_grouped(caches, key, csv));
     decide::decide(&World {
         key,
         original: original.as_deref(),
         grouped,
-        disabled: is_disabled(caches),
-        protected: &context.protected,
+        disabled: is_disabled(&shared.config),
+        protected: &shared.protected,
         settled,
         namespaces,
         places: &places(caches, key),
@@ -219,15 +230,15 @@ pub(super) fn decided(
 }
 
 /// Copies of this name that lost their mark and that no version wants in their place, with their uids.
-fn lost(context: &Context, name: &str) -> Vec<(NamespacedName, String)> {
-    let caches = &context.caches;
+fn lost(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, String)> {
+    let caches = &shared.context.caches;
     let named = caches.csvs.list(None).into_iter().filter(|(key, _)| *key.name == *name);
     let (copies, originals): (Vec<_>, Vec<_>) = named.partition(|(_, it)| it.is_copy());
     let wanted = |place: &NamespacedName| {
         originals.iter().any(|(key, csv)| {
             let disabled = decide::targets(csv) == Targets::All
-                && is_disabled(caches)
-                && !context.protected.contains(&*place.namespace);
+                && is_disabled(&shared.config)
+                && !shared.protected.contains(&*place.namespace);
             let member = !csv.deleting && !disabled && is_grouped(caches, key, csv);
             member && decide::targets(csv).contain(&place.namespace)
         })
@@ -274,7 +285,7 @@ fn places(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Place> {
             _ => Whose::Nobodys,
         };
         let (uid, deleting) = (csv.uid.clone(), csv.deleting);
-        let content = model::Content::default();
+        let content = Content::default();
         places.insert(at.namespace, Place { uid, whose, marked: false, deleting, content });
     }
     places
@@ -337,7 +348,7 @@ impl Work {
             (_, None) => Ok(None),
             (Task::Create, Some(text)) => {
                 let made = self.cluster.create_prepared(CSV, at, &text.copy).await;
-                let made = unless_told(made).during("making a copy of a version")?;
+                let made = written_if_possible(made).during("making a copy of a version")?;
                 let Some(made) = made else { return Ok(None) };
                 if !self.settled {
                     return Ok(revision(&made));
@@ -355,7 +366,7 @@ impl Work {
                             .during("writing a version as JSON")?
                     };
                     let done = self.cluster.patch_prepared(CSV, at, &self.name, None, &patch).await;
-                    let done = unless_told(done).during("repairing a copy of a version")?;
+                    let done = written_if_possible(done).during("repairing a copy of a version")?;
                     let Some(done) = done else { return Ok(None) };
                     written = revision(&done);
                 }
@@ -370,51 +381,13 @@ impl Work {
     async fn write_status(&self, text: &Text, place: &str) -> Result<Option<u64>, Error> {
         let (at, part) = (Some(place), Some("status"));
         let done = self.cluster.patch_prepared(CSV, at, &self.name, part, &text.status).await;
-        let done = unless_told(done).during("writing the status of a copy of a version")?;
+        let done = written_if_possible(done).during("writing the status of a copy of a version")?;
         Ok(done.as_ref().and_then(revision))
     }
 }
 
 fn revision(written: &Written) -> Option<u64> {
     written.resource_version.parse().ok()
-}
-
-/// What was written; none if the copy or its namespace is gone, or something is there by now.
-fn unless_told(done: mainstay_client::Result<Written>) -> mainstay_client::Result<Option<Written>> {
-    match done {
-        Err(error)
-            if error.is_not_found()
-                || error.is_already_exists()
-                || error.is_namespace_terminating() =>
-        {
-            Ok(None)
-        }
-        other => other.map(Some),
-    }
-}
-
-/// The uid of the copy of a version in a namespace, which is made if it is not there; none if it
-/// cannot be there.
-pub(crate) async fn ensure(
-    context: &Context,
-    original: &Object,
-    namespace: &str,
-) -> Result<Option<String>, Error> {
-    let at = NamespacedName::new(namespace, original.name());
-    let ours = |from: &str| from == original.namespace();
-    if let Some(copy) = context.caches.copies.get(&at).filter(|it| ours(&it.from)) {
-        return Ok((!copy.deleting).then(|| copy.uid.clone()));
-    }
-    let copy = Prepared::object(&Prototype::of(original).object(original));
-    let copy = copy.during("writing a version as JSON")?;
-    let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
-    if let Some(made) = unless_told(made).during("making a copy of a version")? {
-        return Ok(Some(made.uid));
-    }
-    let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
-    let there = there.during("reading a copy of a version")?;
-    let is_copy = |it: &Object| it.label(names::COPIED_FROM).is_some_and(ours);
-    Ok(there.filter(|it| is_copy(it) && !it.is_terminating()).map(|it| it.uid().to_owned()))
 }
 
 /// How long it may take until copies are there or gone before people are told that they are not.

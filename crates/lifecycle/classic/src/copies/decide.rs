@@ -1,6 +1,6 @@
 //! Which copies of a version there should be, and what is to be done for that.
 
-use super::model::Content;
+use crate::copied_csv::Content;
 use crate::facts;
 use mainstay_api::{CsvPhase, CsvReason};
 use mainstay_object::NamespacedName;

@@ -22,10 +22,9 @@
 //! becomes a version of its own. Copies in namespaces that are no targets any more go whatever the
 //! group became. Nothing waits for a resync.
 
-pub(crate) mod config;
-pub(crate) mod controller;
-pub(crate) mod decide;
-pub(crate) mod model;
+mod config;
+mod controller;
+mod decide;
 mod watches;
 
-pub(crate) use watches::{register_config, register_copies};
+pub(crate) use watches::register;

@@ -1,24 +1,47 @@
 //! What the controllers of copied ClusterServiceVersions and of the `OLMConfig` watch.
 
+use super::config;
+use super::controller::{self, CopiesContext};
 use super::decide::{self, Targets};
-use super::{config, controller, model::Copied};
 use crate::context::Context;
+use crate::copied_csv::CopiedCsv;
 use crate::facts;
-use mainstay_api::names;
-use mainstay_controller::{Controllers, either_side};
+use mainstay_api::{OlmConfig, names, resources};
+use mainstay_client::{Cache, Selection};
+use mainstay_controller::{Controllers, Signal, either_side};
 use mainstay_object::NamespacedName;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long copies wait for more of the same: namespaces mostly come in crowds.
 const SOON: Duration = Duration::from_millis(30);
 
+/// Registers the controllers of copied ClusterServiceVersions and of the `OLMConfig`. The namespaces
+/// that are `protected` have copies also where an `OLMConfig` switches copies off.
+pub(crate) fn register(controllers: &mut Controllers<Context>, protected: BTreeSet<String>) {
+    let shared = register_copies(controllers, protected);
+    register_config(controllers, &shared);
+}
+
 /// Registers the controller of copied ClusterServiceVersions; its keys are those of the originals.
-pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
+fn register_copies(
+    controllers: &mut Controllers<Context>,
+    protected: BTreeSet<String>,
+) -> Arc<CopiesContext> {
     let context = controllers.context();
     let caches = &context.caches;
-    controllers
-        .add("copies")
+    let mut builder = controllers.add("copies");
+    let configs = Cache::builder(Selection::all(resources::OLM_CONFIG), |config| {
+        OlmConfig::from_object(config).ok()
+    });
+    let shared = Arc::new(CopiesContext {
+        context: Arc::clone(&context),
+        config: builder.cache(configs),
+        protected,
+        written: Signal::default(),
+    });
+    builder
         .watch(&caches.csvs, |context, queue, change| {
             for csv in either_side(change) {
                 // A copy that lost its label.
@@ -39,7 +62,7 @@ pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
             for copy in either_side(change) {
                 queue.add(NamespacedName::new(Arc::clone(&copy.from), Arc::clone(&copy.name)));
             }
-            let from = |copy: Option<&Arc<Copied>>| copy.map(|copy| Arc::clone(&copy.from));
+            let from = |copy: Option<&Arc<CopiedCsv>>| copy.map(|copy| Arc::clone(&copy.from));
             if change.before.is_some() && from(change.before) != from(change.after) {
                 // Another one may have been waiting for the place.
                 let add = |key| queue.add(key);
@@ -60,7 +83,7 @@ pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
             let add = |key| queue.add(key);
             enqueue_originals(context, add, |key, _| key.namespace == change.key.namespace);
         })
-        .watch(&caches.config, |context, queue, change| {
+        .watch(&shared.config, |context, queue, change| {
             let spec_changed =
                 change.before.map(|config| &config.spec) != change.after.map(|config| &config.spec);
             if *change.key.name == *names::OLM_CONFIG && spec_changed {
@@ -68,25 +91,25 @@ pub(crate) fn register_copies(controllers: &mut Controllers<Context>) {
                 enqueue_originals(context, add, |_, csv| decide::targets(csv) == Targets::All);
             }
         })
-        .reconcile(controller::Controller::new(Arc::clone(&context)));
+        .reconcile(controller::Controller::new(Arc::clone(&shared)));
+    shared
 }
 
 /// Registers the controller of the only `OLMConfig`.
-pub(crate) fn register_config(controllers: &mut Controllers<Context>) {
-    let context = controllers.context();
+fn register_config(controllers: &mut Controllers<Context>, shared: &Arc<CopiesContext>) {
     let key = || NamespacedName::cluster(names::OLM_CONFIG);
     controllers
         .add("olm_config")
-        .watch(&context.caches.config, move |_, queue, change| {
+        .watch(&shared.config, move |_, queue, change| {
             if *change.key == key() {
                 queue.add(key());
             }
         })
         // Its condition says whether all copies are there.
         .watch_source(|enqueuer| {
-            context.copies_written.subscribe(move || enqueuer.with(|_, queue| queue.add(key())));
+            shared.written.subscribe(move || enqueuer.with(|_, queue| queue.add(key())));
         })
-        .reconcile(config::Controller::new(Arc::clone(&context)));
+        .reconcile(config::Controller::new(Arc::clone(shared)));
 }
 
 /// Adds the originals for which a condition holds.

@@ -33,7 +33,7 @@ use super::observe::is_owner;
 use super::reach::remove;
 use super::requirements::allows;
 use crate::context::{Caches, Context};
-use crate::copies;
+use crate::copied_csv;
 use crate::error::Error;
 use crate::facts::{Binding, Role, Rule};
 use crate::permissions::{self, NamespacedPermission, csv_owner};
@@ -127,7 +127,7 @@ impl TargetRbac<'_> {
             // What a ClusterServiceVersion has in a namespace belongs to its copy there.
             // What fails in one namespace, perhaps because a user there wants it to, keeps the others from
             // nothing.
-            let copy = copies::controller::ensure(self.context, self.csv, namespace).await;
+            let copy = copied_csv::ensure(self.context, self.csv, namespace).await;
             let owner = match copy {
                 Ok(Some(owner)) => owner,
                 Ok(None) => continue,

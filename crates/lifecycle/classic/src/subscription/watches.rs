@@ -3,7 +3,7 @@
 
 use super::controller::Controller;
 use crate::context::Context;
-use crate::copies::model::Copied;
+use crate::copied_csv::CopiedCsv;
 use crate::enqueue;
 use mainstay_controller::{Controllers, KeyQueue};
 use mainstay_object::NamespacedName;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let context = controllers.context();
     let caches = &context.caches;
-    let is_there = |copy: Option<&Arc<Copied>>| copy.is_some_and(|copy| !copy.deleting);
+    let is_there = |copy: Option<&Arc<CopiedCsv>>| copy.is_some_and(|copy| !copy.deleting);
     controllers
         .add("subscription")
         .watch(&caches.subscriptions, |_, queue, change| queue.add(enqueue::namespace(change.key)))

@@ -1,10 +1,19 @@
-//! What a copy says, and what is kept of it.
+//! Copied ClusterServiceVersions: what a copy says, what a cache keeps of one, and how one is made.
+//!
+//! The controller of `copies` writes them. Others only meet them: a copy stands in the place of a
+//! ClusterServiceVersion, and owns the permissions that the original has in its namespace.
 
-use mainstay_api::{CsvReason, names};
-use mainstay_object::Object;
+use crate::context::Context;
+use crate::error::Error;
+use mainstay_api::{CsvReason, names, resources};
+use mainstay_client::{Prepared, Written};
+use mainstay_controller::Operation as _;
+use mainstay_object::{NamespacedName, Object};
 use serde_json::{Map, Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
 /// Stands for what a copy says: equal if its content is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +26,7 @@ pub(crate) struct Content {
 
 /// What is kept of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Copied {
+pub(crate) struct CopiedCsv {
     pub(crate) uid: String,
     /// The namespace of its original, as its label says.
     pub(crate) from: Arc<str>,
@@ -27,7 +36,7 @@ pub(crate) struct Copied {
     pub(crate) content: Content,
 }
 
-impl Copied {
+impl CopiedCsv {
     pub(crate) fn of(object: &Object) -> Self {
         let from = object.label(names::COPIED_FROM).unwrap_or_default();
         Self {
@@ -138,6 +147,46 @@ fn status(object: &Object, reason: &str, message: &str) -> u64 {
     hash.finish()
 }
 
+/// The uid of the copy of a ClusterServiceVersion in a namespace, which is made if it is not there;
+/// none if it cannot be there.
+pub(crate) async fn ensure(
+    context: &Context,
+    original: &Object,
+    namespace: &str,
+) -> Result<Option<String>, Error> {
+    let at = NamespacedName::new(namespace, original.name());
+    let ours = |from: &str| from == original.namespace();
+    if let Some(copy) = context.caches.copies.get(&at).filter(|it| ours(&it.from)) {
+        return Ok((!copy.deleting).then(|| copy.uid.clone()));
+    }
+    let copy = Prepared::object(&Prototype::of(original).object(original));
+    let copy = copy.during("writing a version as JSON")?;
+    let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
+    if let Some(made) = written_if_possible(made).during("making a copy of a version")? {
+        return Ok(Some(made.uid));
+    }
+    let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
+    let there = there.during("reading a copy of a version")?;
+    let is_copy = |it: &Object| it.label(names::COPIED_FROM).is_some_and(ours);
+    Ok(there.filter(|it| is_copy(it) && !it.is_terminating()).map(|it| it.uid().to_owned()))
+}
+
+/// What was written; none if the copy or its namespace is gone, or something is there by now.
+pub(crate) fn written_if_possible(
+    done: mainstay_client::Result<Written>,
+) -> mainstay_client::Result<Option<Written>> {
+    match done {
+        Err(error)
+            if error.is_not_found()
+                || error.is_already_exists()
+                || error.is_namespace_terminating() =>
+        {
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,7 +237,7 @@ mod tests {
     fn a_true_copy_has_the_wanted_content_and_every_edit_another() {
         let original = original();
         let (wanted, copy) = (wanted(&original), copy(&original));
-        let kept = Copied::of(&copy);
+        let kept = CopiedCsv::of(&copy);
         assert_eq!(kept.content, wanted);
         assert_eq!((&*kept.from, &*kept.name), ("home", "a.v1"));
         for path in [["labels", "team"], ["labels", "more"], ["annotations", "note"]] {
