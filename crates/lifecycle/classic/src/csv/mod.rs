@@ -14,6 +14,7 @@ pub(crate) mod serving;
 #[cfg(test)]
 mod stage;
 pub(crate) mod status;
+mod upgradeable;
 mod watches;
 
 pub(crate) use watches::register;

@@ -1,11 +1,10 @@
 //! Gathers what a decision about a version is made from.
 
 use super::requirements::{Grants, Observed, foreign};
-use super::serving;
+use super::{serving, upgradeable};
 use crate::context::{Caches, Context};
 use crate::error::Error;
 use crate::facts::{self, Api, Role, Rule};
-use crate::operator_condition;
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
 use mainstay_controller::{Operation as _, hash};
 use mainstay_object::{Gvk, NamespacedName, known};
@@ -53,7 +52,7 @@ pub(crate) async fn requirements(
         gate: (!csv.spec.replaces.is_empty())
             .then(|| {
                 let before = NamespacedName::new(namespace.as_str(), csv.spec.replaces.as_str());
-                operator_condition::decide::refusal(&*caches.conditions.get(&before)?)
+                upgradeable::refusal(&*caches.conditions.get(&before)?)
             })
             .flatten(),
         ..Observed::default()
