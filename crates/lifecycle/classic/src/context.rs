@@ -80,8 +80,6 @@ pub(crate) struct Caches {
     pub(crate) validating: Cache<Configuration>,
     pub(crate) mutating: Cache<Configuration>,
     pub(crate) conditions: Cache<OperatorCondition>,
-    /// Operators are only known to be there.
-    pub(crate) operators: Cache<()>,
 }
 
 impl Caches {
@@ -138,7 +136,6 @@ impl Caches {
             conditions: set.start(Cache::builder(all(resources::OPERATOR_CONDITION), |it| {
                 OperatorCondition::from_object(it).ok()
             })),
-            operators: set.start(Cache::builder(all(resources::OPERATOR), |_| Some(()))),
             deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |it| {
                 Some(facts::Deployment::of(it))
             })),

@@ -5,7 +5,7 @@ use super::parts::{self, Kind, Part, Parts};
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::resources;
-use mainstay_client::{Action, Changed, Patch, Reconciler};
+use mainstay_client::{Action, Cache, Changed, Patch, Reconciler, Selection};
 use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side, patch};
 use mainstay_formats::names;
 use mainstay_object::{NamespacedName, Object, Resource, known};
@@ -175,6 +175,9 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let context = controllers.context();
     let caches = &context.caches;
     let mut builder = controllers.add("operator");
+    // Operators are only known to be there.
+    let operators = Cache::builder(Selection::all(OPERATOR.clone()), |_| Some(()));
+    let operators = builder.cache(operators);
     let parts = Arc::new(Parts::start(|cache| builder.cache(cache)));
     for kind in &parts.kinds {
         let resource = kind.resource.clone();
@@ -189,7 +192,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         // An Operator that is deleted while its parts stay is created again.
-        .watch(&caches.operators, |_, queue, change| add(queue, &change.key.name))
+        .watch(&operators, |_, queue, change| add(queue, &change.key.name))
         .reconcile(Controller { context: Arc::clone(&context), parts });
 }
 

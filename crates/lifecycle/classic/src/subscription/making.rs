@@ -8,11 +8,10 @@ use super::controller::Controller;
 use super::plan::{self, Plans};
 use super::resolution::Resolved;
 use super::succession;
-use crate::component;
 use crate::error::Error;
 use crate::facts::Plan;
 use crate::packed;
-use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
+use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_controller::{Operation as _, decision};
 use mainstay_object::{NamespacedName, Object};
@@ -213,7 +212,8 @@ impl Controller {
         object.remove(&["status"]);
         for it in subscriptions.iter().filter(|it| resolved.updates.contains_key(&it.metadata.name))
         {
-            object.set_label(&component::decide::label(&component::decide::operator(it)), "");
+            let (package, namespace) = (&it.spec.package, &it.metadata.namespace);
+            object.set_label(&names::component_label(package, namespace), "");
         }
         let csvs = &draft.spec.cluster_service_version_names;
         let cluster = &self.context.cluster;
