@@ -1,15 +1,11 @@
 //! Puts the controllers together.
 
 use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
-use crate::hub::{self, DefaultSources};
+use crate::hub::DefaultSources;
 use crate::image::bundles::Bundles;
 use crate::metrics;
 use crate::proxy::{Proxies, ProxySettings};
-use crate::trust::{self, Trusted};
-use crate::{
-    catalog_sources, component, copies, csv, install_plan, operator_condition, operator_group,
-    subscription,
-};
+use crate::trust::Trusted;
 use futures::future::BoxFuture;
 use mainstay_catalogsources::{
     CatalogContents, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve, StoreOptions,
@@ -178,22 +174,18 @@ impl Classic {
             tallies: Arc::default(),
             missing_permissions: Arc::default(),
         });
-        // A folder that is served under the name of a default takes its place.
-        let here = catalogs.iter().filter(|catalog| *catalog.namespace == *context.global);
-        let taken: Vec<&str> = here.map(|catalog| &*catalog.name).collect();
-        let defaults = defaults.map(|defaults| defaults.without(&taken));
         let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
-        catalog_sources::register(&mut controllers);
-        subscription::register(&mut controllers);
-        install_plan::controller::register(&mut controllers);
-        csv::register(&mut controllers);
-        operator_group::controller::register(&mut controllers);
-        operator_group::controller::register_labels(&mut controllers);
-        operator_condition::controller::register(&mut controllers);
-        copies::register(&mut controllers, protected);
-        component::controller::register(&mut controllers);
-        trust::register(&mut controllers, surroundings.trusted);
-        hub::controller::register(&mut controllers, defaults);
+        // One line for each folder with controllers.
+        crate::catalog_sources::register(&mut controllers);
+        crate::subscription::register(&mut controllers);
+        crate::install_plan::register(&mut controllers);
+        crate::csv::register(&mut controllers);
+        crate::operator_group::register(&mut controllers);
+        crate::operator_condition::register(&mut controllers);
+        crate::copies::register(&mut controllers, protected);
+        crate::component::register(&mut controllers);
+        crate::trust::register(&mut controllers, surroundings.trusted);
+        crate::hub::register(&mut controllers, defaults, &catalogs);
         for catalog in &catalogs {
             store.follow_folder(catalog, stop.clone());
         }

@@ -5,6 +5,7 @@ use super::decide::{self, Deed};
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::{CatalogSource, OperatorHub, OperatorHubSpec, View, names, resources};
+use mainstay_catalogsources::FolderCatalog;
 use mainstay_client::{Action, Cache, DeleteOptions, Patch, Reconciler, Selection};
 use mainstay_controller::{Controllers, Operation as _, ReconcileError as _, decision, patch};
 use mainstay_object::{NamespacedName, Resource};
@@ -22,12 +23,17 @@ struct Controller {
     hubs: Cache<OperatorHub>,
 }
 
-/// Registers the controller, if there are default catalogs to keep. Their `OperatorHub` should be
-/// defined then: until it is, this controller does not reconcile.
-pub(crate) fn register(controllers: &mut Controllers<Context>, defaults: Option<DefaultSources>) {
+/// Registers the controller, if there are default catalogs to keep. A catalog in a folder takes the
+/// place of the default of its name. The `OperatorHub` should be defined where there are defaults:
+/// until it is, this controller does not reconcile.
+pub(crate) fn register(
+    controllers: &mut Controllers<Context>,
+    defaults: Option<DefaultSources>,
+    folders: &[FolderCatalog],
+) {
     let Some(defaults) = defaults else { return };
     let context = controllers.context();
-    let defaults = defaults.within(&context.global);
+    let defaults = defaults.within(&context.global, folders);
     let key = || NamespacedName::cluster(names::OPERATOR_HUB);
     let mut builder = controllers.add("operator_hub");
     let selection =

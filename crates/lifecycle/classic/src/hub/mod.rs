@@ -10,10 +10,13 @@
 //! removed if it carries that; a CatalogSource that somebody made under the same name stays. On
 //! OpenShift the marketplace operator does this, by the same rules.
 
-pub(crate) mod controller;
-pub(crate) mod decide;
+mod controller;
+mod decide;
+
+pub(crate) use controller::register;
 
 use mainstay_api::{CatalogSource, DecodeError, Kind as _};
+use mainstay_catalogsources::FolderCatalog;
 use mainstay_object::Object;
 
 /// Definitions of default catalogs.
@@ -30,14 +33,14 @@ impl DefaultSources {
         manifests.iter().map(CatalogSource::from_object).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Leaves out those of these names: somebody else says what these are.
-    pub(crate) fn without(mut self, taken: &[&str]) -> Self {
-        self.0.retain(|it| !taken.contains(&&*it.metadata.name));
-        self
-    }
-
-    /// Those in a namespace.
-    pub(crate) fn within(mut self, namespace: &str) -> Vec<CatalogSource> {
+    /// Those in a namespace, without those whose place a catalog in a folder takes.
+    fn within(mut self, namespace: &str, folders: &[FolderCatalog]) -> Vec<CatalogSource> {
+        self.0.retain(|default| {
+            let takes_place = |folder: &FolderCatalog| {
+                folder.namespace == namespace && folder.name == default.metadata.name
+            };
+            !folders.iter().any(takes_place)
+        });
         for it in &mut self.0 {
             namespace.clone_into(&mut it.metadata.namespace);
             it.api_version = CatalogSource::RESOURCE.api_version();

@@ -1,8 +1,10 @@
 //! `InstallPlans`: objects to make, step by step.
 
 pub(crate) mod by_hand;
-pub(crate) mod controller;
+mod controller;
 pub(crate) mod decide;
 pub(crate) mod definition;
 pub(crate) mod execute;
 mod labels;
+
+pub(crate) use controller::register;

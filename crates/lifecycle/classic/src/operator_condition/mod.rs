@@ -5,5 +5,7 @@
 //! with the generation it was said at. Whether a version may be replaced is decided with the next
 //! version (`csv::upgradeable`).
 
-pub(crate) mod controller;
-pub(crate) mod decide;
+mod controller;
+mod decide;
+
+pub(crate) use controller::register;

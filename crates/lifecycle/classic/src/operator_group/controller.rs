@@ -205,8 +205,14 @@ impl Reconciler for Labels {
     }
 }
 
-/// Registers the controller of OperatorGroups.
+/// Registers the controllers of OperatorGroups and of the labels of their target namespaces.
 pub(crate) fn register(controllers: &mut Controllers<Context>) {
+    register_groups(controllers);
+    register_labels(controllers);
+}
+
+/// Registers the controller of OperatorGroups.
+fn register_groups(controllers: &mut Controllers<Context>) {
     let context = controllers.context();
     let caches = &context.caches;
     controllers
@@ -246,7 +252,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
 }
 
 /// Registers the controller of the labels by which namespaces say whose targets they are.
-pub(crate) fn register_labels(controllers: &mut Controllers<Context>) {
+fn register_labels(controllers: &mut Controllers<Context>) {
     let context = controllers.context();
     let caches = &context.caches;
     controllers

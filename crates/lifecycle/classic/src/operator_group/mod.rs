@@ -1,8 +1,10 @@
 //! `OperatorGroups`: which namespaces the operators of a namespace serve.
 
 pub(crate) mod apis;
-pub(crate) mod controller;
-pub(crate) mod decide;
+mod controller;
+mod decide;
 pub(crate) mod modes;
 pub(crate) mod roles;
 pub(crate) mod targets;
+
+pub(crate) use controller::register;
