@@ -48,6 +48,7 @@ mod context;
 mod copied_csv;
 mod copies;
 mod csv;
+mod default_sources;
 mod enqueue;
 mod error;
 mod facts;
@@ -69,7 +70,7 @@ mod trust;
 pub use csv::serving::certificate::{
     Made as ServingCertificate, MakeError, make as serving_certificate,
 };
-pub use hub::DefaultSources;
+pub use default_sources::DefaultSources;
 
 pub use mainstay_catalogsources::{
     CatalogContents, CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt,

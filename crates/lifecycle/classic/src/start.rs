@@ -1,7 +1,7 @@
 //! Puts the controllers together.
 
 use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
-use crate::hub::DefaultSources;
+use crate::default_sources::DefaultSources;
 use crate::image::bundles::Bundles;
 use crate::metrics;
 use crate::proxy::{Proxies, ProxySettings};

@@ -1,8 +1,8 @@
 //! Keeps default catalogs as the `OperatorHub` wants them.
 
-use super::DefaultSources;
 use super::decide::{self, Deed};
 use crate::context::Context;
+use crate::default_sources::DefaultSources;
 use crate::error::Error;
 use mainstay_api::{CatalogSource, OperatorHub, OperatorHubSpec, View, names, resources};
 use mainstay_catalogsources::FolderCatalog;
