@@ -17,7 +17,7 @@ pub(crate) enum Error {
     Encode(#[from] serde_json::Error),
     /// The target namespaces of an OperatorGroup cannot be selected.
     #[error("selecting the target namespaces of {0}")]
-    Targets(NamespacedName, #[source] crate::operator_group::targets::TargetError),
+    Targets(NamespacedName, #[source] crate::membership::targets::TargetError),
     /// The API refused a Deployment; the status says so, and it is tried again.
     #[error("installing {0}: {1}")]
     Refused(NamespacedName, String),

@@ -6,7 +6,7 @@
 use crate::copied_csv::{self, Content};
 use crate::csv::serving::asked::api_service;
 use crate::csv::serving::seen::Conversion;
-use crate::operator_group::modes::Modes;
+use crate::membership::modes::Modes;
 use mainstay_api::{CsvPhase, CsvReason, InstallMode, InstallPlanPhase, names};
 use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
 use serde::Deserialize;

@@ -55,6 +55,7 @@ mod facts;
 mod hub;
 mod image;
 mod install_plan;
+mod membership;
 mod metrics;
 mod operator_condition;
 mod operator_group;

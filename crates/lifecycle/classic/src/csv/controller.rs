@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::facts;
 use crate::install_plan::decide::account;
-use crate::operator_group::{apis::ApiSet, targets};
+use crate::membership::{apis::ApiSet, select};
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallPlanPhase, OperatorGroup, Time, names,
     resources,
@@ -139,13 +139,6 @@ fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
 
 fn provides(live: &Object) -> ApiSet {
     facts::Csv::of(live).provides.into_iter().collect()
-}
-
-/// What the spec of a group selects now.
-pub(crate) fn select(context: &Context, group: &OperatorGroup) -> Result<Vec<String>, Error> {
-    let namespaces = context.caches.namespaces.list(None);
-    targets::select(group, namespaces.iter().map(|(key, it)| (&*key.name, &**it)))
-        .map_err(|error| Error::Targets(group.key(), error))
 }
 
 impl Controller {

@@ -10,9 +10,10 @@ use super::requirements::{self, Observed};
 use super::serving::{asked, check};
 use super::status::Move;
 use crate::facts;
-use crate::operator_group::apis::{self, ApiSet, Outcome};
-use crate::operator_group::modes::Modes;
-use crate::operator_group::targets;
+use crate::membership;
+use crate::membership::apis::{self, ApiSet, Outcome};
+use crate::membership::modes::Modes;
+use crate::membership::targets;
 use mainstay_api::{
     ClusterServiceVersion, ClusterServiceVersionStatus, CsvPhase, CsvReason, OperatorGroup,
     RequirementState, RequirementStatus, Time, UpgradeStrategy, names,
@@ -105,7 +106,7 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
     if !targets::same(wanted, &group.status.namespaces) {
         return Decision::Rest;
     }
-    let membership = membership(group);
+    let membership = membership::annotations(group);
     let annotations = &csv.metadata.annotations;
     let member = membership.iter().all(|(key, value)| annotations.get(*key) == value.as_ref());
     if !(claimed && member) {
@@ -129,19 +130,6 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
         return decision;
     }
     phase(world, group)
-}
-
-/// The annotations of a member.
-pub(crate) fn membership(group: &OperatorGroup) -> [(&'static str, Option<String>); 3] {
-    let namespaces = &group.status.namespaces;
-    [
-        (names::OPERATOR_GROUP, Some(group.metadata.name.clone())),
-        (names::OPERATOR_NAMESPACE, Some(group.metadata.namespace.clone())),
-        (
-            names::TARGET_NAMESPACES,
-            (!namespaces.is_empty()).then(|| targets::annotation(namespaces)),
-        ),
-    ]
 }
 
 fn provided_apis(world: &World<'_>, group: &OperatorGroup) -> Option<Decision> {

@@ -15,7 +15,7 @@ use crate::context::{Caches, Context};
 use crate::error::Error;
 use crate::facts::{self, Api, Role, Rule};
 use crate::install_plan::definition;
-use crate::operator_group::roles;
+use crate::membership::roles;
 use mainstay_api::{ClusterServiceVersion, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_controller::Operation as _;

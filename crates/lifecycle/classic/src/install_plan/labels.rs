@@ -1,7 +1,7 @@
 //! What other controllers would write on new objects a moment later, written when they are made.
 
 use super::execute::{CSV, Runner};
-use crate::csv::phase::membership;
+use crate::membership;
 use crate::steps::BUNDLE_SECRET;
 use crate::subscription::plan::package_of;
 use mainstay_api::{Step, names, resources};
@@ -60,7 +60,7 @@ impl Runner<'_> {
     pub(super) fn claim(&self, csv: &mut Object) {
         let groups = self.context.caches.groups_in(self.namespace);
         let [group] = groups.as_slice() else { return };
-        for (key, value) in membership(group) {
+        for (key, value) in membership::annotations(group) {
             if let Some(value) = value {
                 csv.set_annotation(key, value);
             }

@@ -1,12 +1,11 @@
 //! Carries out what was decided about groups, and labels the namespaces that they target.
 
 use super::decide::{self, World};
-use super::{apis, roles};
 use crate::context::Context;
-use crate::csv::controller::select;
 use crate::enqueue::{self, LabelledOwner};
 use crate::error::Error;
 use crate::facts;
+use crate::membership::{apis, roles, select};
 use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side, patch};

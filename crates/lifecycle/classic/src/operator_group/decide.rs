@@ -1,8 +1,8 @@
 //! What the status and annotation of a group should say.
 
-use super::apis::{self, ApiSet};
-use super::targets;
 use crate::facts;
+use crate::membership::apis::{self, ApiSet};
+use crate::membership::targets;
 use mainstay_api::{
     Condition, ConditionStatus, CsvPhase, ObjectReference, OperatorGroup, OperatorGroupStatus, Time,
 };

@@ -1,0 +1,33 @@
+//! What an OperatorGroup means to its ClusterServiceVersions: the namespaces that it targets, the install
+//! modes that fit them, the APIs that it provides, and the ClusterRoles that gather these.
+//!
+//! The controllers of OperatorGroups, ClusterServiceVersions and InstallPlans decide by these rules.
+
+pub(crate) mod apis;
+pub(crate) mod modes;
+pub(crate) mod roles;
+pub(crate) mod targets;
+
+use crate::context::Context;
+use crate::error::Error;
+use mainstay_api::{OperatorGroup, names};
+
+/// The namespaces that the spec of an OperatorGroup selects now.
+pub(crate) fn select(context: &Context, group: &OperatorGroup) -> Result<Vec<String>, Error> {
+    let namespaces = context.caches.namespaces.list(None);
+    targets::select(group, namespaces.iter().map(|(key, it)| (&*key.name, &**it)))
+        .map_err(|error| Error::Targets(group.key(), error))
+}
+
+/// The annotations of a member of an OperatorGroup.
+pub(crate) fn annotations(group: &OperatorGroup) -> [(&'static str, Option<String>); 3] {
+    let namespaces = &group.status.namespaces;
+    [
+        (names::OPERATOR_GROUP, Some(group.metadata.name.clone())),
+        (names::OPERATOR_NAMESPACE, Some(group.metadata.namespace.clone())),
+        (
+            names::TARGET_NAMESPACES,
+            (!namespaces.is_empty()).then(|| targets::annotation(namespaces)),
+        ),
+    ]
+}
