@@ -1,8 +1,10 @@
 //! Accepting connections: so many at a time, until it is time to stop, and then none that outstays
 //! its grace. Who goes when there is no room for all is a matter of shares ([`Room`]). Streams on which
-//! nothing moves are cut ([`Guard`]), answers over HTTP/2 that nobody takes too ([`Streams`]), and requests know whether they were read ([`Received`]).
+//! nothing moves are cut ([`Guard`]), answers over HTTP/2 that nobody takes too ([`Streams`]), and requests know whether they were read
+//! ([`Received`]). A port without TLS is ready to use ([`plain`]).
 
 mod guard;
+pub mod plain;
 mod received;
 mod room;
 mod streams;

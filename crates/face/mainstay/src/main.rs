@@ -20,7 +20,6 @@ mod log;
 mod network;
 mod opm;
 mod packages;
-mod plain;
 mod ports;
 mod resolve;
 mod run;

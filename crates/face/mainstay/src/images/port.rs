@@ -5,21 +5,28 @@
 //! it makes lead here, so who asks for another host than this machine is sent away; and it must not
 //! send anything to it by its address, so what a browser sends for another site is refused.
 
-use crate::plain::{self, Limits};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use mainstay_image::serve::{Body, Registry, denied};
 use mainstay_port::Received;
+use mainstay_port::plain::{self, Limits};
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// What the port takes: layers are large, and their readers may be slow.
-const LIMITS: Limits = Limits { connections: 256, streams: 64, stall: Duration::from_mins(1) };
+const LIMITS: Limits = Limits {
+    connections: 256,
+    streams: 64,
+    head_bytes: 64 << 10,
+    stall: Duration::from_mins(1),
+    grace: Duration::from_millis(300),
+    ..Limits::DEFAULT
+};
 
 /// Serves a registry until `stop`.
 pub(super) async fn serve(listener: TcpListener, registry: Registry, stop: CancellationToken) {
-    let answer = move |request| answer(registry.clone(), request);
+    let answer = move |request, _| answer(registry.clone(), request);
     plain::serve(listener, LIMITS, stop, answer).await;
 }
 

@@ -2,13 +2,12 @@
 
 use super::access::Access;
 use crate::health::{Health, response};
-use crate::plain;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use mainstay_apiserver::serve::{self, Limits};
 use mainstay_auth::authz::Attributes;
-use mainstay_port::Received;
+use mainstay_port::{Received, plain};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,8 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 
 /// What the port takes.
-const LIMITS: plain::Limits =
-    plain::Limits { connections: 64, streams: 16, stall: Duration::from_secs(30) };
+const LIMITS: plain::Limits = plain::Limits {
+    connections: 64,
+    streams: 16,
+    head_bytes: 64 << 10,
+    grace: Duration::from_millis(300),
+    ..plain::Limits::DEFAULT
+};
 
 /// The response to a client that has to prove with a token that it may see metrics.
 async fn respond_guarded(
@@ -51,7 +55,7 @@ pub(super) async fn serve(
     stop: CancellationToken,
 ) {
     let Some((settings, access)) = guarded else {
-        let answer = move |request: Request<Received>| {
+        let answer = move |request: Request<Received>, _| {
             std::future::ready(health.respond(request.method(), request.uri().path()))
         };
         plain::serve(listener, LIMITS, stop, answer).await;
