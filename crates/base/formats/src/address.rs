@@ -25,21 +25,40 @@ const fn fault(why: &'static str) -> Fault<'static> {
     Fault { why, at: "" }
 }
 
+/// A text is no address; the text is Go's: `ParseAddr("x"): unable to parse IP`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseAddressError {
+    text: String,
+    reason: &'static str,
+    /// From where on the text is wrong; empty if no place is to blame.
+    at: String,
+}
+
+impl std::error::Error for ParseAddressError {}
+
+impl fmt::Display for ParseAddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ParseAddr({}): {}", quote(&self.text), self.reason)?;
+        if self.at.is_empty() { Ok(()) } else { write!(f, " (at {})", quote(&self.at)) }
+    }
+}
+
 /// Reads an address.
 ///
 /// # Errors
 ///
-/// Go's text: `ParseAddr("x"): unable to parse IP`.
-pub fn parse_address(text: &str) -> Result<Zoned<'_>, String> {
+/// The text is no address.
+pub fn parse_address(text: &str) -> Result<Zoned<'_>, ParseAddressError> {
     let read = match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => parse_v4(text).map(|address| Zoned { address: address.into(), zone: "" }),
         Some(b':') => parse_v6(text),
         Some(_) => Err(fault("missing IPv6 address")),
         None => Err(fault("unable to parse IP")),
     };
-    read.map_err(|Fault { why, at }| {
-        let place = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
-        format!("ParseAddr({}): {why}{place}", quote(text))
+    read.map_err(|Fault { why, at }| ParseAddressError {
+        text: text.to_owned(),
+        reason: why,
+        at: at.to_owned(),
     })
 }
 
@@ -170,20 +189,56 @@ pub struct Network {
     pub bits: u8,
 }
 
+/// A text is no network; the text is Go's: `netip.ParsePrefix("x"): no '/'`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("netip.ParsePrefix({}): {source}", quote(text))]
+pub struct ParseNetworkError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub source: NetworkSyntaxError,
+}
+
+/// What is wrong with a text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkSyntaxError {
+    /// No slash separates an address and the number of bits.
+    #[error("no '/'")]
+    MissingSlash,
+    /// The part before the slash is no address.
+    #[error(transparent)]
+    ParseAddress(#[from] ParseAddressError),
+    /// The address has a zone.
+    #[error("IPv6 zones cannot be present in a prefix")]
+    Zone,
+    /// The part behind the slash is no number.
+    #[error("bad bits after slash: {}", quote(bits))]
+    ParseBits {
+        /// The part behind the slash.
+        bits: String,
+    },
+    /// The address has fewer bits.
+    #[error("prefix length out of range")]
+    OutOfRange,
+}
+
 impl Network {
     /// Reads a network, `10.0.0.0/8`.
     ///
     /// # Errors
     ///
-    /// Go's text: `netip.ParsePrefix("x"): no '/'`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let whole = |why: &str| format!("netip.ParsePrefix({}): {why}", quote(text));
-        let (address, bits) = text.rsplit_once('/').ok_or_else(|| whole("no '/'"))?;
-        let Zoned { address, zone } = parse_address(address).map_err(|why| whole(&why))?;
+    /// The text is no network.
+    pub fn parse(text: &str) -> Result<Self, ParseNetworkError> {
+        Self::read(text).map_err(|source| ParseNetworkError { text: text.to_owned(), source })
+    }
+
+    fn read(text: &str) -> Result<Self, NetworkSyntaxError> {
+        let (address, bits) = text.rsplit_once('/').ok_or(NetworkSyntaxError::MissingSlash)?;
+        let Zoned { address, zone } = parse_address(address)?;
         if !zone.is_empty() {
-            return Err(whole("IPv6 zones cannot be present in a prefix"));
+            return Err(NetworkSyntaxError::Zone);
         }
-        let bad = || whole(&format!("bad bits after slash: {}", quote(bits)));
+        let bad = || NetworkSyntaxError::ParseBits { bits: bits.to_owned() };
         if bits.is_empty()
             || !bits.bytes().all(|byte| byte.is_ascii_digit())
             || (bits.len() > 1 && bits.starts_with('0'))
@@ -193,7 +248,7 @@ impl Network {
         let number: i64 = bits.parse().map_err(|_| bad())?;
         match u8::try_from(number) {
             Ok(bits) if u32::from(bits) <= width(address) => Ok(Self { address, bits }),
-            _ => Err(whole("prefix length out of range")),
+            _ => Err(NetworkSyntaxError::OutOfRange),
         }
     }
 

@@ -103,20 +103,37 @@ pub fn go_text(nanoseconds: i64) -> String {
     }
 }
 
+/// A text is no duration of `format: duration`; the texts are those of kube-openapi.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationFormatError {
+    /// The text has no number with a unit.
+    #[error("unable to parse {text} as duration")]
+    NoUnits {
+        /// The text.
+        text: String,
+    },
+    /// A number before a unit does not fit 64 bits.
+    #[error("strconv.Atoi: parsing \"{digits}\": value out of range")]
+    OutOfRange {
+        /// The digits of the number.
+        digits: String,
+    },
+}
+
 /// Reads a duration of `format: duration`: one of Go's, or numbers with units anywhere in a text,
 /// which are added up: nanoseconds.
 ///
 /// # Errors
 ///
-/// What kube-openapi says is wrong with it.
-pub fn parse(text: &str) -> Result<i64, String> {
+/// The text has no number with a unit, or a number that does not fit.
+pub fn parse(text: &str) -> Result<i64, DurationFormatError> {
     if let Some(duration) = parse_go(text) {
         return Ok(duration);
     }
     match scala(text) {
         Ok(Some(duration)) => Ok(duration),
-        Ok(None) => Err(format!("unable to parse {text} as duration")),
-        Err(digits) => Err(format!("strconv.Atoi: parsing \"{digits}\": value out of range")),
+        Ok(None) => Err(DurationFormatError::NoUnits { text: text.to_owned() }),
+        Err(digits) => Err(DurationFormatError::OutOfRange { digits: digits.to_owned() }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! URLs as Go's `net/url` reads them, with its words for what it cannot read.
 
-use crate::address::parse_address;
+use crate::address::{ParseAddressError, parse_address};
 use mainstay_gocompat::{quote, quote_bytes};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -35,16 +35,77 @@ struct User {
 /// The most parameters of a query that is looked at.
 const MOST_PARAMETERS: usize = 10_000;
 
+/// A text is no URL; the text is Go's: `parse "x y": …`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("parse {}: {source}", quote(text))]
+pub struct ParseUrlError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub source: UrlSyntaxError,
+}
+
+/// What is wrong with a text that is no URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlSyntaxError {
+    /// The text has a control character.
+    #[error("net/url: invalid control character in URL")]
+    ControlCharacter,
+    /// The URI of a request is empty.
+    #[error("empty url")]
+    Empty,
+    /// The URI of a request is neither an absolute URL nor an absolute path.
+    #[error("invalid URI for request")]
+    RelativeRequest,
+    /// The first segment of a path without scheme has a colon.
+    #[error("first path segment in URL cannot contain colon")]
+    ColonInFirstSegment,
+    /// The text begins with a colon.
+    #[error("missing protocol scheme")]
+    MissingScheme,
+    /// User and password have a character that is not allowed there.
+    #[error("net/url: invalid userinfo")]
+    UserInfo,
+    /// Brackets hold no address of IPv6, or something stands before them.
+    #[error("invalid IP-literal")]
+    IpLiteral,
+    /// The bracket before an address is not closed.
+    #[error("missing ']' in host")]
+    UnclosedBracket,
+    /// Brackets hold no address.
+    #[error("invalid host: {0}")]
+    ParseAddress(#[from] ParseAddressError),
+    /// The part behind the last colon of the host is no port.
+    #[error("invalid port {} after host", quote(port))]
+    Port {
+        /// The port with its colon.
+        port: String,
+    },
+    /// A percent sign begins no escape, or one that is not allowed there.
+    #[error("invalid URL escape {}", quote_bytes(escape))]
+    Escape {
+        /// The escape as it is written.
+        escape: Vec<u8>,
+    },
+    /// The host has a character that is not allowed there.
+    #[error("invalid character {} in host name", quote_bytes(&[*character]))]
+    HostCharacter {
+        /// The character, which is ASCII.
+        character: u8,
+    },
+}
+
 impl Url {
     /// Reads a URL (`url.Parse`).
     ///
     /// # Errors
     ///
-    /// Go's text: `parse "x y": …`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// The text is no URL.
+    pub fn parse(text: &str) -> Result<Self, ParseUrlError> {
         let (main, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let mut url = read(main, false).map_err(|why| in_whole(main, &why))?;
-        url.fragment = unescape(fragment, Part::Fragment).map_err(|why| in_whole(text, &why))?;
+        let mut url = read(main, false).map_err(|source| in_whole(main, source))?;
+        url.fragment =
+            unescape(fragment, Part::Fragment).map_err(|source| in_whole(text, source))?;
         url.raw_fragment =
             (escape(&url.fragment, Part::Fragment) != fragment).then(|| fragment.to_owned());
         Ok(url)
@@ -116,21 +177,21 @@ impl Url {
 ///
 /// # Errors
 ///
-/// Go's text: `parse "x": invalid URI for request`.
-pub fn check_request_uri(text: &str) -> Result<(), String> {
-    read(text, true).map(|_| ()).map_err(|why| in_whole(text, &why))
+/// The text is no such URL or path.
+pub fn check_request_uri(text: &str) -> Result<(), ParseUrlError> {
+    read(text, true).map(|_| ()).map_err(|source| in_whole(text, source))
 }
 
-fn in_whole(text: &str, why: &str) -> String {
-    format!("parse {}: {why}", quote(text))
+fn in_whole(text: &str, source: UrlSyntaxError) -> ParseUrlError {
+    ParseUrlError { text: text.to_owned(), source }
 }
 
-fn read(text: &str, request: bool) -> Result<Url, String> {
+fn read(text: &str, request: bool) -> Result<Url, UrlSyntaxError> {
     if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-        return Err("net/url: invalid control character in URL".to_owned());
+        return Err(UrlSyntaxError::ControlCharacter);
     }
     if request && text.is_empty() {
-        return Err("empty url".to_owned());
+        return Err(UrlSyntaxError::Empty);
     }
     if text == "*" {
         return Ok(Url { path: text.into(), ..Url::default() });
@@ -150,10 +211,10 @@ fn read(text: &str, request: bool) -> Result<Url, String> {
             return Ok(url);
         }
         if request {
-            return Err("invalid URI for request".to_owned());
+            return Err(UrlSyntaxError::RelativeRequest);
         }
         if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
-            return Err("first path segment in URL cannot contain colon".to_owned());
+            return Err(UrlSyntaxError::ColonInFirstSegment);
         }
     }
     let may_have_host = !scheme.is_empty() || (!request && !rest.starts_with("///"));
@@ -170,12 +231,12 @@ fn read(text: &str, request: bool) -> Result<Url, String> {
 }
 
 /// Splits off a scheme and its colon, if there are any.
-fn split_scheme(text: &str) -> Result<(&str, &str), String> {
+fn split_scheme(text: &str) -> Result<(&str, &str), UrlSyntaxError> {
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => {}
             b'0'..=b'9' | b'+' | b'-' | b'.' if at > 0 => {}
-            b':' if at == 0 => return Err("missing protocol scheme".to_owned()),
+            b':' if at == 0 => return Err(UrlSyntaxError::MissingScheme),
             b':' => return Ok((&text[..at], &text[at + 1..])),
             _ => break,
         }
@@ -183,7 +244,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-fn read_authority(authority: &str, url: &mut Url) -> Result<(), String> {
+fn read_authority(authority: &str, url: &mut Url) -> Result<(), UrlSyntaxError> {
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
@@ -192,7 +253,7 @@ fn read_authority(authority: &str, url: &mut Url) -> Result<(), String> {
     if let Some(user) = user {
         let good = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
         if !user.chars().all(good) {
-            return Err("net/url: invalid userinfo".to_owned());
+            return Err(UrlSyntaxError::UserInfo);
         }
         let (name, password) = match user.split_once(':') {
             Some((name, password)) => (name, Some(password)),
@@ -206,10 +267,10 @@ fn read_authority(authority: &str, url: &mut Url) -> Result<(), String> {
     Ok(())
 }
 
-fn read_host(host: &str) -> Result<Vec<u8>, String> {
+fn read_host(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
     match host.rfind('[') {
         Some(0) => return read_literal(host),
-        Some(_) => return Err("invalid IP-literal".to_owned()),
+        Some(_) => return Err(UrlSyntaxError::IpLiteral),
         None => {}
     }
     // Only the last colon counts: newer Go is stricter with HTTP's URLs, Kubernetes 1.35 is not.
@@ -220,8 +281,8 @@ fn read_host(host: &str) -> Result<Vec<u8>, String> {
 }
 
 /// An address of IPv6 in brackets, maybe with a zone and a port.
-fn read_literal(host: &str) -> Result<Vec<u8>, String> {
-    let end = host.rfind(']').ok_or("missing ']' in host")?;
+fn read_literal(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
+    let end = host.rfind(']').ok_or(UrlSyntaxError::UnclosedBracket)?;
     let (name, port) = (&host[1..end], &host[end + 1..]);
     check_port(port)?;
     let name = match name.find("%25") {
@@ -233,8 +294,8 @@ fn read_literal(host: &str) -> Result<Vec<u8>, String> {
         None => unescape(name, Part::Host)?,
     };
     let text = String::from_utf8_lossy(&name);
-    match parse_address(&text).map_err(|why| format!("invalid host: {why}"))?.address {
-        IpAddr::V4(_) => Err("invalid IP-literal".to_owned()),
+    match parse_address(&text)?.address {
+        IpAddr::V4(_) => Err(UrlSyntaxError::IpLiteral),
         IpAddr::V6(_) => Ok([b"[", &*name, b"]", port.as_bytes()].concat()),
     }
 }
@@ -247,11 +308,11 @@ fn is_port(port: &[u8]) -> bool {
     }
 }
 
-fn check_port(port: &str) -> Result<(), String> {
+fn check_port(port: &str) -> Result<(), UrlSyntaxError> {
     if is_port(port.as_bytes()) {
         return Ok(());
     }
-    Err(format!("invalid port {} after host", quote(port)))
+    Err(UrlSyntaxError::Port { port: port.to_owned() })
 }
 
 /// A host and its port without the colon.
@@ -306,14 +367,15 @@ fn escape(bytes: &[u8], part: Part) -> String {
 }
 
 /// The text with its escapes resolved.
-fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+fn unescape(text: &str, part: Part) -> Result<Vec<u8>, UrlSyntaxError> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'%' => {
-                let wrong = |shown| Err(format!("invalid URL escape {}", quote_bytes(shown)));
+                let wrong =
+                    |escape: &[u8]| Err(UrlSyntaxError::Escape { escape: escape.to_owned() });
                 let Some(resolved) = hex(bytes.get(at + 1..at + 3)) else {
                     return wrong(&bytes[at..bytes.len().min(at + 3)]);
                 };
@@ -337,8 +399,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
                 && byte.is_ascii()
                 && !part.is_plain(*byte) =>
             {
-                let shown = quote_bytes(&[*byte]);
-                return Err(format!("invalid character {shown} in host name"));
+                return Err(UrlSyntaxError::HostCharacter { character: *byte });
             }
             byte => out.push(*byte),
         }
@@ -424,7 +485,7 @@ mod tests {
             ("https://a b@c", "parse \"https://a b@c\": net/url: invalid userinfo"),
             ("https://%41/", "parse \"https://%41/\": invalid URL escape \"%41\""),
         ] {
-            assert_eq!(Url::parse(text).unwrap_err(), error);
+            assert_eq!(Url::parse(text).unwrap_err().to_string(), error);
         }
     }
 

@@ -27,17 +27,27 @@ const DEPTH_MAX: usize = 1000;
 /// The most bytes of a compiled expression.
 const SIZE_MAX: usize = 32 << 20;
 
+/// A text is no expression; the text is Go's: ``error parsing regexp: missing closing ): `(a` ``.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {code}: `{expr}`")]
+pub struct RegexpError {
+    /// What is wrong, in the words of Go's `syntax.ErrorCode`.
+    pub code: &'static str,
+    /// The part of the expression that is wrong.
+    pub expr: String,
+}
+
 /// Compiles an expression, within bounds: what would take too much memory is refused.
 ///
 /// # Errors
 ///
 /// As [`translate`]; `error parsing regexp: expression too large` where it is.
-pub fn compile(text: &str) -> Result<Regex, String> {
+pub fn compile(text: &str) -> Result<Regex, RegexpError> {
     compile_within(text, SIZE_MAX)?.ok_or_else(|| too_large(text))
 }
 
-fn too_large(text: &str) -> String {
-    format!("error parsing regexp: expression too large: `{text}`")
+fn too_large(text: &str) -> RegexpError {
+    RegexpError { code: "expression too large", expr: text.to_owned() }
 }
 
 /// How large an expression is; it is not compiled for that.
@@ -45,7 +55,7 @@ fn too_large(text: &str) -> String {
 /// # Errors
 ///
 /// As [`compile`], but for what [`Size`] takes for a bit smaller than it is.
-pub fn measure(text: &str) -> Result<Size, String> {
+pub fn measure(text: &str) -> Result<Size, RegexpError> {
     let size = read(text)?.1;
     if size.bytes > SIZE_MAX { Err(too_large(text)) } else { Ok(size) }
 }
@@ -55,7 +65,7 @@ pub fn measure(text: &str) -> Result<Size, String> {
 /// # Errors
 ///
 /// As [`translate`].
-pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, String> {
+pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, RegexpError> {
     let (translated, measured) = read(text)?;
     // The crate lays out what it has read before it looks at the limit.
     if measured.bytes > SIZE_MAX {
@@ -68,15 +78,15 @@ pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, String> 
 ///
 /// # Errors
 ///
-/// What Go says is wrong with it: ``error parsing regexp: missing closing ): `(a` ``.
-pub fn translate(text: &str) -> Result<String, String> {
+/// The text is no expression.
+pub fn translate(text: &str) -> Result<String, RegexpError> {
     Ok(read(text)?.0)
 }
 
 /// Rewrites an expression, and measures it.
-fn read(text: &str) -> Result<(String, Size), String> {
+fn read(text: &str) -> Result<(String, Size), RegexpError> {
     let mut reader = Reader::new(text);
-    reader.read().map_err(|(what, at)| format!("error parsing regexp: {what}: `{at}`"))?;
+    reader.read().map_err(|(code, expr)| RegexpError { code, expr: expr.to_owned() })?;
     let size = reader.groups.last().map_or(Size::NONE, |group| group.size);
     Ok((reader.out, size))
 }

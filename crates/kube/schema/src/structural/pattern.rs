@@ -1,7 +1,7 @@
 //! Patterns of strings: regular expressions as Go writes and reads them.
 
 use super::work::Work;
-use mainstay_formats::regexp::{self, Size};
+use mainstay_formats::regexp::{self, RegexpError, Size};
 use regex::Regex;
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ const COMPILED: usize = 20;
 pub(super) struct Pattern {
     /// As the schema has it, and messages quote it.
     pub(super) text: Box<str>,
-    size: Result<Size, String>,
+    size: Result<Size, RegexpError>,
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -48,8 +48,8 @@ impl Pattern {
     }
 
     /// Why the pattern is no regular expression, in Go's words.
-    pub(super) fn error(&self) -> Option<&str> {
-        self.size.as_ref().err().map(String::as_str)
+    pub(super) fn error(&self) -> Option<&RegexpError> {
+        self.size.as_ref().err()
     }
 }
 

@@ -62,7 +62,9 @@ static FORMATS: &[Named] = formats! {
     };
     6 "dns1035LabelPrefix" "DNS1035LabelPrefix" 30 => |text| names::dns1035_label(&prefix(text));
     7 "labelValue" "LabelValue" 40 => names::label_value;
-    8 "uri" "URI" 1103 => |text| check_request_uri(text).err().into_iter().collect();
+    8 "uri" "URI" 1103 => |text| {
+        check_request_uri(text).err().map(|error| error.to_string()).into_iter().collect()
+    };
     9 "uuid" "uuid" UUID as u64 => |text| of_schemas("uuid", text, "does not match the UUID format");
     10 "byte" "byte" 84 => |text| of_schemas("byte", text, "invalid base64");
     11 "date" "date" DATE_TIME as u64 => |text| of_schemas("date", text, "invalid date");

@@ -50,7 +50,8 @@ impl Pattern {
     ///
     /// What Go says is wrong with it.
     pub(crate) fn new(text: &str) -> Result<Self, Error> {
-        let ready = regexp::compile_within(text, LARGE).map_err(Error::text)?;
+        let ready =
+            regexp::compile_within(text, LARGE).map_err(|error| Error::text(error.to_string()))?;
         Ok(ready.map_or_else(|| Self::Large(text.into()), Self::Ready))
     }
 
@@ -102,12 +103,14 @@ const KEPT: usize = 8;
 fn compile(pattern: &str) -> Result<Regex, Error> {
     for (size, measure) in [(64 << 10, 1 << 13), (LARGE, 1 << 17)] {
         work::take(measure)?;
-        if let Some(regex) = regexp::compile_within(pattern, size).map_err(Error::text)? {
+        if let Some(regex) =
+            regexp::compile_within(pattern, size).map_err(|error| Error::text(error.to_string()))?
+        {
             return Ok(regex);
         }
     }
     work::take(1 << 22)?;
-    regexp::compile(pattern).map_err(Error::text)
+    regexp::compile(pattern).map_err(|error| Error::text(error.to_string()))
 }
 
 /// Compiles an expression, or finds it among those that were asked for last.
