@@ -60,14 +60,24 @@ pub fn parse_int(text: &str) -> Result<i64, Status> {
     })
 }
 
-/// Reads a decimal number as Go's `strconv.ParseUint` does; its words as the error.
-pub fn parse_uint(text: &str) -> Result<u64, String> {
+/// A text is no decimal number; the text is that of Go's `strconv.ParseUint`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("strconv.ParseUint: parsing {text:?}: {reason}")]
+pub struct ParseUintError {
+    text: String,
+    reason: &'static str,
+}
+
+/// Reads a decimal number as Go's `strconv.ParseUint` does.
+///
+/// # Errors
+///
+/// The text is no such number, or does not fit 64 bits.
+pub fn parse_uint(text: &str) -> Result<u64, ParseUintError> {
     // Rust takes a plus sign where Go does not.
     let parsed = if text.starts_with('+') { None } else { text.parse().ok() };
-    parsed.ok_or_else(|| {
-        let why = number_problem(text, &[]);
-        format!("strconv.ParseUint: parsing {text:?}: {why}")
-    })
+    parsed
+        .ok_or_else(|| ParseUintError { text: text.to_owned(), reason: number_problem(text, &[]) })
 }
 
 /// What is wrong with a number that does not parse.
@@ -130,7 +140,7 @@ mod tests {
         assert_eq!(parse_uint("01"), Ok(1));
         for (text, why) in [("-1", "invalid syntax"), ("+1", "invalid syntax")] {
             let message = format!("strconv.ParseUint: parsing {text:?}: {why}");
-            assert_eq!(parse_uint(text), Err(message));
+            assert_eq!(parse_uint(text).unwrap_err().to_string(), message);
         }
     }
 }

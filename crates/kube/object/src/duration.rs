@@ -3,12 +3,38 @@
 use mainstay_gocompat::quote;
 use std::time::Duration;
 
-/// Why a text is no duration, in Go's words.
-pub type Refused = String;
+/// A text is no duration; the texts are those of Go's `time` package.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseDurationError {
+    /// A number is missing, malformed or too large.
+    #[error("time: invalid duration {}", quote(text))]
+    Invalid {
+        /// The text.
+        text: String,
+    },
+    /// A number has no unit.
+    #[error("time: missing unit in duration {}", quote(text))]
+    MissingUnit {
+        /// The text.
+        text: String,
+    },
+    /// A number has a unit that Go does not know.
+    #[error("time: unknown unit {} in duration {}", quote(unit), quote(text))]
+    UnknownUnit {
+        /// The unit.
+        unit: String,
+        /// The text.
+        text: String,
+    },
+}
 
 /// Reads a duration (`time.ParseDuration`). A negative one is none.
-pub fn parse(text: &str) -> Result<Option<Duration>, Refused> {
-    let invalid = || format!("time: invalid duration {}", quote(text));
+///
+/// # Errors
+///
+/// The text is no duration.
+pub fn parse(text: &str) -> Result<Option<Duration>, ParseDurationError> {
+    let invalid = || ParseDurationError::Invalid { text: text.to_owned() };
     let negative = text.starts_with('-');
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -32,7 +58,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, Refused> {
         let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         let one: u128 = match unit {
-            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
+            "" => return Err(ParseDurationError::MissingUnit { text: text.to_owned() }),
             "ns" => 1,
             "us" | "µs" | "μs" => 1_000,
             "ms" => 1_000_000,
@@ -40,8 +66,8 @@ pub fn parse(text: &str) -> Result<Option<Duration>, Refused> {
             "m" => 60_000_000_000,
             "h" => 3_600_000_000_000,
             _ => {
-                let (unit, text) = (quote(unit), quote(text));
-                return Err(format!("time: unknown unit {unit} in duration {text}"));
+                let (unit, text) = (unit.to_owned(), text.to_owned());
+                return Err(ParseDurationError::UnknownUnit { unit, text });
             }
         };
         let (whole, part) = number.split_once('.').unwrap_or((number, ""));
@@ -81,7 +107,8 @@ mod tests {
             ("9999999999h", Err("time: invalid duration \"9999999999h\"")),
         ] {
             let expected = expected.map(|nanos| nanos.map(Duration::from_nanos));
-            assert_eq!(parse(text), expected.map_err(str::to_owned), "{text}");
+            let found = parse(text).map_err(|error| error.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{text}");
         }
     }
 }

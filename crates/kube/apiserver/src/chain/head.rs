@@ -12,7 +12,8 @@ use mainstay_http::negotiate;
 use mainstay_http::path::{self, Target};
 use mainstay_http::query::Query;
 use mainstay_http::response::{ApiResponse, ResponseFormat};
-use mainstay_object::{Status, duration};
+use mainstay_object::Status;
+use mainstay_object::duration::{self, ParseDurationError};
 use std::time::Duration;
 
 /// The longest that a request may take, and takes unless it says less.
@@ -79,7 +80,7 @@ impl RequestHead {
     }
 
     /// How long the request may take, if it says so; the error is the original's.
-    pub(super) fn timeout(&self) -> Result<Option<Duration>, String> {
+    pub(super) fn timeout(&self) -> Result<Option<Duration>, ParseDurationError> {
         self.query().map_or(Ok(None), timeout)
     }
 
@@ -90,7 +91,7 @@ impl RequestHead {
 }
 
 /// How long a request with such a query may take, if it says so.
-pub(crate) fn timeout(query: &Query) -> Result<Option<Duration>, String> {
+pub(crate) fn timeout(query: &Query) -> Result<Option<Duration>, ParseDurationError> {
     let Some(text) = query.text("timeout") else { return Ok(None) };
     Ok(duration::parse(text)?.filter(|asked| !asked.is_zero()).map(|asked| asked.min(LONGEST)))
 }

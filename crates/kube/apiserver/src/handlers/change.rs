@@ -223,7 +223,9 @@ fn check_version(
     match object.resource_version() {
         "" => Ok(false),
         // The original stumbles here, and has no better code for it.
-        text => match parse_uint(text).map_err(|why| Status::new(Reason::Unknown, why))? {
+        text => match parse_uint(text)
+            .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?
+        {
             0 => Ok(false),
             version if version == stored.revision => Ok(true),
             _ => Err(Status::stale(&row.group, &row.plural, old.name())),

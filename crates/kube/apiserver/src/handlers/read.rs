@@ -32,8 +32,9 @@ pub(super) fn check_revision(request: &Request<'_>) -> Result<(), Status> {
 
 /// Reads a revision; zero means any.
 pub(super) fn parse_revision(text: &str) -> Result<u64, FieldError> {
-    parse_uint(text)
-        .map_err(|why| FieldError::invalid(&FieldPath::new("resourceVersion"), text, why))
+    parse_uint(text).map_err(|error| {
+        FieldError::invalid(&FieldPath::new("resourceVersion"), text, error.to_string())
+    })
 }
 
 /// The original takes it for a fault of its own where one object, or a watch, is asked for.

@@ -300,8 +300,8 @@ fn success_policy(spec: &Node<'_, '_>, policy: &Node<'_, '_>, errors: &mut Error
             }
             match schedule::indexes(indexes.text(), most) {
                 Ok(found) => total = found,
-                Err(why) => {
-                    errors.wrong(&indexes, format!("error parsing succeededIndexes: {why}"));
+                Err(error) => {
+                    errors.wrong(&indexes, format!("error parsing succeededIndexes: {error}"));
                 }
             }
         }
@@ -436,8 +436,8 @@ fn cron_job_spec(spec: &Node<'_, '_>, old: Option<&Value>, errors: &mut Errors) 
     if line.text().is_empty() {
         errors.required(&line, "");
     } else {
-        if let Err(why) = schedule::cron(line.text()) {
-            errors.wrong(&line, why);
+        if let Err(error) = schedule::cron(line.text()) {
+            errors.wrong(&line, error.to_string());
         }
         let zoned = line.text().contains("TZ");
         let was_zoned = before("schedule").as_str().is_some_and(|line| line.contains("TZ"));

@@ -14,16 +14,34 @@ const FIELDS: [(u64, u64, &[&str]); 5] = [
     (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
+/// A schedule that the parser of cron refuses, in its words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct InvalidSchedule(String);
+
+/// Indexes that the parser of Jobs refuses, in its words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct InvalidIndexes(String);
+
+/// A text is no integer; the text is that of Go's `strconv.Atoi`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("strconv.Atoi: parsing {}: {reason}", quote(text))]
+struct AtoiError {
+    text: String,
+    reason: &'static str,
+}
+
 /// Checks a schedule: five fields, or a name.
-pub(super) fn cron(text: &str) -> Result<(), String> {
+pub(super) fn cron(text: &str) -> Result<(), InvalidSchedule> {
     let mut rest = text;
     for prefix in ["TZ=", "CRON_TZ="] {
         let Some(zone) = text.strip_prefix(prefix) else { continue };
         let Some((zone, line)) = zone.split_once(' ') else {
-            return Err("invalid schedule".to_owned());
+            return Err(InvalidSchedule("invalid schedule".to_owned()));
         };
         if !is_zone(zone) {
-            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+            return refuse(format!("provided bad location {zone}: unknown time zone {zone}"));
         }
         rest = line.trim();
     }
@@ -32,7 +50,7 @@ pub(super) fn cron(text: &str) -> Result<(), String> {
     }
     let fields: Vec<&str> = rest.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
-        return Err(format!(
+        return refuse(format!(
             "expected exactly 5 fields, found {}: [{}]",
             fields.len(),
             fields.join(" ")
@@ -46,19 +64,23 @@ pub(super) fn cron(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn descriptor(text: &str) -> Result<(), String> {
+const fn refuse<T>(reason: String) -> Result<T, InvalidSchedule> {
+    Err(InvalidSchedule(reason))
+}
+
+fn descriptor(text: &str) -> Result<(), InvalidSchedule> {
     const NAMED: [&str; 7] =
         ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     if let Some(duration) = text.strip_prefix("@every ") {
         return match duration::parse(duration) {
             Ok(_) => Ok(()),
-            Err(why) => Err(format!("failed to parse duration {text}: {why}")),
+            Err(error) => refuse(format!("failed to parse duration {text}: {error}")),
         };
     }
-    if NAMED.contains(&text) { Ok(()) } else { Err(format!("unrecognized descriptor: {text}")) }
+    if NAMED.contains(&text) { Ok(()) } else { refuse(format!("unrecognized descriptor: {text}")) }
 }
 
-fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), String> {
+fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), InvalidSchedule> {
     let parts: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = parts[0].split('-').collect();
     let value = |text: &str| {
@@ -75,7 +97,7 @@ fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), St
         match ends.as_slice() {
             [_] => (start, start),
             [_, end] => (start, value(end)?),
-            _ => return Err(format!("too many hyphens: {text}")),
+            _ => return refuse(format!("too many hyphens: {text}")),
         }
     };
     let step = match parts.as_slice() {
@@ -87,38 +109,39 @@ fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), St
             }
             step
         }
-        _ => return Err(format!("too many slashes: {text}")),
+        _ => return refuse(format!("too many slashes: {text}")),
     };
     if start < least {
-        return Err(format!("beginning of range ({start}) below minimum ({least}): {text}"));
+        return refuse(format!("beginning of range ({start}) below minimum ({least}): {text}"));
     }
     if end > most {
-        return Err(format!("end of range ({end}) above maximum ({most}): {text}"));
+        return refuse(format!("end of range ({end}) above maximum ({most}): {text}"));
     }
     if start > end {
-        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
+        return refuse(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
     }
     if step == 0 {
-        return Err(format!("step of range should be a positive number: {text}"));
+        return refuse(format!("step of range should be a positive number: {text}"));
     }
     Ok(())
 }
 
-fn integer(text: &str) -> Result<u64, String> {
+fn integer(text: &str) -> Result<u64, InvalidSchedule> {
     match atoi(text) {
-        Err(why) => Err(format!("failed to parse int from {text}: {why}")),
-        Ok(number) => u64::try_from(number)
-            .map_err(|_| format!("negative number ({number}) not allowed: {text}")),
+        Err(error) => refuse(format!("failed to parse int from {text}: {error}")),
+        Ok(number) => u64::try_from(number).map_err(|_| {
+            InvalidSchedule(format!("negative number ({number}) not allowed: {text}"))
+        }),
     }
 }
 
-/// Go's `strconv.Atoi`, with its words.
-fn atoi(text: &str) -> Result<i64, String> {
+/// Go's `strconv.Atoi`.
+fn atoi(text: &str) -> Result<i64, AtoiError> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let well_formed = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     text.parse().map_err(|_| {
-        let why = if well_formed { "value out of range" } else { "invalid syntax" };
-        format!("strconv.Atoi: parsing {}: {why}", quote(text))
+        let reason = if well_formed { "value out of range" } else { "invalid syntax" };
+        AtoiError { text: text.to_owned(), reason }
     })
 }
 
@@ -156,23 +179,28 @@ pub(super) fn zone(name: &str) -> Vec<String> {
 }
 
 /// How many indexes a text such as `0-3,7` names.
-pub(super) fn indexes(text: &str, completions: i64) -> Result<i64, String> {
+pub(super) fn indexes(text: &str, completions: i64) -> Result<i64, InvalidIndexes> {
+    let unordered = |previous: i64, current: i64| {
+        let words = format!("non-increasing order, previous: {previous}, current: {current}");
+        Err(InvalidIndexes(words))
+    };
     let mut last: Option<i64> = None;
     let mut total = 0;
     for interval in text.split(',').filter(|_| !text.is_empty()) {
         let parts: Vec<&str> = interval.split('-').collect();
         if parts.len() > 2 {
-            return Err(format!(
+            return Err(InvalidIndexes(format!(
                 "the fragment {} violates the requirement that an index interval can have at most two parts separated by '-'",
                 quote(interval)
-            ));
+            )));
         }
         let index = |text: &str| {
             let number = atoi(text).map_err(|_| {
-                format!("cannot convert string to integer for index: {}", quote(text))
+                let words = "cannot convert string to integer for index";
+                InvalidIndexes(format!("{words}: {}", quote(text)))
             })?;
             if number >= completions {
-                return Err(format!("too large index: {}", quote(text)));
+                return Err(InvalidIndexes(format!("too large index: {}", quote(text))));
             }
             Ok(number)
         };
@@ -182,13 +210,13 @@ pub(super) fn indexes(text: &str, completions: i64) -> Result<i64, String> {
             Some(text) => {
                 let end = index(text)?;
                 if first >= end {
-                    return Err(format!("non-increasing order, previous: {first}, current: {end}"));
+                    return unordered(first, end);
                 }
                 end
             }
         };
         if let Some(last) = last.filter(|last| *last >= first) {
-            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
+            return unordered(last, first);
         }
         total += end - first + 1;
         last = Some(end);
@@ -221,7 +249,7 @@ mod tests {
             ("@often", "unrecognized descriptor: @often"),
             ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
         ] {
-            assert_eq!(cron(bad), Err(why.to_owned()), "{bad}");
+            assert_eq!(cron(bad), Err(InvalidSchedule(why.to_owned())), "{bad}");
         }
     }
 
