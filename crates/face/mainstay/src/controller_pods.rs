@@ -21,7 +21,7 @@ use mainstay_client::{Cluster, DeleteOptions};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_object::known::DEPLOYMENT;
-use mainstay_streams::{Connection, Log, LogLine, NativePod};
+use mainstay_streams::{ConnectError, Connection, Log, LogLine, NativePod};
 use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -124,10 +124,11 @@ impl NativePod for ControllerPod {
         Some(Log { kept, coming: Box::pin(futures::stream::pending()) })
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, String>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
         Box::pin(async move {
             if !PORTS.contains(&port) {
-                return Err(format!("nothing listens at port {port}; metrics are at {}", PORTS[0]));
+                let text = format!("nothing listens at port {port}; metrics are at {}", PORTS[0]);
+                return Err(ConnectError(text));
             }
             let (client, server) = tokio::io::duplex(BUFFER);
             let health = self.health.clone();

@@ -10,7 +10,9 @@ use http::Method;
 use mainstay_kinds::{Custom, KindRow};
 use mainstay_object::fnv::random_uid;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata};
-use mainstay_outbound::{Call, ClientConfig, ClientConfigError, Outbound, response_value};
+use mainstay_outbound::{
+    Call, CallError, ClientConfig, ClientConfigError, Outbound, ResponseError, response_value,
+};
 use mainstay_store::Stored;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -63,9 +65,12 @@ pub enum WebhookReason {
     /// It leads nowhere; why is kept with the definition.
     #[error("{0}")]
     Config(Arc<ClientConfigError>),
-    /// It was not reached, or its answer is no review; what the call says of it.
-    #[error("{0}")]
-    Call(String),
+    /// It was not reached.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Its answer has no value.
+    #[error(transparent)]
+    Response(#[from] ResponseError),
     /// Its answer is no object.
     #[error(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
@@ -228,8 +233,8 @@ impl Converter {
             limit: LIMIT,
         };
         let answered = outbound.call(client, call).await;
-        let answered = answered.and_then(|answered| response_value(&answered));
-        let value = answered.map_err(|why| failed(WebhookReason::Call(why)))?;
+        let answered = answered.map_err(|error| failed(error.into()))?;
+        let value = response_value(&answered).map_err(|error| failed(error.into()))?;
         let converted = converted(value, review, &uid).map_err(failed)?;
         if converted.len() != objects.len() && !mainstay_fault::is_on("conversions-lose-objects") {
             let (found, expected) = (converted.len(), objects.len());

@@ -2,12 +2,23 @@
 
 use mainstay_yaml::{DuplicateKeys, EmptyDocuments, NodeFault, Options, YamlError, YamlFault};
 use serde_json::Value;
+use std::fmt;
 
 /// How much the aliases of a YAML body may add: twice what a body may have.
 const MAX_ALIAS_BYTES: usize = 6 << 20;
 
+/// A YAML body that cannot be read; the text has the form of Go's reader of YAML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct YamlBodyError(YamlError);
+
+impl std::error::Error for YamlBodyError {}
+
 /// Reads the first document of YAML, as the original does; null if there is none.
-pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+///
+/// # Errors
+///
+/// The body is no YAML, or its aliases add too much.
+pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), YamlBodyError> {
     let options = Options {
         duplicate_keys: DuplicateKeys::Note,
         empty: EmptyDocuments::Keep,
@@ -22,26 +33,28 @@ pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), String> {
             };
             Ok((document.value, document.repeated.into_iter().map(line).collect()))
         }
-        Some(Err(error)) => Err(go_yaml(&error)),
+        Some(Err(error)) => Err(YamlBodyError(error)),
     }
 }
 
-/// A refusal in the form of Go's reader of YAML, which counts the lines of its parser from zero and
-/// those of its scanner from one, and names no line where it would be the first.
-fn go_yaml(error: &YamlError) -> String {
-    use NodeFault::{AliasOfItself, ExcessiveAliasing, UnknownAnchor};
-    let message = &error.fault;
-    let nowhere = matches!(
-        message,
-        YamlFault::Node(AliasOfItself { .. } | UnknownAnchor { .. } | ExcessiveAliasing)
-    );
-    let parser = match message {
-        YamlFault::BehindDocument => true,
-        YamlFault::Syntax { words } => words.starts_with("did not find expected"),
-        _ => false,
-    };
-    match error.line - usize::from(parser) {
-        line if nowhere || line == 0 || (line == 1 && !parser) => format!("yaml: {message}"),
-        line => format!("yaml: line {line}: {message}"),
+/// Go's reader of YAML counts the lines of its parser from zero and those of its scanner from one,
+/// and names no line where it would be the first.
+impl fmt::Display for YamlBodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use NodeFault::{AliasOfItself, ExcessiveAliasing, UnknownAnchor};
+        let YamlError { line, fault, .. } = &self.0;
+        let nowhere = matches!(
+            fault,
+            YamlFault::Node(AliasOfItself { .. } | UnknownAnchor { .. } | ExcessiveAliasing)
+        );
+        let parser = match fault {
+            YamlFault::BehindDocument => true,
+            YamlFault::Syntax { words } => words.starts_with("did not find expected"),
+            _ => false,
+        };
+        match line - usize::from(parser) {
+            line if nowhere || line == 0 || (line == 1 && !parser) => write!(f, "yaml: {fault}"),
+            line => write!(f, "yaml: line {line}: {fault}"),
+        }
     }
 }

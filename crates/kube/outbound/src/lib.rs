@@ -15,6 +15,7 @@
 //! is signed for by the same authorities. HTTP/1.1 is spoken.
 
 pub mod dial;
+mod error;
 mod native;
 mod pool;
 mod redirect;
@@ -22,8 +23,10 @@ mod response_value;
 mod service_resolver;
 mod tls;
 
-pub use native::NativeBackend;
-pub use response_value::response_value;
+pub use error::{BrokenConnection, CallError, ExchangeError, ReadError, TlsConfigError};
+pub use native::{BackendError, NativeBackend};
+pub use redirect::RedirectError;
+pub use response_value::{ResponseError, response_value};
 pub use service_resolver::{ServiceError, Target, service};
 pub use tls::{Bundle, bundle_text, insecure_client};
 
@@ -277,14 +280,16 @@ impl Outbound {
         self.natives.get(namespace, service)
     }
 
-    /// Makes a call. The error is what went wrong on the way, in Go's words. A POST that is put off
-    /// (429 or 5xx with `Retry-After` in seconds) is made again, ten times at most and within
-    /// the same time limit, as Kubernetes' client does.
-    pub async fn call(&self, config: &ClientConfig, call: Call) -> Result<Answered, String> {
+    /// Makes a call. A POST that is put off (429 or 5xx with `Retry-After` in seconds) is made again,
+    /// ten times at most and within the same time limit, as Kubernetes' client does.
+    ///
+    /// # Errors
+    /// If no response comes, or none that can be taken.
+    pub async fn call(&self, config: &ClientConfig, call: Call) -> Result<Answered, CallError> {
         let shown = shown_method(&call.method);
         let url = format!("https://{}{}{}", config.authority(), config.path(), call.query);
         let timeout = call.timeout.min(PATIENCE);
-        let failed = |why: &str| format!("{shown} {url:?}: {why}");
+        let failed = |reason| CallError::Exchange { method: shown, url, reason };
         let patient = async {
             for _ in 0..RETRIES {
                 let answered = self.follow(config, call.clone()).await?;
@@ -298,9 +303,9 @@ impl Outbound {
         let answered = tokio::time::timeout(timeout, patient).await;
         match answered {
             Ok(Ok(answered)) => Ok(answered),
-            Ok(Err(Failure::OnTheWay(why))) => Err(failed(&why)),
-            Ok(Err(Failure::Answer(why))) => Err(why),
-            Err(_) => Err(failed("context deadline exceeded")),
+            Ok(Err(Failure::Exchange(error))) => Err(failed(error)),
+            Ok(Err(Failure::Read(error))) => Err(error.into()),
+            Err(_) => Err(failed(ExchangeError::Timeout)),
         }
     }
 
@@ -310,7 +315,8 @@ impl Outbound {
         for _ in 0..REDIRECTS {
             let answered = self.exchange(&config, call.clone()).await?;
             let Some(location) = answered.redirects() else { return Ok(answered) };
-            let (next, query) = redirect::target(&config, location).map_err(Failure::OnTheWay)?;
+            let (next, query) =
+                redirect::target(&config, location).map_err(ExchangeError::Redirect)?;
             config = Cow::Owned(next);
             call.query = query;
             if !matches!(answered.code, 307 | 308) && call.method != Method::HEAD {
@@ -318,12 +324,12 @@ impl Outbound {
                 call.body = Bytes::new();
             }
         }
-        Err(Failure::OnTheWay(format!("stopped after {REDIRECTS} redirects")))
+        Err(ExchangeError::TooManyRedirects { limit: REDIRECTS }.into())
     }
 
     async fn exchange(&self, config: &ClientConfig, call: Call) -> Result<Answered, Failure> {
         let limit = call.limit;
-        let request = request_of(config, call).map_err(Failure::OnTheWay)?;
+        let request = request_of(config, call).map_err(ExchangeError::BuildRequest)?;
         let target = match &config.destination {
             Destination::Url { host, port, origin, .. } => {
                 let host = host.trim_matches(['[', ']']);
@@ -334,7 +340,7 @@ impl Outbound {
                     return native::ask(&*backend, request, limit).await;
                 }
                 service(&self.store, namespace, name, *port)
-                    .map_err(|error| Failure::OnTheWay(error.to_string()))?
+                    .map_err(ExchangeError::ResolveService)?
             }
         };
         match target {
@@ -343,18 +349,20 @@ impl Outbound {
                 self.pool.send(config, (&host, port, origin), request, limit).await
             }
             Target::Pod(pod) if self.answers(&pod) => Ok(native::simulated(&request)),
-            Target::Pod(pod) => Err(native::refused(&pod)),
+            Target::Pod(pod) => Err(native::refused(&pod).into()),
         }
     }
 }
 
 /// Why there is no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Failure {
     /// None came.
-    OnTheWay(String),
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// What came cannot be taken.
-    Answer(String),
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// How Go's client shows a method in its errors.
@@ -371,7 +379,7 @@ fn shown_method(method: &Method) -> String {
     shown
 }
 
-fn request_of(config: &ClientConfig, call: Call) -> Result<Request<Bytes>, String> {
+fn request_of(config: &ClientConfig, call: Call) -> http::Result<Request<Bytes>> {
     let path = format!("{}{}", config.path(), call.query);
     let mut request = Request::builder()
         .method(call.method)
@@ -382,8 +390,7 @@ fn request_of(config: &ClientConfig, call: Call) -> Result<Request<Bytes>, Strin
             USER_AGENT,
             concat!("kube-apiserver-admission/mainstay-", env!("CARGO_PKG_VERSION")),
         )
-        .body(call.body)
-        .map_err(|error| error.to_string())?;
+        .body(call.body)?;
     if !request.body().is_empty() {
         let length = request.body().len().into();
         let headers = request.headers_mut();

@@ -1,6 +1,7 @@
 //! Backends that are no process elsewhere: handlers of this one, and simulated pods, which answer
 //! for themselves.
 
+use super::error::{ExchangeError, ReadError};
 use super::{Answered, Failure};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -17,11 +18,16 @@ use std::sync::Arc;
 /// discovery for itself: `"false"` makes it refuse connections, as a pod whose process does not listen.
 const ANSWERS: &str = "mainstay.dev/answers";
 
+/// A handler of this process has no response; the text is shown like that of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BackendError(pub String);
+
 /// A handler of this process behind a Service.
 pub trait NativeBackend: Send + Sync + 'static {
-    /// Answers a request. The path and the query are those of the `clientConfig`; the error is
-    /// why there is no answer, and is shown like that of a connection.
-    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>>;
+    /// Answers a request. The path and the query are those of the `clientConfig`.
+    fn call(&self, request: Request<Bytes>)
+    -> BoxFuture<'_, Result<Response<Bytes>, BackendError>>;
 }
 
 /// The native backends, by the namespace and name of their Services.
@@ -54,10 +60,10 @@ pub(super) async fn ask(
     request: Request<Bytes>,
     limit: usize,
 ) -> Result<Answered, Failure> {
-    let response = backend.call(request).await.map_err(Failure::OnTheWay)?;
+    let response = backend.call(request).await.map_err(ExchangeError::Backend)?;
     let (parts, body) = response.into_parts();
     if body.len() > limit {
-        return Err(Failure::Answer(super::pool::too_large(limit)));
+        return Err(ReadError::TooLarge { limit }.into());
     }
     let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     Ok(Answered {
@@ -92,9 +98,9 @@ pub(super) fn simulated(request: &Request<Bytes>) -> Answered {
 }
 
 /// Why a simulated pod does not answer.
-pub(super) fn refused(pod: &Object) -> Failure {
+pub(super) fn refused(pod: &Object) -> ExchangeError {
     let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
-    Failure::OnTheWay(format!("dial tcp {ip}: connect: connection refused"))
+    ExchangeError::SimulatedPod { ip: ip.to_owned() }
 }
 
 fn admitted(review: &Value) -> Value {

@@ -5,6 +5,7 @@
 //! was answered is made again on a new connection, once.
 
 use super::dial::{Origin, dial, failure};
+use super::error::{BrokenConnection, ExchangeError, ReadError};
 use super::tls::{self, Settings};
 use super::{Answered, ClientConfig, Failure};
 use bytes::{Bytes, BytesMut};
@@ -59,11 +60,6 @@ pub(super) struct Pool {
     idle: Mutex<HashMap<Backend, Vec<Idle>>>,
 }
 
-/// How an answer is refused that is larger than anybody needs.
-pub(super) fn too_large(limit: usize) -> String {
-    format!("the answer has more than {limit} bytes")
-}
-
 impl Pool {
     pub(super) fn new(clock: Clock) -> Self {
         Self { clock, settings: Settings::default(), idle: Mutex::default() }
@@ -91,9 +87,9 @@ impl Pool {
                 Ok(answered) => return Ok(answered),
             }
         }
-        let sender = self.connect(&backend).await.map_err(Failure::OnTheWay)?;
+        let sender = self.connect(&backend).await?;
         match self.ask(&backend, sender, request.map(Full::new), limit).await {
-            Err(Lost::BeforeAnAnswer(why)) => Err(Failure::OnTheWay(why)),
+            Err(Lost::BeforeAnAnswer(broken)) => Err(ExchangeError::Broken(broken).into()),
             Err(Lost::For(failure)) => Err(failure),
             Ok(answered) => Ok(answered),
         }
@@ -126,13 +122,13 @@ impl Pool {
         }
     }
 
-    async fn connect(&self, backend: &Backend) -> Result<Sender, String> {
+    async fn connect(&self, backend: &Backend) -> Result<Sender, ExchangeError> {
         let settings = self.settings.of(&backend.ca)?;
-        let name = ServerName::try_from(backend.name.clone()).map_err(|error| error.to_string())?;
+        let name = ServerName::try_from(backend.name.clone())?;
         let address = format!("{}:{}", backend.host, backend.port);
         let stream = dial(&backend.host, backend.port, backend.origin)
             .await
-            .map_err(|error| not_connected(&address, &backend.host, &error))?;
+            .map_err(|error| not_connected(address, &backend.host, &error))?;
         // Requests leave as they are.
         let _ = stream.set_nodelay(true);
         let connector = TlsConnector::from(settings);
@@ -140,11 +136,8 @@ impl Pool {
             .connect(name, stream)
             .await
             .map_err(|error| handshake(&error, &backend.name))?;
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(HEAD)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| error.to_string())?;
+        let (sender, connection) =
+            http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await?;
         // It ends with its sender.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -163,22 +156,20 @@ impl Pool {
     ) -> Result<Answered, Lost> {
         let response = sender.send_request(request).await.map_err(|error| {
             // Whether the connection was closed well is not told before an answer.
-            let why = sent(&error);
-            Lost::BeforeAnAnswer(if why == "unexpected EOF" { "EOF".to_owned() } else { why })
+            Lost::BeforeAnAnswer(match broken(error) {
+                BrokenConnection::UnexpectedEof => BrokenConnection::Eof,
+                other => other,
+            })
         })?;
         let (parts, mut body) = response.into_parts();
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
-                Lost::For(Failure::Answer(format!(
-                    "unexpected error when reading response body. Please retry. Original error: {}",
-                    sent(&error)
-                )))
-            })?;
+            let frame =
+                frame.map_err(|error| Lost::For(ReadError::Broken(broken(error)).into()))?;
             if let Some(data) = frame.data_ref() {
                 if read.len() + data.len() > limit {
-                    return Err(Lost::For(Failure::Answer(too_large(limit))));
+                    return Err(Lost::For(ReadError::TooLarge { limit }.into()));
                 }
                 read.extend_from_slice(data);
             }
@@ -201,7 +192,7 @@ impl Pool {
 /// Why a connection brought nothing.
 enum Lost {
     /// It was closed before the head of an answer came.
-    BeforeAnAnswer(String),
+    BeforeAnAnswer(BrokenConnection),
     /// For another reason.
     For(Failure),
 }
@@ -211,36 +202,36 @@ fn copied(request: &Request<Bytes>) -> Request<Full<Bytes>> {
 }
 
 /// A failed connection in Go's words.
-fn not_connected(address: &str, host: &str, error: &io::Error) -> String {
+fn not_connected(address: String, host: &str, error: &io::Error) -> ExchangeError {
     match failure(error) {
-        Some(why) => format!("dial tcp {address}: {why}"),
-        None => format!("dial tcp: lookup {host}: no such host"),
+        Some(reason) => ExchangeError::Dial { address, reason },
+        None => ExchangeError::LookUp { host: host.to_owned() },
     }
 }
 
-fn handshake(error: &io::Error, name: &str) -> String {
+fn handshake(error: &io::Error, name: &str) -> ExchangeError {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match (tls, error.kind()) {
-        (Some(tls), _) => tls::refusal(tls, name),
-        (None, io::ErrorKind::UnexpectedEof) => "EOF".to_owned(),
-        (None, io::ErrorKind::ConnectionReset) => "read: connection reset by peer".to_owned(),
-        (None, _) => error.to_string(),
+        (Some(tls), _) => ExchangeError::Handshake(tls::refusal(tls, name)),
+        (None, io::ErrorKind::UnexpectedEof) => BrokenConnection::Eof.into(),
+        (None, io::ErrorKind::ConnectionReset) => BrokenConnection::Reset.into(),
+        (None, _) => ExchangeError::Handshake(error.to_string()),
     }
 }
 
-/// What went wrong with an exchange, in Go's words.
-fn sent(error: &hyper::Error) -> String {
+/// What Go says of an exchange that failed.
+fn broken(error: hyper::Error) -> BrokenConnection {
     if error.is_incomplete_message() {
-        return "EOF".to_owned();
+        return BrokenConnection::Eof;
     }
     if error.is_parse() {
-        return "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
-            .to_owned();
+        return BrokenConnection::Malformed;
     }
-    let inner = std::error::Error::source(error).and_then(|it| it.downcast_ref::<io::Error>());
+    let source = std::error::Error::source(&error);
+    let inner = source.and_then(|source| source.downcast_ref::<io::Error>());
     match inner.map(io::Error::kind) {
-        Some(io::ErrorKind::UnexpectedEof) => "unexpected EOF".to_owned(),
-        Some(io::ErrorKind::ConnectionReset) => "read: connection reset by peer".to_owned(),
-        _ => error.to_string(),
+        Some(io::ErrorKind::UnexpectedEof) => BrokenConnection::UnexpectedEof,
+        Some(io::ErrorKind::ConnectionReset) => BrokenConnection::Reset,
+        _ => BrokenConnection::Http(error),
     }
 }

@@ -3,6 +3,23 @@
 use super::dial::Origin;
 use super::{ClientConfig, Destination, joined};
 
+/// A `Location` is no place that is called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RedirectError {
+    /// It has no host.
+    #[error("failed to parse Location header {location:?}")]
+    Malformed {
+        /// The location.
+        location: String,
+    },
+    /// It is not reached over HTTPS.
+    #[error("redirected to {location:?}, which is not HTTPS")]
+    NotHttps {
+        /// The location.
+        location: String,
+    },
+}
+
 /// The place that a `Location` means for whoever was called at another one, and its query with `?`
 /// (which may be empty). Who signs stays the same.
 ///
@@ -11,7 +28,7 @@ use super::{ClientConfig, Destination, joined};
 pub(super) fn target(
     from: &ClientConfig,
     location: &str,
-) -> Result<(ClientConfig, String), String> {
+) -> Result<(ClientConfig, String), RedirectError> {
     let location = location.split('#').next().unwrap_or_default();
     let (rest, query) = match location.split_once('?') {
         Some((rest, query)) => (rest, format!("?{query}")),
@@ -25,7 +42,7 @@ pub(super) fn target(
         if same {
             return Ok((with_path(from, joined(path)), query));
         }
-        let wrong = || format!("failed to parse Location header {location:?}");
+        let wrong = || RedirectError::Malformed { location: location.to_owned() };
         let authority: http::uri::Authority = authority.parse().map_err(|_| wrong())?;
         let place = Destination::Url {
             host: authority.host().to_owned(),
@@ -37,7 +54,7 @@ pub(super) fn target(
         return Ok((ClientConfig { destination: place, ca: from.ca.clone() }, query));
     }
     if rest.split('/').next().is_some_and(|first| first.contains(':')) {
-        return Err(format!("redirected to {location:?}, which is not HTTPS"));
+        return Err(RedirectError::NotHttps { location: location.to_owned() });
     }
     let path = if rest.starts_with('/') {
         joined(rest)
@@ -87,7 +104,7 @@ mod tests {
             ("https://", "failed to parse Location header \"https://\""),
         ] {
             let found = match target(&service, location) {
-                Err(why) => why,
+                Err(error) => error.to_string(),
                 Ok((config, query)) => {
                     assert_eq!(config.ca, service.ca);
                     let kind = if matches!(config.destination, Destination::Url { .. }) {

@@ -1,39 +1,58 @@
 //! Values of webhook responses, and what a response without one says.
 
 use crate::Answered;
+use mainstay_http::yaml::{YamlBodyError, first_document};
+use mainstay_schema::strict::{self, JsonError};
 use serde_json::Value;
+
+/// A response has no value; the texts are those of Kubernetes' client.
+#[derive(Debug, thiserror::Error)]
+pub enum ResponseError {
+    /// The response is no success: the message of its `Status`, or what its code means.
+    #[error("{0}")]
+    Failure(String),
+    /// The response is empty.
+    #[error("0-length response with status code: {code} and content type: {media}")]
+    Empty {
+        /// Its code.
+        code: u16,
+        /// Its type.
+        media: String,
+    },
+    /// The response is no JSON.
+    #[error("couldn't get version/kind; json parse error: {0}")]
+    ParseJson(JsonError),
+    /// The response is no YAML.
+    #[error("couldn't get version/kind; json parse error: {0}")]
+    ParseYaml(YamlBodyError),
+}
 
 /// The value of an answer, or why it has none, in the words of Kubernetes' client: whatever the
 /// answer's type says, it is JSON or YAML.
-pub fn response_value(answered: &Answered) -> Result<Value, String> {
+pub fn response_value(answered: &Answered) -> Result<Value, ResponseError> {
     let body = &answered.body;
     if !(200..=206).contains(&answered.code) {
-        return Err(status_text(body).unwrap_or_else(|| unexpected(answered)));
+        let text = status_text(body).unwrap_or_else(|| unexpected(answered));
+        return Err(ResponseError::Failure(text));
     }
     if body.is_empty() {
         let media = match answered.content_type.as_str() {
             "" => "application/json",
             media => media,
         };
-        return Err(format!(
-            "0-length response with status code: {} and content type: {media}",
-            answered.code
-        ));
+        return Err(ResponseError::Empty { code: answered.code, media: media.to_owned() });
     }
     let is_json = body.trim_ascii_start().first() == Some(&b'{');
-    let parsed = if is_json {
-        mainstay_schema::strict::parse(body)
-            .map(|parsed| parsed.value)
-            .map_err(|error| error.to_string())
+    if is_json {
+        strict::parse(body).map(|parsed| parsed.value).map_err(ResponseError::ParseJson)
     } else {
-        mainstay_http::yaml::first_document(body).map(|(value, _)| value)
-    };
-    parsed.map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))
+        first_document(body).map(|(value, _)| value).map_err(ResponseError::ParseYaml)
+    }
 }
 
 /// The message of a body that is a `Status` of a failure.
 fn status_text(body: &[u8]) -> Option<String> {
-    let value = mainstay_schema::strict::parse(body).ok()?.value;
+    let value = strict::parse(body).ok()?.value;
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let is_failure =
         text("kind") == "Status" && text("apiVersion") == "v1" && text("status") != "Success";

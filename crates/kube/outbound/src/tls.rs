@@ -3,6 +3,7 @@
 //! As in Go, a certificate that is itself in the bundle is trusted, whether it may sign others or
 //! not. Refusals are told in Go's words.
 
+use super::error::TlsConfigError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_tls::{Anybody, Judge, Shown};
@@ -26,7 +27,7 @@ pub(super) struct Settings(Mutex<HashMap<Arc<str>, Arc<ClientConfig>>>);
 
 impl Settings {
     /// The settings that trust a bundle.
-    pub(super) fn of(&self, bundle: &Arc<str>) -> Result<Arc<ClientConfig>, String> {
+    pub(super) fn of(&self, bundle: &Arc<str>) -> Result<Arc<ClientConfig>, TlsConfigError> {
         if let Some(found) = self.0.lock().get(bundle) {
             return Ok(found.clone());
         }
@@ -55,17 +56,15 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
         .collect()
 }
 
-fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
-    let bundle = Bundle::new(bundle).map_err(|error| error.to_string())?;
-    let builder = mainstay_tls::judged(bundle).map_err(|error| error.to_string())?;
-    let mut config = builder.with_no_client_auth();
+fn settings(bundle: &str) -> Result<Arc<ClientConfig>, TlsConfigError> {
+    let mut config = mainstay_tls::judged(Bundle::new(bundle)?)?.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
 /// TLS settings of a client that takes any certificate and shows none: what proxies to pods are.
-pub fn insecure_client() -> Result<Arc<ClientConfig>, String> {
-    let config = mainstay_tls::judged(Anybody).map_err(|error| error.to_string())?;
+pub fn insecure_client() -> Result<Arc<ClientConfig>, TlsConfigError> {
+    let config = mainstay_tls::judged(Anybody)?;
     Ok(Arc::new(config.with_no_client_auth()))
 }
 

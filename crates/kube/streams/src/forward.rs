@@ -9,7 +9,7 @@ use super::channels::{self, Code, Sink};
 use super::spdy::{self, Headers, Input, Output, Session, Stream};
 use super::tunnel::Tunnel;
 use super::upgrade::{self, Connection as Changed, EndpointForms, Known, Way};
-use super::{Connection, NativePod, options};
+use super::{ConnectError, Connection, NativePod, options};
 use crate::StreamRequest;
 use bytes::Bytes;
 use mainstay_clock::Clock;
@@ -50,12 +50,27 @@ struct Target {
     clock: Clock,
 }
 
+/// A port of a pod is not forwarded.
+#[derive(Debug, thiserror::Error)]
+#[error("error forwarding port {port} to pod {name}, uid {uid}: {source}")]
+struct ForwardError {
+    /// The port.
+    port: u16,
+    /// The name of the pod.
+    name: String,
+    /// Its UID.
+    uid: String,
+    /// Why not.
+    source: ConnectError,
+}
+
 impl Target {
-    async fn connect(&self, port: u16) -> Result<Box<dyn Connection>, String> {
+    async fn connect(&self, port: u16) -> Result<Box<dyn Connection>, ForwardError> {
         let connecting = timeout(CONNECT, self.native.connect(port)).await;
-        connecting.unwrap_or_else(|_| Err("i/o timeout".to_owned())).map_err(|why| {
-            let Self { name, uid, .. } = self;
-            format!("error forwarding port {port} to pod {name}, uid {uid}: {why}")
+        let connected = connecting.unwrap_or_else(|_| Err(ConnectError("i/o timeout".to_owned())));
+        connected.map_err(|source| {
+            let (name, uid) = (self.name.clone(), self.uid.clone());
+            ForwardError { port, name, uid, source }
         })
     }
 }
@@ -213,9 +228,10 @@ async fn forward(target: Target, data: Stream, error: Stream) {
     // It has been looked at when the stream was opened.
     let port = port_of(&data.headers).unwrap_or_default();
     match target.connect(port).await {
-        Err(why) => {
-            refuse(error, &why).await;
-            refuse(data, &why).await;
+        Err(refusal) => {
+            let text = refusal.to_string();
+            refuse(error, &text).await;
+            refuse(data, &text).await;
         }
         Ok(connection) => {
             let mut error = error.output;
@@ -300,7 +316,7 @@ async fn one(
     sink.send(channel + 1, &port.to_le_bytes()).await?;
     let connection = match target.connect(port).await {
         Ok(connection) => connection,
-        Err(why) => return sink.send(channel + 1, why.as_bytes()).await,
+        Err(error) => return sink.send(channel + 1, error.to_string().as_bytes()).await,
     };
     let (mut source, mut to): (_, WriteHalf<_>) = tokio::io::split(connection);
     let sending = async {

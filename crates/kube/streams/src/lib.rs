@@ -110,6 +110,11 @@ pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
+/// A port of a pod takes no connection; the text is shown to the client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectError(pub String);
+
 /// What stands for a pod in this process.
 pub trait NativePod: Send + Sync + 'static {
     /// What a container has written; with `previous`, the one that ran before it. None if it keeps
@@ -122,10 +127,9 @@ pub trait NativePod: Send + Sync + 'static {
         Box::pin(async { Exit::Failed(why) })
     }
 
-    /// Connects with a port: what `port-forward` and `proxy` reach. The error is why there is no
-    /// connection, and is shown to the client.
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, String>> {
-        Box::pin(async move { Err(format!("nothing listens at port {port}")) })
+    /// Connects with a port: what `port-forward` and `proxy` reach.
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
+        Box::pin(async move { Err(ConnectError(format!("nothing listens at port {port}"))) })
     }
 }
 

@@ -20,7 +20,8 @@ pub fn answer(request: &StreamRequest<'_>) -> Result<ApiResponse, Status> {
     if !options::has_node(&pod) {
         return Ok(ApiResponse::empty(StatusCode::NO_CONTENT));
     }
-    may_have_log(&pod, container, options.previous).map_err(Status::bad_request)?;
+    may_have_log(&pod, container, options.previous)
+        .map_err(|error| Status::bad_request(error.to_string()))?;
     let native = request.native_pods.with_log(&pod, request.store).ok_or_else(super::no_log)?;
     let Some(log) = native.log(container, options.previous) else {
         let text = format!("container {container:?} in pod {:?} keeps no log", pod.name());
@@ -32,11 +33,17 @@ pub fn answer(request: &StreamRequest<'_>) -> Result<ApiResponse, Status> {
     Ok(answer)
 }
 
+/// A container has no log; the texts are those of a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct NoLog(String);
+
 /// What a node says of a container without a log (`validateContainerLogStatus` of the original).
-fn may_have_log(pod: &Object, container: &str, previous: bool) -> Result<(), String> {
+fn may_have_log(pod: &Object, container: &str, previous: bool) -> Result<(), NoLog> {
     let which = format!("container {container:?} in pod {:?}", pod.name());
+    let without = |found: bool, text: String| if found { Ok(()) } else { Err(NoLog(text)) };
     let Some(status) = options::status_of(pod, container) else {
-        return Err(format!("{which} is not available"));
+        return Err(NoLog(format!("{which} is not available")));
     };
     // An empty object is a state, too.
     let state = |field: &str, name: &str| {
@@ -48,8 +55,7 @@ fn may_have_log(pod: &Object, container: &str, previous: bool) -> Result<(), Str
     };
     let last = state("lastState", "terminated");
     if previous {
-        let found = has_run(last);
-        return found.then_some(()).ok_or_else(|| format!("previous terminated {which} not found"));
+        return without(has_run(last), format!("previous terminated {which} not found"));
     }
     if state("state", "running").is_some() {
         return Ok(());
@@ -57,17 +63,17 @@ fn may_have_log(pod: &Object, container: &str, previous: bool) -> Result<(), Str
     let terminated = state("state", "terminated");
     if terminated.is_some() || last.is_some() {
         let found = has_run(terminated) || has_run(last);
-        return found.then_some(()).ok_or_else(|| format!("{which} is terminated"));
+        return without(found, format!("{which} is terminated"));
     }
     let Some(waiting) = state("state", "waiting") else {
-        return Err(format!("{which} is waiting to start - no logs yet"));
+        return Err(NoLog(format!("{which} is waiting to start - no logs yet")));
     };
     let reason = match waiting.get("reason").and_then(Value::as_str).unwrap_or_default() {
         "ErrImagePull" => "image can't be pulled",
         "ImagePullBackOff" => "trying and failing to pull image",
         other => other,
     };
-    Err(format!("{which} is waiting to start: {reason}"))
+    Err(NoLog(format!("{which} is waiting to start: {reason}")))
 }
 
 /// The part of a log that is asked for, made as the client takes it.

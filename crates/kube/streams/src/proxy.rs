@@ -10,7 +10,7 @@
 //! Bodies of requests are whole, those of answers are passed on as they come. Links in pages are
 //! left as they are; where an answer redirects to, is put below the proxy.
 
-use super::{Connection, NativePod, no_process, upgrade};
+use super::{ConnectError, Connection, NativePod, no_process, upgrade};
 use crate::StreamRequest;
 use bytes::Bytes;
 use futures::stream;
@@ -27,10 +27,11 @@ use mainstay_formats::destination::parse_old;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
-use mainstay_outbound::NativeBackend;
 use mainstay_outbound::dial::judge;
-use rustls::pki_types::ServerName;
+use mainstay_outbound::{BackendError, NativeBackend, TlsConfigError};
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use serde_json::Value;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,8 +80,8 @@ pub async fn answer(
     }
     let path = format!("/{}", path.trim_start_matches('/'));
     let permit = upgrade::permit(request)?;
-    let response = send(request, method, &to, &path).await.map_err(|why| {
-        Status::new(Reason::ServiceUnavailable, format!("error trying to reach service: {why}"))
+    let response = send(request, method, &to, &path).await.map_err(|error| {
+        Status::new(Reason::ServiceUnavailable, format!("error trying to reach service: {error}"))
     })?;
     let (parts, body) = response.into_parts();
     let body = body.holding(Some(permit));
@@ -237,16 +238,56 @@ fn endpoint(request: &StreamRequest<'_>, one: &Value, port: u16) -> Option<(IpAd
     has.then_some(Some((ip.parse().ok()?, way)))?
 }
 
+/// A pod or a Service is not reached.
+#[derive(Debug, thiserror::Error)]
+enum ProxyError {
+    /// The address takes no connection.
+    #[error("dial tcp {address}: {reason}")]
+    Dial {
+        /// Host and port.
+        address: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The port of the pod takes no connection.
+    #[error(transparent)]
+    Pod(#[from] ConnectError),
+    /// The in-process backend has no response.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// There are no settings of TLS.
+    #[error(transparent)]
+    TlsConfig(#[from] TlsConfigError),
+    /// A certificate cannot have the name of the server.
+    #[error(transparent)]
+    ServerName(#[from] InvalidDnsNameError),
+    /// The handshake of TLS failed.
+    #[error("tls: {0}")]
+    Handshake(io::Error),
+    /// The request cannot be written.
+    #[error(transparent)]
+    BuildRequest(#[from] http::Error),
+    /// The connection was closed before a response.
+    #[error("EOF")]
+    Eof,
+    /// The connection brings no HTTP.
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+}
+
 impl To {
-    async fn connect(&self) -> Result<Box<dyn Connection>, String> {
-        let refused = |why: &str| format!("dial tcp {}: {why}", self.authority);
+    async fn connect(&self) -> Result<Box<dyn Connection>, ProxyError> {
+        let refused = |why: &str| ProxyError::Dial {
+            address: self.authority.clone(),
+            reason: why.to_owned(),
+        };
         let connecting = async {
             match &self.way {
-                Way::Pod(native, port) => native.connect(*port).await,
+                Way::Pod(native, port) => Ok(native.connect(*port).await?),
                 // It was judged where it was found.
                 Way::Host(ip, port) => match TcpStream::connect((*ip, *port)).await {
                     Ok(stream) => Ok(Box::new(stream) as Box<dyn Connection>),
-                    Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                         Err(refused("connect: connection refused"))
                     }
                     Err(error) => Err(refused(&format!("connect: {error}"))),
@@ -260,11 +301,10 @@ impl To {
         }
         let config = mainstay_outbound::insecure_client()?;
         let host = self.authority.rsplit_once(':').map_or("", |(host, _)| host);
-        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
-            .map_err(|error| error.to_string())?;
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
         let secure = timeout(CONNECT, TlsConnector::from(config).connect(name, stream));
         let secure = secure.await.map_err(|_| refused("TLS handshake timeout"))?;
-        Ok(Box::new(secure.map_err(|error| format!("tls: {error}"))?))
+        Ok(Box::new(secure.map_err(ProxyError::Handshake)?))
     }
 }
 
@@ -273,7 +313,7 @@ async fn send(
     method: &Method,
     to: &To,
     path: &str,
-) -> Result<http::Response<Body>, String> {
+) -> Result<http::Response<Body>, ProxyError> {
     let query = request.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut builder = http::Request::builder()
         .method(method)
@@ -290,13 +330,13 @@ async fn send(
             builder = builder.header(name, value);
         }
     }
-    let sent = builder.body(request.body.clone()).map_err(|error| error.to_string())?;
+    let sent = builder.body(request.body.clone())?;
     if let Way::Backend(backend) = &to.way {
         return Ok(backend.call(sent).await?.map(Body::from));
     }
     let stream = TokioIo::new(to.connect().await?);
     let made = http1::Builder::new().max_buf_size(HEAD).handshake(stream).await;
-    let (mut sender, connection) = made.map_err(|error| error.to_string())?;
+    let (mut sender, connection) = made?;
     // It ends with the answer, or with whoever reads it.
     tokio::spawn(async move {
         if let Err(error) = connection.await {
@@ -304,7 +344,7 @@ async fn send(
         }
     });
     let response = sender.send_request(sent.map(Full::new)).await.map_err(|error| {
-        if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
+        if error.is_incomplete_message() { ProxyError::Eof } else { ProxyError::Http(error) }
     })?;
     Ok(response.map(|body| streamed(body, sender)))
 }

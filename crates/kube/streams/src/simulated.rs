@@ -1,7 +1,7 @@
 //! What a simulated pod can do of what goes on in a pod: have a log, and lend its ports to programs
 //! of this machine. Its annotations say so.
 
-use super::{Connection, Log, LogLine, NativePod};
+use super::{ConnectError, Connection, Log, LogLine, NativePod};
 use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use mainstay_object::Object;
@@ -79,13 +79,13 @@ impl NativePod for Simulated {
         Some(Log { kept, coming })
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, String>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
         Box::pin(async move {
             let ports = self.pod.annotation(PORTS).unwrap_or_default();
             let Some(host) = host_port(ports, port) else {
-                return Err(format!(
+                return Err(ConnectError(format!(
                     "nothing is behind port {port}: the pod's annotation {PORTS} does not name it"
-                ));
+                )));
             };
             let stream =
                 TcpStream::connect((Ipv4Addr::LOCALHOST, host)).await.map_err(|error| {
@@ -93,7 +93,7 @@ impl NativePod for Simulated {
                         std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
                         _ => error.to_string(),
                     };
-                    format!("dial tcp 127.0.0.1:{host}: connect: {why}")
+                    ConnectError(format!("dial tcp 127.0.0.1:{host}: connect: {why}"))
                 })?;
             // Bytes leave as they come.
             let _ = stream.set_nodelay(true);

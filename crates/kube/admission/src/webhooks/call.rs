@@ -132,15 +132,16 @@ async fn called(
     let seconds = timeout.as_millis().div_ceil(1000);
     let query = format!("?timeout={seconds}s");
     let call = Call { method: Method::POST, query, body, timeout, limit: LIMIT };
-    let failed =
-        |code: u16, why: String| Failed::Calling(code, format!("failed to call webhook: {why}"));
+    let failed = |code: u16, error: &dyn fmt::Display| {
+        Failed::Calling(code, format!("failed to call webhook: {error}"))
+    };
     let answered = admission.outbound.call(client, call).await;
-    let answered = answered.map_err(|why| failed(503, why))?;
+    let answered = answered.map_err(|error| failed(503, &error))?;
     let code = if answered.code >= 400 { answered.code } else { 503 };
-    let review = response_value(&answered).map_err(|why| failed(code, why))?;
+    let review = response_value(&answered).map_err(|error| failed(code, &error))?;
     let mutating = which == Which::Mutating;
     let answer = review::answer(&review, version, &uid, mutating).map_err(|error| match error {
-        AnswerError::Form(error) => failed(503, error.to_string()),
+        AnswerError::Form(error) => failed(503, &error),
         AnswerError::Sense(_) => Failed::Calling(503, error.to_string()),
     })?;
     for (key, value) in &answer.notes {

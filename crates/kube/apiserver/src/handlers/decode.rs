@@ -207,7 +207,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     let body = &request.body;
     let mut value = match media {
         Media::Json => strict::parse(body).map_err(|error| bad(no_kind(error)))?.value,
-        Media::Yaml => yaml::first_document(body).map_err(bad)?.0,
+        Media::Yaml => yaml::first_document(body).map_err(|error| bad(error.to_string()))?.0,
         Media::Protobuf => {
             let envelope = protobuf::unwrap(body).map_err(|error| bad(error.to_string()))?;
             let definition = builtin::definition_of(&gvk);
@@ -243,7 +243,7 @@ pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), JsonError> {
 
 /// Reads the YAML of an apply, and the keys that it says twice.
 pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
-    yaml::first_document(body).map_err(|why| {
-        Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+    yaml::first_document(body).map_err(|error| {
+        Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
     })
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use mainstay_apiserver::{ApiService, audit};
 use mainstay_auth::Identity;
-use mainstay_outbound::NativeBackend;
+use mainstay_outbound::{BackendError, NativeBackend};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,10 @@ fn configuration() -> Value {
 struct Says<F>(F);
 
 impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> NativeBackend for Says<F> {
-    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+    fn call(
+        &self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         let review: Value = serde_json::from_slice(request.body()).unwrap();
         let body = (self.0)(&review);
         Box::pin(async move { Ok(Response::new(body)) })
@@ -103,7 +106,10 @@ struct Loops {
 struct Looping(Arc<Loops>);
 
 impl NativeBackend for Looping {
-    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+    fn call(
+        &self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         let review: Value = serde_json::from_slice(request.body()).unwrap();
         Box::pin(async move {
             let deep = self.0.deep.fetch_add(1, Ordering::Relaxed);
@@ -232,7 +238,10 @@ struct InTurn {
 }
 
 impl NativeBackend for InTurn {
-    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+    fn call(
+        &self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         let at = self.asked.fetch_add(1, Ordering::Relaxed).min(self.answers.len() - 1);
         let (code, header, value) = self.answers[at];
         let review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
@@ -273,7 +282,7 @@ async fn a_call_that_is_put_off_or_sent_elsewhere_is_made_again_within_its_time(
 /// Says nothing, ever.
 struct Silent(Arc<AtomicUsize>);
 impl NativeBackend for Silent {
-    fn call(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+    fn call(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::pending())
     }

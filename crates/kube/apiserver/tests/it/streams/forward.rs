@@ -6,7 +6,7 @@ use super::{PODS, pod, running, state};
 use crate::harness::Api;
 use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
-use mainstay_streams::{Connection, Log, NativePod};
+use mainstay_streams::{ConnectError, Connection, Log, NativePod};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -19,7 +19,7 @@ impl NativePod for Ports {
         None
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, String>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
         let (ours, theirs) = tokio::io::duplex(1000);
         match port {
             // Sends back what it gets.
@@ -40,7 +40,7 @@ impl NativePod for Ports {
             })),
             // Speaks a little HTTP.
             80 => drop(tokio::spawn(super::proxy::answer(theirs))),
-            _ => return Box::pin(async move { Err(format!("nobody is at {port}")) }),
+            _ => return Box::pin(async move { Err(ConnectError(format!("nobody is at {port}"))) }),
         }
         Box::pin(async { Ok(Box::new(ours) as Box<dyn Connection>) })
     }

@@ -5,7 +5,7 @@ use crate::harness::Api;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
-use mainstay_outbound::NativeBackend;
+use mainstay_outbound::{BackendError, NativeBackend};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -118,7 +118,10 @@ fn endpoints(name: &str, address: &Value, port: u16) -> Value {
 async fn services_lead_to_pods_addresses_and_handlers() {
     struct Handler;
     impl NativeBackend for Handler {
-        fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        fn call(
+            &self,
+            request: Request<Bytes>,
+        ) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
             let text = format!("{} {}", request.method(), request.uri());
             Box::pin(async move { Ok(Response::new(text.into())) })
         }
