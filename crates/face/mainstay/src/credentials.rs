@@ -30,7 +30,7 @@ impl Credentials for Keys {
         self.signer.answer(request).map_err(|error| match error {
             pki::Unsigned::NotOurs => Unsigned::NotOurs,
             pki::Unsigned::Refused(why) => Unsigned::Refused(why),
-            pki::Unsigned::Broken(why) => Unsigned::Broken(why),
+            pki::Unsigned::Broken(error) => Unsigned::Broken(error.to_string()),
         })
     }
 

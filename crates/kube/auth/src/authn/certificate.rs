@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use x509_parser::der_parser::oid;
+use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// More certificates than this are no chain of ours.
@@ -27,7 +28,7 @@ const LONGEST_CHAIN: usize = 8;
 #[derive(Debug)]
 pub struct Shown {
     chain: Vec<CertificateDer<'static>>,
-    verdict: OnceLock<Result<Option<Named>, String>>,
+    verdict: OnceLock<Result<Option<Named>, CertificateError>>,
 }
 
 /// Whom a certificate names, and from when to when (seconds since the epoch) all certificates count that
@@ -39,25 +40,37 @@ struct Named {
     until: i64,
 }
 
-/// Of a certificate whose time is not now.
-const UNTIMELY: &str = "certificate has expired or is not yet valid";
-
-/// Why a chain proves nothing.
-enum Bad {
-    /// It is not its time.
+/// A chain of certificates proves nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(super) enum CertificateError {
+    /// It is not its time; every other reason stays.
+    #[error("certificate has expired or is not yet valid")]
     Untimely,
-    /// For a reason that stays.
-    Always(String),
+    /// The authority did not sign it, or not for this.
+    #[error(transparent)]
+    Verify(rustls::Error),
+    /// The certificate cannot be read.
+    #[error(transparent)]
+    Parse(#[from] x509_parser::nom::Err<X509Error>),
+    /// The UID is no text.
+    #[error("unable to parse UID into a string")]
+    ParseUid,
+    /// The certificate has several UIDs.
+    #[error("expected 1 UID, but found multiple")]
+    ManyUids,
+    /// The UID is empty.
+    #[error("UID cannot be an empty string")]
+    EmptyUid,
 }
 
-impl Bad {
-    fn of(error: &rustls::Error) -> Self {
+impl CertificateError {
+    fn of(error: rustls::Error) -> Self {
         use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
         match error {
             rustls::Error::InvalidCertificate(
                 Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
             ) => Self::Untimely,
-            other => Self::Always(other.to_string()),
+            other => Self::Verify(other),
         }
     }
 }
@@ -102,38 +115,44 @@ impl ClientAuthority {
         Arc::new(AnyClient(Arc::clone(&self.verifier)))
     }
 
-    /// Whom a certificate names; none if it names nobody. The reason if it proves nothing.
-    pub(super) fn judge(&self, shown: &Shown, clock: Clock) -> Result<Option<Identity>, String> {
+    /// Whom a certificate names; none if it names nobody.
+    ///
+    /// # Errors
+    /// If it proves nothing.
+    pub(super) fn judge(
+        &self,
+        shown: &Shown,
+        clock: Clock,
+    ) -> Result<Option<Identity>, CertificateError> {
         let now = clock.now().as_second();
         let mut fresh = None;
         let verdict = match shown.verdict.get() {
             Some(verdict) => verdict,
             None => match self.verdict(&shown.chain, now) {
                 // The next request may come at another time, even on the same connection.
-                Err(Bad::Untimely) => fresh.insert(Err(UNTIMELY.to_owned())),
-                Err(Bad::Always(why)) => shown.verdict.get_or_init(|| Err(why)),
-                Ok(named) => shown.verdict.get_or_init(|| Ok(named)),
+                Err(error @ CertificateError::Untimely) => fresh.insert(Err(error)),
+                lasting => shown.verdict.get_or_init(|| lasting),
             },
         };
-        let Some(named) = verdict.as_ref()? else { return Ok(None) };
+        let Some(named) = verdict.as_ref().map_err(Clone::clone)? else { return Ok(None) };
         if now >= named.since && now <= named.until {
             return Ok(Some(named.identity.clone()));
         }
         // Not all of them need count: it may be one that the proof does not need.
-        match self.verdict(&shown.chain, now) {
-            Ok(named) => Ok(named.map(|named| named.identity)),
-            Err(Bad::Untimely) => Err(UNTIMELY.to_owned()),
-            Err(Bad::Always(why)) => Err(why),
-        }
+        self.verdict(&shown.chain, now).map(|named| named.map(|named| named.identity))
     }
 
-    fn verdict(&self, chain: &[CertificateDer<'static>], now: i64) -> Result<Option<Named>, Bad> {
+    fn verdict(
+        &self,
+        chain: &[CertificateDer<'static>],
+        now: i64,
+    ) -> Result<Option<Named>, CertificateError> {
         let [first, others @ ..] = chain else { return Ok(None) };
         let seconds = Duration::from_secs(u64::try_from(now).unwrap_or_default());
         self.verifier
             .verify_client_cert(first, others, UnixTime::since_unix_epoch(seconds))
-            .map_err(|error| Bad::of(&error))?;
-        let mut named = named(first).map_err(Bad::Always)?;
+            .map_err(CertificateError::of)?;
+        let mut named = named(first)?;
         if let Some(named) = &mut named {
             for other in others {
                 // One that cannot be read proves nothing, and has no time.
@@ -148,8 +167,8 @@ impl ClientAuthority {
 
 /// The identity that a client certificate names: common name is the user, organizations are the
 /// groups, a name of Kubernetes' own is the uid. The certificate must have been verified before.
-fn named(der: &[u8]) -> Result<Option<Named>, String> {
-    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+fn named(der: &[u8]) -> Result<Option<Named>, CertificateError> {
+    let (_, certificate) = X509Certificate::from_der(der)?;
     let subject = certificate.subject();
     let user = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last();
     let Some(user) = user.filter(|user| !user.is_empty()) else { return Ok(None) };
@@ -157,11 +176,11 @@ fn named(der: &[u8]) -> Result<Option<Named>, String> {
     let mut uids = subject.iter_by_oid(&oid!(1.3.6.1.4.1.57683.2));
     let uid = match (uids.next(), uids.next()) {
         (None, _) => "",
-        (Some(uid), None) => uid.as_str().map_err(|_| "unable to parse UID into a string")?,
-        (Some(_), Some(_)) => return Err("expected 1 UID, but found multiple".to_owned()),
+        (Some(uid), None) => uid.as_str().map_err(|_| CertificateError::ParseUid)?,
+        (Some(_), Some(_)) => return Err(CertificateError::ManyUids),
     };
     if uid.is_empty() && subject.iter_by_oid(&oid!(1.3.6.1.4.1.57683.2)).next().is_some() {
-        return Err("UID cannot be an empty string".to_owned());
+        return Err(CertificateError::EmptyUid);
     }
     let groups: Vec<String> = subject
         .iter_organization()

@@ -4,6 +4,7 @@
 //! writes a binding must hold everything that its role grants, or have the verb `bind` on the role.
 //! An aggregation rule can gather anything, so it asks for everything. Messages are the original's.
 
+use super::index::RoleError;
 use super::rules::PolicyRule;
 use super::{Attributes, Authorizer, GROUP, cover};
 use crate::{Identity, MASTERS};
@@ -100,11 +101,9 @@ impl Authorizer {
             return Ok(());
         }
         let found = self.current().role_rules(kind, name, write.namespace, Some(write.plural));
-        let rules: Arc<[PolicyRule]> = found.map_err(|why| {
-            if resource.is_empty() {
-                return Status::new(Reason::Unknown, why);
-            }
-            Status::not_found(GROUP, write.plural, name)
+        let rules: Arc<[PolicyRule]> = found.map_err(|error| match error {
+            RoleError::UnsupportedKind { .. } => Status::new(Reason::Unknown, error.to_string()),
+            RoleError::NotFound { .. } => Status::not_found(GROUP, write.plural, name),
         })?;
         self.confirm_rules(write, object, &rules)
     }

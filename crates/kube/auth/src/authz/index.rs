@@ -443,29 +443,48 @@ impl Index {
         name: &str,
         namespace: &str,
         asked_of: Option<&str>,
-    ) -> Result<Arc<[PolicyRule]>, String> {
+    ) -> Result<Arc<[PolicyRule]>, RoleError> {
         let (of, singular) = match kind {
             "Role" => (namespace, "role"),
             "ClusterRole" => ("", "clusterrole"),
-            _ => return Err(format!("unsupported role reference kind: {}", quote(kind))),
+            _ => return Err(RoleError::UnsupportedKind { kind: kind.to_owned() }),
         };
         let slot = self.names.get(&(Arc::from(of), Arc::from(name)));
         let role = slot.and_then(|at| self.slots[*at].role.as_ref());
         role.map(|role| role.rules.clone()).ok_or_else(|| {
-            let resource = asked_of.unwrap_or(singular);
-            format!("{resource}.{GROUP} {} not found", quote(name))
+            let resource = asked_of.unwrap_or(singular).to_owned();
+            RoleError::NotFound { resource, name: name.to_owned() }
         })
     }
 }
 
+/// A role that a binding names is not there, in the original's words.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub(super) enum RoleError {
+    /// The binding names another kind.
+    #[error("unsupported role reference kind: {}", quote(kind))]
+    UnsupportedKind {
+        /// The kind.
+        kind: String,
+    },
+    /// There is no such role.
+    #[error("{resource}.{GROUP} {} not found", quote(name))]
+    NotFound {
+        /// What the role is called.
+        resource: String,
+        /// Its name.
+        name: String,
+    },
+}
+
 /// Errors as the original shows several: each once, in brackets if they are more than one.
-fn joined(errors: &[String]) -> Option<String> {
+fn joined(errors: &[RoleError]) -> Option<String> {
     let mut seen = BTreeSet::new();
-    let once: Vec<&str> =
-        errors.iter().map(String::as_str).filter(|error| seen.insert(*error)).collect();
+    let once: Vec<String> =
+        errors.iter().filter(|error| seen.insert(*error)).map(ToString::to_string).collect();
     match once.as_slice() {
         [] => None,
-        [one] => Some((*one).to_owned()),
+        [one] => Some(one.clone()),
         several => Some(format!("[{}]", several.join(", "))),
     }
 }

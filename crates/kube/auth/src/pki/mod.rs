@@ -43,9 +43,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
-pub use sign::{CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, Signer, Unsigned, approvals};
+pub use sign::{
+    CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, SignError, Signer, Unsigned, approvals,
+};
 
 /// Certificates begin this long ago, for clients whose clocks are behind.
 const BACKDATED: Duration = Duration::from_hours(1);
@@ -533,15 +536,24 @@ impl Leaf<'_> {
     }
 }
 
-/// Reads the first certificate of a PEM text, as clients do that get it in a kubeconfig: with both of its markers.
-fn decode(pem: &str) -> Result<CertificateDer<'static>, String> {
-    CertificateDer::from_pem_slice(pem.as_bytes())
-        .map_err(|_| "it holds no PEM certificate".to_owned())
+/// A certificate cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ParseCertificateError {
+    /// The text is no PEM with a certificate.
+    #[error("it holds no PEM certificate")]
+    Pem,
+    /// The bytes are no certificate.
+    #[error("no X.509 certificate: {0}")]
+    X509(#[from] x509_parser::nom::Err<X509Error>),
 }
 
-fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {
-    let (_, certificate) =
-        X509Certificate::from_der(der).map_err(|error| format!("no X.509 certificate: {error}"))?;
+/// Reads the first certificate of a PEM text, as clients do that get it in a kubeconfig: with both of its markers.
+fn decode(pem: &str) -> Result<CertificateDer<'static>, ParseCertificateError> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| ParseCertificateError::Pem)
+}
+
+fn parse(der: &[u8]) -> Result<X509Certificate<'_>, ParseCertificateError> {
+    let (_, certificate) = X509Certificate::from_der(der)?;
     Ok(certificate)
 }
 

@@ -19,6 +19,32 @@ const DNS: u8 = 0x82;
 const URI: u8 = 0x86;
 const ADDRESS: u8 = 0x87;
 
+/// A request for a certificate cannot be read, or another key signed it; the texts are those of Go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SigningRequestError {
+    /// The first block of the text is no request.
+    #[error("PEM block type must be CERTIFICATE REQUEST")]
+    BlockType,
+    /// The block is no request.
+    #[error("x509: malformed certificate request")]
+    Malformed,
+    /// Something stands behind the request.
+    #[error("asn1: syntax error: trailing data")]
+    TrailingData,
+    /// The algorithm of the signature is not known.
+    #[error("x509: cannot verify signature: algorithm unimplemented")]
+    UnknownAlgorithm,
+    /// The signature is not that of the RSA key.
+    #[error("crypto/rsa: verification error")]
+    Rsa,
+    /// The signature is not that of the key on a curve.
+    #[error("x509: ECDSA verification failure")]
+    Ecdsa,
+    /// The signature is not that of the Ed25519 key.
+    #[error("x509: Ed25519 verification failure")]
+    Ed25519,
+}
+
 /// What a request asks for.
 #[derive(Debug)]
 pub struct SigningRequest {
@@ -41,16 +67,19 @@ pub struct SigningRequest {
 
 impl SigningRequest {
     /// Reads the first block of a PEM text.
-    pub fn read(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// If that is no request.
+    pub fn read(text: &str) -> Result<Self, SigningRequestError> {
         let block = pem::blocks(text)
             .into_iter()
             .next()
             .filter(|block| block.label == "CERTIFICATE REQUEST")
-            .ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+            .ok_or(SigningRequestError::BlockType)?;
         let (rest, request) = X509CertificationRequest::from_der(&block.bytes)
-            .map_err(|_| "x509: malformed certificate request")?;
+            .map_err(|_| SigningRequestError::Malformed)?;
         if !rest.is_empty() {
-            return Err("asn1: syntax error: trailing data".to_owned());
+            return Err(SigningRequestError::TrailingData);
         }
         let info = &request.certification_request_info;
         let text = |name: &x509_parser::x509::AttributeTypeAndValue<'_>| {
@@ -77,11 +106,13 @@ impl SigningRequest {
         })
     }
 
-    /// Whether who asks has the key, in the words of Go's `crypto/x509`.
-    pub fn check_signature(&self) -> Result<(), &'static str> {
-        const UNKNOWN: &str = "x509: cannot verify signature: algorithm unimplemented";
-        const RSA: &str = "crypto/rsa: verification error";
-        const CURVE: &str = "x509: ECDSA verification failure";
+    /// Whether who asks has the key.
+    ///
+    /// # Errors
+    /// If another key signed the request, or it is not known how.
+    pub fn check_signature(&self) -> Result<(), SigningRequestError> {
+        const RSA: SigningRequestError = SigningRequestError::Rsa;
+        const CURVE: SigningRequestError = SigningRequestError::Ecdsa;
         let p256 = self.curve == Some(oid!(1.2.840.10045.3.1.7));
         let p384 = self.curve == Some(oid!(1.3.132.0.34));
         let is = |oid: Oid<'_>| self.algorithm == oid;
@@ -99,8 +130,8 @@ impl SigningRequest {
             () if is(oid!(1.2.840.113549.1.1.13)) => {
                 (&RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA)
             }
-            () if is(oid!(1.3.101.112)) => (&ED25519, "x509: Ed25519 verification failure"),
-            () => return Err(UNKNOWN),
+            () if is(oid!(1.3.101.112)) => (&ED25519, SigningRequestError::Ed25519),
+            () => return Err(SigningRequestError::UnknownAlgorithm),
         };
         UnparsedPublicKey::new(algorithm, &self.point)
             .verify(&self.signed, &self.signature)

@@ -4,7 +4,7 @@
 //! certificate that has ended. Each handshake compares the certificate's life with the wall clock, which is
 //! cheaper than any timer is right: timers stand still while the machine is suspended, and know of no step.
 
-use super::{Leaf, Pair, PkiError, RENEW_BEFORE, parse};
+use super::{Leaf, Pair, ParseCertificateError, PkiError, RENEW_BEFORE, parse};
 use mainstay_clock::Clock;
 use parking_lot::RwLock;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -82,7 +82,8 @@ fn shown(authority: &Pair, leaf: &Pair) -> Result<Shown, PkiError> {
     let chain = vec![leaf.certificate.clone(), authority.certificate.clone()];
     let key = CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider())
         .map_err(PkiError::Tls)?;
-    let unread = |why| PkiError::Tls(rustls::Error::General(why));
+    let unread =
+        |error: ParseCertificateError| PkiError::Tls(rustls::Error::General(error.to_string()));
     let parsed = parse(&leaf.certificate).map_err(unread)?;
     let validity = parsed.validity();
     let margin = i64::try_from(RENEW_BEFORE.as_secs()).unwrap_or(i64::MAX);

@@ -1,6 +1,6 @@
 //! Signing requests with the cluster's authority: the signers that the original's controllers have.
 
-use super::request::SigningRequest;
+use super::request::{SigningRequest, SigningRequestError};
 use super::{Pair, PkiError, der, parse, pem, subject_key};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -67,7 +67,39 @@ pub enum Unsigned {
     /// It asks for what this signer does not give: the text is that of its `Failed` condition.
     Refused(String),
     /// Something went wrong; it may be tried again.
-    Broken(String),
+    Broken(SignError),
+}
+
+/// A certificate is not signed although it may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignError {
+    /// The request is no Base64.
+    #[error(transparent)]
+    DecodeRequest(#[from] base64::DecodeError),
+    /// The request cannot be read, or another key signed it.
+    #[error(transparent)]
+    Request(#[from] SigningRequestError),
+    /// The time of the certificate cannot be written; the text is that of the library.
+    #[error("{0}")]
+    Time(String),
+    /// The authority has ended.
+    #[error("refusing to sign a certificate that expired in the past: NotAfter={until}")]
+    Expired {
+        /// When it ended.
+        until: Timestamp,
+    },
+    /// There is no serial number.
+    #[error("{0}")]
+    Random(getrandom::Error),
+    /// A usage is not known.
+    #[error("unrecognized usage values: {usage:?}")]
+    UnknownUsage {
+        /// The usage.
+        usage: String,
+    },
+    /// The key does not sign.
+    #[error(transparent)]
+    Sign(#[from] rcgen::Error),
 }
 
 /// Signs requests with the cluster's authority.
@@ -88,10 +120,10 @@ impl std::fmt::Debug for Signer {
 }
 
 /// The request of a `CertificateSigningRequest`, read.
-fn read(object: &Object) -> Result<SigningRequest, String> {
+fn read(object: &Object) -> Result<SigningRequest, SignError> {
     let encoded = object.str(&["spec", "request"]).unwrap_or_default();
-    let bytes = STANDARD.decode(encoded).map_err(|error| error.to_string())?;
-    SigningRequest::read(&String::from_utf8_lossy(&bytes))
+    let bytes = STANDARD.decode(encoded)?;
+    Ok(SigningRequest::read(&String::from_utf8_lossy(&bytes))?)
 }
 
 fn usages(object: &Object) -> Vec<&str> {
@@ -158,20 +190,19 @@ impl Signer {
         request: &SigningRequest,
         usages: &[&str],
         seconds: Option<i64>,
-    ) -> Result<String, String> {
+    ) -> Result<String, SignError> {
         request.check_signature()?;
         let life = seconds.map_or(LONGEST, SignedDuration::from_secs).clamp(SHORTEST, LONGEST);
         let now = self.clock.now();
-        let overflow = |error: jiff::Error| error.to_string();
+        let overflow = |error: jiff::Error| SignError::Time(error.to_string());
         let since = now.checked_sub(BACKDATED).map_err(overflow)?;
         let until = if life < SHORT { now } else { since };
         let until = until.checked_add(life).map_err(overflow)?.min(self.until);
         if now >= self.until {
-            let why = "refusing to sign a certificate that expired in the past: NotAfter=";
-            return Err(format!("{why}{}", self.until));
+            return Err(SignError::Expired { until: self.until });
         }
         let mut serial = [0_u8; 16];
-        getrandom::fill(&mut serial).map_err(|error| error.to_string())?;
+        getrandom::fill(&mut serial).map_err(SignError::Random)?;
         let body = der::sequence(&[
             // Version 3.
             &der::value(0xa0, &der::integer(&[2])),
@@ -183,20 +214,20 @@ impl Signer {
             &request.key,
             &der::value(0xa3, &self.extensions(request, usages)?),
         ]);
-        let signature = self.key.sign(&body).map_err(|error| error.to_string())?;
+        let signature = self.key.sign(&body)?;
         let whole = der::sequence(&[&body, &self.algorithm, &der::bits(&signature)]);
         Ok(pem::text("CERTIFICATE", &whole))
     }
 
     /// The extensions of a certificate, in the order in which Go writes them.
-    fn extensions(&self, request: &SigningRequest, usages: &[&str]) -> Result<Vec<u8>, String> {
+    fn extensions(&self, request: &SigningRequest, usages: &[&str]) -> Result<Vec<u8>, SignError> {
         let mut bits = 0_u16;
         let mut purposes: Vec<&[u8]> = Vec::new();
         for usage in usages {
             if let Some((_, bit)) = KEY_USAGES.iter().find(|(name, _)| name == usage) {
                 bits |= 1 << bit;
             } else if !PURPOSES.iter().any(|(name, _)| name == usage) {
-                return Err(format!("unrecognized usage values: {usage:?}"));
+                return Err(SignError::UnknownUsage { usage: (*usage).to_owned() });
             }
         }
         for (name, oid) in PURPOSES {

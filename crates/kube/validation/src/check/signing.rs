@@ -126,8 +126,9 @@ fn check(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
 fn request(node: &Node<'_, '_>, errors: &mut Errors) {
     let bytes = STANDARD.decode(node.text()).unwrap_or_default();
     let read = SigningRequest::read(&String::from_utf8_lossy(&bytes));
-    let outcome = read.and_then(|request| request.check_signature().map_err(ToOwned::to_owned));
-    if let Err(why) = outcome {
+    let outcome = read.and_then(|request| request.check_signature());
+    if let Err(error) = outcome {
+        let why = error.to_string();
         if node.is_set() {
             errors.wrong(node, why);
         } else {

@@ -43,7 +43,7 @@ impl Authority {
         Shown::new(Some(&[made.der().clone()])).unwrap()
     }
 
-    fn judge(&self, shown: &Shown, time: &str) -> Result<Option<Identity>, String> {
+    fn judge(&self, shown: &Shown, time: &str) -> Result<Option<Identity>, CertificateError> {
         self.judge.judge(shown, clock(time))
     }
 }
@@ -66,7 +66,7 @@ fn the_subject_names_user_groups_and_uid() {
     let nameless = authority.sign(&[(DnType::OrganizationName, "devs")], |_| {});
     assert_eq!(authority.judge(&nameless, NOW), Ok(None));
     let empty = authority.sign(&[(DnType::CommonName, "jane"), (uid, "")], |_| {});
-    assert_eq!(authority.judge(&empty, NOW), Err("UID cannot be an empty string".to_owned()));
+    assert_eq!(authority.judge(&empty, NOW), Err(CertificateError::EmptyUid));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn an_intermediate_certificate_counts_to_its_end_also_on_an_open_connection() {
     let shown = Shown::new(Some(&chain)).unwrap();
     assert!(lower.judge(&shown, NOW).unwrap().is_some());
     let ended = "2026-07-01T00:00:01Z";
-    assert_eq!(lower.judge(&shown, ended), Err(UNTIMELY.to_owned()));
+    assert_eq!(lower.judge(&shown, ended), Err(CertificateError::Untimely));
     assert!(lower.judge(&shown, NOW).is_ok(), "the clock was wrong");
     // One that was shown and is not needed takes nothing away.
     let authority = self::authority();
