@@ -27,6 +27,25 @@ pub(super) const CONDITIONS: u64 = limits::OBJECT / 4;
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
+/// An expression has no value; the texts are the original's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExpressionError {
+    /// The expression does not compile.
+    #[error("compilation error: {detail}")]
+    Compile {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The evaluation failed.
+    #[error("expression '{text}' resulted in error: {source}")]
+    Evaluate {
+        /// The expression.
+        text: String,
+        /// Why.
+        source: Error,
+    },
+}
+
 /// The budget is used up: nothing more is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfBudget;
@@ -135,21 +154,25 @@ impl<'a> Evaluation<'a> {
         self.remaining
     }
 
-    /// The value of an expression, or why it has none, in words.
+    /// The value of an expression, or why it has none.
     pub(crate) fn value(
         &mut self,
         expression: &'a Expression,
-    ) -> Result<Result<Value<'a>, String>, OutOfBudget> {
+    ) -> Result<Result<Value<'a>, ExpressionError>, OutOfBudget> {
         let program = match &expression.compiled {
             Ok(program) => program,
-            Err(broken) => return Ok(Err(format!("compilation error: {}", broken.detail))),
+            Err(broken) => {
+                let detail = broken.detail.clone();
+                return Ok(Err(ExpressionError::Compile { detail }));
+            }
         };
         let (outcome, variables, own) = self.run(program);
         for cost in [variables, own] {
             self.remaining = self.remaining.checked_sub(cost).ok_or(OutOfBudget)?;
         }
-        Ok(outcome.map_err(|error| {
-            format!("expression '{}' resulted in error: {error}", expression.text)
+        Ok(outcome.map_err(|source| {
+            let text = expression.text.to_string();
+            ExpressionError::Evaluate { text, source }
         }))
     }
 
@@ -260,7 +283,7 @@ mod tests {
         let mut evaluation = Evaluation::new(input, &variables, budget);
         let each = expressions.iter().map(|expression| match evaluation.value(expression) {
             Ok(Ok(value)) => value.to_string(),
-            Ok(Err(why)) => why,
+            Ok(Err(error)) => error.to_string(),
             Err(OutOfBudget) => "out of budget".to_owned(),
         });
         each.collect()

@@ -39,6 +39,17 @@ fn list<'v>(value: &'v Json, field: &str) -> impl Iterator<Item = &'v Json> {
     value.get(field).and_then(Json::as_array).into_iter().flatten()
 }
 
+/// Conditions cannot be evaluated; the texts are the original's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionsError {
+    /// They are too costly.
+    #[error("{OUT_OF_BUDGET}")]
+    OutOfBudget,
+    /// Expressions failed: the texts of their errors.
+    #[error("{}", aggregate(.0))]
+    Evaluate(Vec<String>),
+}
+
 /// Conditions under which a policy or a webhook is asked.
 #[derive(Debug, Default)]
 pub struct Conditions(Vec<Expression>);
@@ -60,13 +71,13 @@ impl Conditions {
     /// fails counts as `failure` says. Namespaces are not seen.
     ///
     /// # Errors
-    /// What failed, in the original's words.
+    /// If expressions fail, or are too costly.
     pub fn hold(
         &self,
         input: Input<'_>,
         variables: &[Variable],
         failure: Failure,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, ConditionsError> {
         let input = Input { namespace: &Json::Null, ..input };
         let mut evaluation = Evaluation::new(input, variables, CONDITIONS);
         let mut outcomes = Vec::with_capacity(self.0.len());
@@ -74,27 +85,27 @@ impl Conditions {
             match evaluation.value(condition) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(OutOfBudget) if failure == Failure::Ignore => return Ok(false),
-                Err(OutOfBudget) => return Err(OUT_OF_BUDGET.to_owned()),
+                Err(OutOfBudget) => return Err(ConditionsError::OutOfBudget),
             }
         }
         if outcomes.iter().any(|outcome| matches!(outcome, Ok(Value::Bool(false)))) {
             return Ok(false);
         }
-        let errors: Vec<&str> =
-            outcomes.iter().filter_map(|it| it.as_ref().err()).map(|it| &**it).collect();
+        let errors = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+        let errors: Vec<String> = errors.map(ToString::to_string).collect();
         match (errors.is_empty(), failure) {
             (true, _) => Ok(true),
             (false, Failure::Ignore) => Ok(false),
-            (false, Failure::Fail) => Err(aggregate(&errors)),
+            (false, Failure::Fail) => Err(ConditionsError::Evaluate(errors)),
         }
     }
 }
 
 /// Several errors as one: each text once, in brackets if there are several.
-fn aggregate(errors: &[&str]) -> String {
+fn aggregate(errors: &[String]) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for error in errors {
-        if !seen.contains(error) {
+        if !seen.contains(&error.as_str()) {
             seen.push(error);
         }
     }
@@ -194,7 +205,7 @@ impl Programs {
             match self.conditions.hold(conditional, &self.variables, self.failure) {
                 Ok(true) => {}
                 Ok(false) => return Judged::default(),
-                Err(why) => return Judged::failure(self.failure, why),
+                Err(error) => return Judged::failure(self.failure, error.to_string()),
             }
         }
         let mut judged = match self.broken(input) {
@@ -210,7 +221,9 @@ impl Programs {
                 Ok(Ok(Value::String(value))) if !value.trim().is_empty() => {
                     judged.notes.push((key.to_string(), value.trim().to_owned()));
                 }
-                Ok(Err(why)) if self.failure == Failure::Fail => judged.failed.push(why),
+                Ok(Err(error)) if self.failure == Failure::Fail => {
+                    judged.failed.push(error.to_string());
+                }
                 Ok(_) => {}
             }
         }
@@ -234,7 +247,7 @@ impl Programs {
         let mut broken = Vec::new();
         for (at, (validation, outcome)) in self.validations.iter().zip(outcomes).enumerate() {
             let failed = match (&outcome, &words) {
-                (Err(why), _) => Some(why.clone()),
+                (Err(error), _) => Some(error.to_string()),
                 (_, Err(OutOfBudget)) => Some(format!("failed messageExpression: {OUT_OF_BUDGET}")),
                 _ => None,
             };

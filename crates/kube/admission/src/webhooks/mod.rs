@@ -227,9 +227,9 @@ fn holds(
         namespace: &Value::Null,
         asking: Some(&asking),
     };
-    hook.conditions.hold(input, &[], hook.failure).map_err(|why| {
+    hook.conditions.hold(input, &[], hook.failure).map_err(|error| {
         let (row, name) = (attributes.row, attributes.name);
-        Status::forbidden(&row.group, &row.plural, name, &why)
+        Status::forbidden(&row.group, &row.plural, name, &error.to_string())
     })
 }
 
