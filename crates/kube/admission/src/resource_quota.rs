@@ -64,7 +64,8 @@ async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
             is_status: attributes.subresource == "status",
             now: admission.clock.now(),
         };
-        let charged = charge(&quotas, write).map_err(|why| attributes.forbidden(&why))?;
+        let charged =
+            charge(&quotas, write).map_err(|error| attributes.forbidden(&error.to_string()))?;
         if attributes.dry_run {
             return Ok(());
         }

@@ -22,14 +22,52 @@ pub struct Write<'a> {
     pub now: Timestamp,
 }
 
+/// A write does not fit into the quotas; the texts are those of the plugin `ResourceQuota`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuotaError {
+    /// The object does not say what a quota bounds.
+    #[error("failed quota: {quota}: {missing}")]
+    Missing {
+        /// The name of the quota.
+        quota: String,
+        /// What the object does not say.
+        missing: String,
+    },
+    /// The status of a quota does not say yet what is used.
+    #[error("status unknown for quota: {quota}, resources: {resources}")]
+    UnknownStatus {
+        /// The name of the quota.
+        quota: String,
+        /// What the quota bounds.
+        resources: String,
+    },
+    /// The object uses less than nothing.
+    #[error("quota usage is negative for resource(s): {resources}")]
+    Negative {
+        /// Of what.
+        resources: String,
+    },
+    /// The write needs more than is left.
+    #[error("exceeded quota: {quota}, requested: {requested}, used: {used}, limited: {limited}")]
+    Exceeded {
+        /// The name of the quota.
+        quota: String,
+        /// What the write needs.
+        requested: Amounts,
+        /// What is used.
+        used: Amounts,
+        /// What may be used.
+        limited: Amounts,
+    },
+}
+
 /// What quotas have used once a write is made: pairs of a quota's place in `quotas` and its new
 /// `status.used`, of those that change.
 ///
 /// # Errors
 ///
-/// Why it does not fit, in the words of the plugin `ResourceQuota`: `exceeded quota: …`, `failed
-/// quota: …`, or that nobody has counted yet what is used.
-pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts)>, String> {
+/// If the write does not fit, or it is not known whether it does.
+pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts)>, QuotaError> {
     let Write { kind, object, old, .. } = write;
     let mut concerned = Vec::new();
     for (at, quota) in quotas.iter().enumerate() {
@@ -39,12 +77,12 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
             continue;
         }
         if let Some(missing) = kind.missing(bounded.iter().copied(), object) {
-            return Err(format!("failed quota: {}: {missing}", quota.name()));
+            return Err(QuotaError::Missing { quota: quota.name().to_owned(), missing });
         }
         let used = Amounts::read(quota.get(&["status", "used"]));
         if bounded.iter().any(|name| used.get(name).is_none()) {
-            let names = bounded.join(",");
-            return Err(format!("status unknown for quota: {}, resources: {names}", quota.name()));
+            let (quota, resources) = (quota.name().to_owned(), bounded.join(","));
+            return Err(QuotaError::UnknownStatus { quota, resources });
         }
         concerned.push((at, hard, used));
     }
@@ -52,7 +90,7 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
     let negative: Vec<&str> =
         all.iter().filter(|(_, amount)| amount.sign() < 0).map(|(name, _)| name).collect();
     if !negative.is_empty() {
-        return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
+        return Err(QuotaError::Negative { resources: negative.join(",") });
     }
     let more = old.map(|old| all.above(&kind.usage(old, write.now)));
     let mut charged = Vec::new();
@@ -76,13 +114,12 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
             && requested.names().any(exceeds)
             && !mainstay_fault::is_on("quotas-are-exceeded")
         {
-            return Err(format!(
-                "exceeded quota: {}, requested: {}, used: {}, limited: {}",
-                quota.name(),
-                requested.only(exceeds),
-                used.only(exceeds),
-                hard.only(exceeds)
-            ));
+            return Err(QuotaError::Exceeded {
+                quota: quota.name().to_owned(),
+                requested: requested.only(exceeds),
+                used: used.only(exceeds),
+                limited: hard.only(exceeds),
+            });
         }
         if !requested.is_empty() {
             charged.push((at, sum));

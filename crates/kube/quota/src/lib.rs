@@ -19,5 +19,5 @@ pub mod limits;
 pub mod pod;
 
 pub use amounts::Amounts;
-pub use charge::{Write, charge, is_current, total};
+pub use charge::{QuotaError, Write, charge, is_current, total};
 pub use usage::Counted;

@@ -26,7 +26,7 @@ fn quota(spec: Value, used: Value) -> Object {
 
 fn create(quota: &Object, kind: &Counted, object: &Object) -> Result<Option<String>, String> {
     let write = Write { kind, object, old: None, is_status: false, now: now() };
-    let charged = charge(std::slice::from_ref(quota), write)?;
+    let charged = charge(std::slice::from_ref(quota), write).map_err(|error| error.to_string())?;
     Ok(charged.first().map(|(_, used)| used.to_string()))
 }
 
