@@ -155,13 +155,30 @@ impl Reconciler for Budgets {
     }
 }
 
+/// It cannot be told how many pods the owners of pods want; the texts are the original's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum ScaleError {
+    /// Owners of this kind have no scale.
+    #[error("{resource} does not implement the scale subresource")]
+    NoScale {
+        /// The resource.
+        resource: &'static str,
+    },
+    /// The owner of a pod is not there.
+    #[error("found no controllers for pod {pod:?}")]
+    NoController {
+        /// The name of the pod.
+        pod: String,
+    },
+}
+
 impl Budgets {
     /// How many pods the owners of these want, and whether some have no owner.
     fn scale(
         &self,
         namespace: &str,
         pods: &[(NamespacedName, Arc<PodView>)],
-    ) -> Result<(i64, bool), String> {
+    ) -> Result<(i64, bool), ScaleError> {
         let mut sizes: FxHashMap<Arc<str>, i64> = FxHashMap::default();
         let mut unmanaged = false;
         for (key, pod) in pods {
@@ -192,14 +209,12 @@ impl Budgets {
                         .filter(|it| it.uid == owner.uid)
                         .map(|it| (Arc::clone(&it.uid), it.replicas))
                 }
-                "Job" => return Err("jobs.batch does not implement the scale subresource".into()),
-                "DaemonSet" => {
-                    return Err("daemonsets.apps does not implement the scale subresource".into());
-                }
+                "Job" => return Err(ScaleError::NoScale { resource: "jobs.batch" }),
+                "DaemonSet" => return Err(ScaleError::NoScale { resource: "daemonsets.apps" }),
                 _ => None,
             };
             let Some((uid, size)) = found else {
-                return Err(format!("found no controllers for pod {:?}", &*key.name));
+                return Err(ScaleError::NoController { pod: key.name.to_string() });
             };
             sizes.insert(uid, size);
         }
@@ -217,7 +232,7 @@ fn needs_scale(budget: &Object) -> bool {
 fn status(
     budget: &Object,
     pods: &[(NamespacedName, Arc<PodView>)],
-    scale: Result<i64, String>,
+    scale: Result<i64, ScaleError>,
     ended: &dyn Fn(&NamespacedName) -> Option<Timestamp>,
     now: Timestamp,
 ) -> (Value, Option<u64>) {
@@ -233,10 +248,10 @@ fn status(
     let all = count(pods.len());
     let (expected, desired) = match expected(budget, all, scale) {
         Ok(numbers) => numbers,
-        Err(why) => {
+        Err(error) => {
             let mut status = old;
             status.insert("disruptionsAllowed".to_owned(), 0.into());
-            let conditions = say(conditions::Truth::False, "SyncFailed", why);
+            let conditions = say(conditions::Truth::False, "SyncFailed", error.to_string());
             status.insert("conditions".to_owned(), conditions);
             return (Value::Object(status), None);
         }
@@ -292,7 +307,11 @@ fn status(
 }
 
 /// How many pods there should be, and how many have to stay.
-fn expected(budget: &Object, all: i64, scale: Result<i64, String>) -> Result<(i64, i64), String> {
+fn expected(
+    budget: &Object,
+    all: i64,
+    scale: Result<i64, ScaleError>,
+) -> Result<(i64, i64), ScaleError> {
     if let Some(most) = budget.get(&["spec", "maxUnavailable"]) {
         let scale = scale?;
         return Ok((scale, (scale - int_or_percent(Some(most), "0", scale, true)).max(0)));
@@ -401,7 +420,8 @@ mod tests {
     fn what_cannot_be_counted_allows_nothing() {
         let it = budget(&json!({"maxUnavailable": 1}), &json!({}));
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        let status = status(&it, &pods(&["ok"]), Err("why".to_owned()), &|_| None, now).0;
+        let scale = Err(ScaleError::NoScale { resource: "jobs.batch" });
+        let status = status(&it, &pods(&["ok"]), scale, &|_| None, now).0;
         assert_eq!(status["conditions"][0]["reason"], "SyncFailed");
         assert_eq!(status["disruptionsAllowed"], 0);
     }
