@@ -4,6 +4,7 @@ use crate::levels::gvk;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{json_stream_fault, property_fault};
 use mainstay_gocompat::json::{Html, Numbers, Writer, quoted};
+use mainstay_gocompat::quote;
 use mainstay_gocompat::sort_slice;
 use mainstay_gocompat::values::json_kind;
 use serde::Deserialize;
@@ -36,34 +37,116 @@ pub(crate) struct Source<'s> {
 /// The document of a bundle, and what is wrong with one of its properties.
 pub(crate) struct Converted {
     pub(crate) document: Value,
-    pub(crate) fault: Option<String>,
+    pub(crate) fault: Option<PropertyError>,
 }
 
-/// Why a bundle has no document: what upstream says, which puts more before it if it is about the
-/// conversion of the one bundle.
-#[derive(Debug, PartialEq, Eq)]
+/// Why a bundle has no document. Upstream puts more before it if it is about the conversion of the
+/// one bundle.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    Manifests(String),
-    Bundle(String),
+    #[error(transparent)]
+    Manifests(#[from] ManifestError),
+    #[error("convert bundle {}: {source}", quote(name))]
+    Bundle { name: String, source: ConvertError },
+}
+
+/// The manifests of a bundle cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestError {
+    /// They are no JSON; the words of Go's scanner.
+    #[error("{0}")]
+    ParseStream(String),
+    /// The ClusterServiceVersion is no JSON.
+    #[error(transparent)]
+    ParseCsv(#[from] serde_json::Error),
+    /// One of them is no object.
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
+         type map[string]interface {{}}"
+    )]
+    NoObject {
+        /// What it is.
+        found: &'static str,
+    },
+    /// One of them has no kind.
+    #[error("Object 'Kind' is missing in '{object}'")]
+    NoKind {
+        /// The manifest.
+        object: String,
+    },
+    /// None of them is a ClusterServiceVersion with a name.
+    #[error("no csv in bundle")]
+    NoCsv,
+}
+
+/// A bundle cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConvertError {
+    /// A property cannot be read.
+    #[error("convert properties: {0}")]
+    Properties(#[from] PropertyError),
+    /// The images of the ClusterServiceVersion cannot be read.
+    #[error("get related iamges: {0}")]
+    RelatedImages(#[from] RelatedImagesError),
+    /// The version is none.
+    #[error("parse version {}: {source}", quote(version))]
+    ParseVersion {
+        /// The version.
+        version: String,
+        /// Why not.
+        source: mainstay_version::ParseError,
+    },
+}
+
+/// A property that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("parse property[{at}] of type {}: {fault}", quote(kind))]
+pub(crate) struct PropertyError {
+    /// Its place.
+    at: usize,
+    /// Its type.
+    kind: String,
+    /// Why not, in the words of Go's decoder.
+    fault: String,
+}
+
+/// A field of the related images is of another type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unmarshal csv: json: cannot unmarshal {found} into Go struct field csv.spec{path} of type {expected}"
+)]
+pub(crate) struct RelatedImagesError {
+    /// What it is.
+    found: &'static str,
+    /// The field below `spec`.
+    path: String,
+    /// Its type.
+    expected: &'static str,
 }
 
 /// Makes the document.
 pub(crate) fn bundle(source: &Source<'_>) -> Result<Converted, Refusal> {
-    let objects = objects(source.manifests).map_err(Refusal::Manifests)?;
-    let csv = csv(&objects).map_err(Refusal::Manifests)?;
-    let said = |what: &str, why: String| Refusal::Bundle(format!("{what}: {why}"));
-    let mut properties =
-        properties(source, &objects).map_err(|why| said("convert properties", why))?;
-    let mut images = related_images(csv.as_ref()).map_err(|why| said("get related iamges", why))?;
-    mainstay_version::parse_strict(source.version).map_err(|why| {
-        let version = mainstay_gocompat::quote(source.version);
-        Refusal::Bundle(format!("parse version {version}: {why}"))
+    let objects = objects(source.manifests)?;
+    let csv = csv(&objects)?;
+    convert(source, &objects, csv.as_ref())
+        .map_err(|error| Refusal::Bundle { name: source.name.to_owned(), source: error })
+}
+
+fn convert(
+    source: &Source<'_>,
+    objects: &[&str],
+    csv: Option<&Value>,
+) -> Result<Converted, ConvertError> {
+    let mut properties = properties(source, objects)?;
+    let mut images = related_images(csv)?;
+    mainstay_version::parse_strict(source.version).map_err(|error| ConvertError::ParseVersion {
+        version: source.version.to_owned(),
+        source: error,
     })?;
 
     let at_fault = properties.iter().enumerate().find_map(|(at, (kind, value))| {
-        let why = property_fault(kind, value)?;
-        let kind = mainstay_gocompat::quote(kind);
-        Some((at, format!("parse property[{at}] of type {kind}: {why}")))
+        let fault = property_fault(kind, value)?;
+        Some((at, PropertyError { at, kind: kind.clone(), fault }))
     });
     let fault = at_fault.map(|(at, fault)| {
         // It is told; the rest of the bundle is judged as if it were right.
@@ -106,7 +189,7 @@ fn is_large((kind, _): &Pair) -> bool {
 }
 
 /// All properties in upstream's order, by type and value.
-fn properties(source: &Source<'_>, objects: &[&str]) -> Result<Vec<Pair>, String> {
+fn properties(source: &Source<'_>, objects: &[&str]) -> Result<Vec<Pair>, PropertyError> {
     let mut found = Vec::new();
     let mut provided = BTreeSet::new();
     for (at, (kind, value)) in each_once(source.properties).enumerate() {
@@ -155,25 +238,23 @@ fn own_package(source: &Source<'_>) -> String {
 }
 
 /// The canonical text of a value that names an API.
-fn api(at: usize, text: &str) -> Result<String, String> {
+fn api(at: usize, text: &str) -> Result<String, PropertyError> {
     // Upstream reads it as another type of the same fields.
-    let value = parsed(at, GVK, text).map_err(|why| {
-        why.replace("struct field GVK.", "struct field GroupVersionKind.")
-            .replace("property.GVK", "api.GroupVersionKind")
+    let value = parsed(at, GVK, text).map_err(|mut error| {
+        let fault = error.fault.replace("struct field GVK.", "struct field GroupVersionKind.");
+        error.fault = fault.replace("property.GVK", "api.GroupVersionKind");
+        error
     })?;
     Ok(gvk(field(&value, "group"), field(&value, "kind"), field(&value, "version")))
 }
 
 /// The value of a property that has the shape of its type.
-fn parsed(at: usize, kind: &str, text: &str) -> Result<Value, String> {
+fn parsed(at: usize, kind: &str, text: &str) -> Result<Value, PropertyError> {
     let fault = property_fault(kind, text)
         .or_else(|| serde_json::from_str::<Value>(text).err().map(|error| error.to_string()));
     match fault {
         None => Ok(serde_json::from_str(text).unwrap_or_default()),
-        Some(why) => {
-            let kind = mainstay_gocompat::quote(kind);
-            Err(format!("parse property[{at}] of type {kind}: {why}"))
-        }
+        Some(fault) => Err(PropertyError { at, kind: kind.to_owned(), fault }),
     }
 }
 
@@ -198,7 +279,7 @@ fn compact(text: &str) -> String {
 }
 
 /// The manifests in a text that has them one behind the other.
-fn objects(text: &str) -> Result<Vec<&str>, String> {
+fn objects(text: &str) -> Result<Vec<&str>, ManifestError> {
     let mut found = Vec::new();
     let mut rest = text;
     loop {
@@ -213,7 +294,7 @@ fn objects(text: &str) -> Result<Vec<&str>, String> {
             other => {
                 let (_, fault) = json_stream_fault(text.as_bytes());
                 let ours = || other.and_then(Result::err).map(|error| error.to_string());
-                return Err(fault.or_else(ours).unwrap_or_default());
+                return Err(ManifestError::ParseStream(fault.or_else(ours).unwrap_or_default()));
             }
         }
         rest = rest.get(values.byte_offset()..).unwrap_or_default();
@@ -221,7 +302,7 @@ fn objects(text: &str) -> Result<Vec<&str>, String> {
 }
 
 /// The ClusterServiceVersion among manifests: there is one unless there are no manifests at all.
-fn csv(objects: &[&str]) -> Result<Option<Value>, String> {
+fn csv(objects: &[&str]) -> Result<Option<Value>, ManifestError> {
     #[derive(Deserialize)]
     struct Head<'h> {
         #[serde(borrow, default)]
@@ -230,36 +311,30 @@ fn csv(objects: &[&str]) -> Result<Option<Value>, String> {
     for object in objects {
         if !object.starts_with('{') {
             let value: Value = serde_json::from_str(object).unwrap_or_default();
-            return Err(format!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of \
-                 type map[string]interface {{}}",
-                json_kind(&value)
-            ));
+            return Err(ManifestError::NoObject { found: json_kind(&value) });
         }
         let head: Option<Head<'_>> = serde_json::from_str(object).ok();
         match head.and_then(|head| head.kind).as_deref() {
-            None | Some("") => return Err(format!("Object 'Kind' is missing in '{object}'")),
+            None | Some("") => {
+                return Err(ManifestError::NoKind { object: (*object).to_owned() });
+            }
             Some("ClusterServiceVersion") => {
-                let value: Value =
-                    serde_json::from_str(object).map_err(|error| error.to_string())?;
-                let has_name = value["metadata"]["name"].as_str().is_some_and(|it| !it.is_empty());
-                return if has_name { Ok(Some(value)) } else { Err(NO_CSV.to_owned()) };
+                let value: Value = serde_json::from_str(object)?;
+                let name = value["metadata"]["name"].as_str().unwrap_or_default();
+                return if name.is_empty() { Err(ManifestError::NoCsv) } else { Ok(Some(value)) };
             }
             Some(_) => {}
         }
     }
-    if objects.is_empty() { Ok(None) } else { Err(NO_CSV.to_owned()) }
+    if objects.is_empty() { Ok(None) } else { Err(ManifestError::NoCsv) }
 }
 
-const NO_CSV: &str = "no csv in bundle";
-
 /// Names and references of the images that a ClusterServiceVersion names.
-fn related_images(csv: Option<&Value>) -> Result<Vec<Pair>, String> {
-    let refuse = |value: &Value, at: &str, expected: &str| {
-        let found = json_kind(value);
-        format!(
-            "unmarshal csv: json: cannot unmarshal {found} into Go struct field csv.spec{at} of type {expected}"
-        )
+fn related_images(csv: Option<&Value>) -> Result<Vec<Pair>, RelatedImagesError> {
+    let refuse = |value: &Value, path: &str, expected: &'static str| RelatedImagesError {
+        found: json_kind(value),
+        path: path.to_owned(),
+        expected,
     };
     let images = match csv.map(|csv| &csv["spec"]) {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -318,14 +393,14 @@ mod tests {
             assert_eq!(objects(&text).unwrap().len(), count, "{text}");
         }
         for (text, why) in [
-            (one, NO_CSV),
+            (one, "no csv in bundle"),
             ("{}", "Object 'Kind' is missing in '{}'"),
             ("{", "unexpected EOF"),
             ("{} x", "invalid character 'x' looking for beginning of value"),
-            (r#"{"kind":"ClusterServiceVersion"}"#, NO_CSV),
+            (r#"{"kind":"ClusterServiceVersion"}"#, "no csv in bundle"),
         ] {
-            let refusal = of(&[], text).err().unwrap();
-            assert_eq!(refusal, Refusal::Manifests(why.to_owned()), "{text}");
+            let Err(Refusal::Manifests(error)) = of(&[], text) else { panic!("{text}") };
+            assert_eq!(error.to_string(), why, "{text}");
         }
     }
 
@@ -334,14 +409,14 @@ mod tests {
         let fault = |properties: &[(&str, &str)]| of(properties, CSV).unwrap().fault;
         assert_eq!(fault(&[("my.type", "{\"a\": 1}")]), None);
         assert_eq!(
-            fault(&[("my.type", "nope")]).unwrap(),
+            fault(&[("my.type", "nope")]).unwrap().to_string(),
             "parse property[0] of type \"my.type\": invalid character 'o' in literal null (expecting 'u')"
         );
-        let Err(Refusal::Bundle(why)) = of(&[("olm.gvk", "{\"group\":1}")], CSV) else {
+        let Err(Refusal::Bundle { source, .. }) = of(&[("olm.gvk", "{\"group\":1}")], CSV) else {
             panic!("an API has a group")
         };
         assert_eq!(
-            why,
+            source.to_string(),
             "convert properties: parse property[0] of type \"olm.gvk\": json: cannot unmarshal number \
              into Go struct field GroupVersionKind.group of type string"
         );
@@ -363,9 +438,9 @@ mod tests {
         ] {
             let csv =
                 CSV.replace("\"spec\":{}", &format!("\"spec\":{{\"relatedImages\":{images}}}"));
-            let Err(Refusal::Bundle(said)) = of(&[], &csv) else { panic!("{images}") };
+            let Err(Refusal::Bundle { source, .. }) = of(&[], &csv) else { panic!("{images}") };
             let from = "get related iamges: unmarshal csv: json: cannot unmarshal number into Go struct field csv.spec";
-            assert_eq!(said, format!("{from}{why}"));
+            assert_eq!(source.to_string(), format!("{from}{why}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! All documents of a database.
 
 use crate::{
-    convert::{self, Refusal, Source},
+    convert::{self, Source},
     edges::{self, Edges, Place},
     error::DatabaseError,
     levels::{Row, Tables, Typed},
@@ -163,20 +163,15 @@ impl Content<'_> {
             manifests,
             images: self.images.get(name).map_or(&[], Vec::as_slice),
         };
-        let converted = convert::bundle(&source).map_err(|refusal| {
-            let why = match refusal {
-                Refusal::Manifests(why) => why,
-                Refusal::Bundle(why) => format!("convert bundle {}: {why}", quote(name)),
-            };
-            self.reader.wrong(format!("populate channels: {why}"))
-        })?;
+        let converted = convert::bundle(&source)
+            .map_err(|refusal| self.reader.wrong(format!("populate channels: {refusal}")))?;
         if let Some(fault) = converted.fault {
             let first = (name.to_owned(), package.to_owned(), String::new());
             let channels = self.entries.range(first..).map(|(place, _)| place);
             for (_, _, channel) in channels.take_while(|(b, p, _)| b == name && p == package) {
                 let nodes = [("package", package), ("channel", channel), ("bundle", name)];
                 let nodes = nodes.map(|(what, name)| format!("invalid {what} {}", quote(name)));
-                self.faults.push((nodes.to_vec(), fault.clone()));
+                self.faults.push((nodes.to_vec(), fault.to_string()));
             }
         }
         self.add(line, converted.document)
@@ -242,17 +237,19 @@ impl Content<'_> {
     }
 
     /// The icon of a package is that of the head of its default channel.
-    fn icon(&self, name: &str, package: &Package) -> Result<Option<Value>, String> {
-        let quoted = quote(name);
-        let no_head = |why: String| format!("get default channel head for package {quoted}: {why}");
+    fn icon(&self, name: &str, package: &Package) -> Result<Option<Value>, IconError> {
+        let no_head = |source| IconError::FindHead { package: name.to_owned(), source };
         let default = &package.default_channel;
         let Some(head) = package.channels.get(default) else {
             return Err(no_head(match &**default {
-                "" => "it has no default channel".to_owned(),
-                other => format!("there is no channel {}", quote(other)),
+                "" => HeadError::NoDefaultChannel,
+                other => HeadError::UnknownChannel { channel: other.to_owned() },
             }));
         };
-        let missing = || no_head(format!("no entry found for {name} {default}"));
+        let missing = || {
+            let (package, channel) = (name.to_owned(), default.clone());
+            no_head(HeadError::NoEntry { package, channel })
+        };
         let head = head.as_ref().filter(|head| self.bundles.contains_key(*head));
         let head = head.ok_or_else(missing)?;
         let mut manifest = None;
@@ -261,20 +258,80 @@ impl Content<'_> {
             manifest = csv;
             Ok(())
         });
-        read.map_err(|error| no_head(error.upstream()))?;
+        read.map_err(|error| no_head(HeadError::Read(Box::new(error))))?;
         icon_of(&manifest.unwrap_or_default())
-            .map_err(|why| format!("unmarshal CSV json for bundle {}: {why}", quote(head)))
+            .map_err(|source| IconError::ReadCsv { bundle: head.clone(), source })
     }
 }
 
+/// The icon of a package cannot be found.
+#[derive(Debug, thiserror::Error)]
+enum IconError {
+    /// The default channel has no head.
+    #[error("get default channel head for package {}: {source}", quote(package))]
+    FindHead {
+        /// The package.
+        package: String,
+        /// Why not.
+        source: HeadError,
+    },
+    /// The ClusterServiceVersion of the head cannot be read.
+    #[error("unmarshal CSV json for bundle {}: {source}", quote(bundle))]
+    ReadCsv {
+        /// The head.
+        bundle: String,
+        /// Why not.
+        source: CsvError,
+    },
+}
+
+/// A default channel has no head.
+#[derive(Debug, thiserror::Error)]
+enum HeadError {
+    /// The package names no default channel.
+    #[error("it has no default channel")]
+    NoDefaultChannel,
+    /// The package has no such channel.
+    #[error("there is no channel {}", quote(channel))]
+    UnknownChannel {
+        /// The channel.
+        channel: String,
+    },
+    /// The channel has no bundle that is there.
+    #[error("no entry found for {package} {channel}")]
+    NoEntry {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+    },
+    /// The database cannot be read.
+    #[error("{}", .0.upstream())]
+    Read(Box<DatabaseError>),
+}
+
+/// The ClusterServiceVersion of a bundle cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum CsvError {
+    /// It is no JSON; the words of Go's scanner.
+    #[error("{0}")]
+    Syntax(String),
+    /// It is no JSON.
+    #[error(transparent)]
+    ParseJson(#[from] serde_json::Error),
+    /// A field is of another type.
+    #[error(transparent)]
+    Convert(#[from] mainstay_bundle::TypeError),
+}
+
 /// The first icon in a ClusterServiceVersion, if there is one that can be read.
-fn icon_of(csv: &str) -> Result<Option<Value>, String> {
+fn icon_of(csv: &str) -> Result<Option<Value>, CsvError> {
     if let Some(fault) = json_fault(csv.as_bytes()) {
-        return Err(fault);
+        return Err(CsvError::Syntax(fault));
     }
-    let csv: Value = serde_json::from_str(csv).map_err(|error| error.to_string())?;
+    let csv: Value = serde_json::from_str(csv)?;
     // The whole of it must be of the type, wherever the icon is.
-    mainstay_bundle::csv_metadata(&csv).map_err(|error| error.to_string())?;
+    mainstay_bundle::csv_metadata(&csv)?;
     let icon = &csv["spec"]["icon"][0];
     let text: String = icon["base64data"].as_str().unwrap_or_default().replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(&text).or_else(|_| STANDARD.decode(text.replace(' ', "")));

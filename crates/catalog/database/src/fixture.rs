@@ -31,8 +31,6 @@ CREATE TABLE deprecated (operatorbundle_name TEXT PRIMARY KEY);
 ///
 /// # Errors
 /// What SQLite says against the statements.
-pub fn make(path: &Path, statements: &str) -> Result<(), String> {
-    let made = Connection::open(path)
-        .and_then(|it| it.execute_batch(&format!("BEGIN; {statements} COMMIT;")));
-    made.map_err(|error| error.to_string())
+pub fn make(path: &Path, statements: &str) -> rusqlite::Result<()> {
+    Connection::open(path)?.execute_batch(&format!("BEGIN; {statements} COMMIT;"))
 }

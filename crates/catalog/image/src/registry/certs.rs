@@ -1,7 +1,10 @@
 //! Certificates for single registries, where Podman and Docker keep them: a folder by the name of the
 //! registry, with authorities in `*.crt` and a client's certificate and key in `*.cert` and `*.key`.
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer,
+    pem::{self, PemObject as _},
+};
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -22,6 +25,63 @@ pub(super) struct Certificates {
     pub(super) authorities: Vec<CertificateDer<'static>>,
     /// Who we are.
     pub(super) client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+}
+
+/// The certificates of a registry cannot be used. What the system says is in the text and no source:
+/// callers report the innermost error, which has to name the file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CertError {
+    /// The system does not let a file or a folder be read.
+    #[error("{}: {reason}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        reason: io::Error,
+    },
+    /// A path is no file, or a file is too long.
+    #[error("{}: it is no file, or too long", path.display())]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file with certificates is no PEM.
+    #[error("{}: {reason}", path.display())]
+    ParsePem {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: pem::Error,
+    },
+    /// A client's certificate has no key beside it, or a key no certificate.
+    #[error("{}: there is no {} beside it", path.display(), missing.display())]
+    Alone {
+        /// The file that is there.
+        path: PathBuf,
+        /// The name of the other one.
+        missing: PathBuf,
+    },
+    /// A file has no certificate.
+    #[error("{}: there is no certificate in it", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file has no private key.
+    #[error("{}: there is no private key in it", path.display())]
+    NoPrivateKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The thread that read the files ended.
+    #[error("{0}")]
+    Join(tokio::task::JoinError),
+}
+
+impl CertError {
+    fn read(path: &Path, reason: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), reason }
+    }
 }
 
 impl CertFolders {
@@ -47,7 +107,7 @@ impl CertFolders {
     ///
     /// # Errors
     /// Which file cannot be used, and why.
-    pub(super) fn of(&self, registry: &str) -> Result<Option<Certificates>, String> {
+    pub(super) fn of(&self, registry: &str) -> Result<Option<Certificates>, CertError> {
         // It must name a folder here, whoever leads us to it.
         if registry.is_empty() || registry.starts_with('.') || registry.contains(['/', '\\']) {
             return Ok(None);
@@ -63,17 +123,17 @@ impl CertFolders {
                             | io::ErrorKind::NotADirectory
                             | io::ErrorKind::PermissionDenied
                     ) => {}
-                Err(error) => return Err(format!("{}: {error}", folder.display())),
+                Err(error) => return Err(CertError::read(&folder, error)),
             }
         }
         Ok(None)
     }
 }
 
-fn read(folder: &Path, entries: fs::ReadDir) -> Result<Certificates, String> {
+fn read(folder: &Path, entries: fs::ReadDir) -> Result<Certificates, CertError> {
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| format!("{}: {error}", folder.display()))?;
+        let entry = entry.map_err(|error| CertError::read(folder, error))?;
         names.push(PathBuf::from(entry.file_name()));
     }
     names.sort();
@@ -83,9 +143,11 @@ fn read(folder: &Path, entries: fs::ReadDir) -> Result<Certificates, String> {
         let kind = name.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
         let beside = |kind: &str| {
             let other = name.with_extension(kind);
-            let missing =
-                || format!("{}: there is no {} beside it", path.display(), other.display());
-            if names.contains(&other) { Ok(folder.join(&other)) } else { Err(missing()) }
+            if names.contains(&other) {
+                Ok(folder.join(&other))
+            } else {
+                Err(CertError::Alone { path: path.clone(), missing: other })
+            }
         };
         match kind {
             "crt" => found.authorities.extend(certificates(&path)?),
@@ -94,11 +156,11 @@ fn read(folder: &Path, entries: fs::ReadDir) -> Result<Certificates, String> {
                 let key = beside("key")?;
                 let chain = certificates(&path)?;
                 if chain.is_empty() {
-                    return Err(format!("{}: there is no certificate in it", path.display()));
+                    return Err(CertError::NoCertificate { path });
                 }
                 // What is in it is not repeated.
                 let secret = PrivateKeyDer::from_pem_slice(&content(&key)?)
-                    .map_err(|_| format!("{}: there is no private key in it", key.display()))?;
+                    .map_err(|_| CertError::NoPrivateKey { path: key.clone() })?;
                 found.client.get_or_insert((chain, secret));
             }
             _ => {}
@@ -107,17 +169,17 @@ fn read(folder: &Path, entries: fs::ReadDir) -> Result<Certificates, String> {
     Ok(found)
 }
 
-fn content(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
+fn content(path: &Path) -> Result<Vec<u8>, CertError> {
+    let failed = |error| CertError::read(path, error);
     let about = fs::metadata(path).map_err(failed)?;
     if !about.is_file() || about.len() > LONGEST {
-        return Err(format!("{}: it is no file, or too long", path.display()));
+        return Err(CertError::NoFile { path: path.to_owned() });
     }
     fs::read(path).map_err(failed)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertError> {
     let bytes = content(path)?;
     let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
-    found.map_err(|error| format!("{}: {error}", path.display()))
+    found.map_err(|reason| CertError::ParsePem { path: path.to_owned(), reason })
 }

@@ -1,6 +1,6 @@
 //! Connections: proxies, TLS, HTTP/1.1 and HTTP/2.
 
-use super::certs::{CertFolders, Certificates};
+use super::certs::{CertError, CertFolders, Certificates};
 use super::proxy::Proxies;
 use super::{RegistryError, Security, Settings};
 use crate::reference::DEFAULT_DOMAIN;
@@ -104,7 +104,7 @@ struct Special {
 
 impl Special {
     /// Those for the host that an address leads to.
-    async fn of(&self, uri: &Uri) -> Result<Option<Arc<Certificates>>, String> {
+    async fn of(&self, uri: &Uri) -> Result<Option<Arc<Certificates>>, CertError> {
         if self.folders.is_empty() {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Special {
         }
         let (folders, asked) = (self.folders.clone(), name.clone());
         let read = tokio::task::spawn_blocking(move || folders.of(&asked)).await;
-        let found = read.map_err(|error| error.to_string())??.map(Arc::new);
+        let found = read.map_err(CertError::Join)??.map(Arc::new);
         self.known.lock().insert(name, found.clone());
         Ok(found)
     }
@@ -163,7 +163,8 @@ impl Transport {
     /// Makes sure that the certificates of a registry can be used, if there are some.
     pub(super) async fn prepare(&self, uri: &Uri) -> Result<(), RegistryError> {
         if uri.scheme_str() == Some("https") {
-            self.special.of(uri).await.map_err(RegistryError::Tls)?;
+            let found = self.special.of(uri).await;
+            found.map_err(|error| RegistryError::Tls(error.to_string()))?;
         }
         Ok(())
     }

@@ -31,39 +31,73 @@ pub(super) struct Document {
     pub(super) metadata: Vec<Value>,
 }
 
+/// The document of a bundle cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DocumentError {
+    /// The document is no JSON, or has fields of other types.
+    #[error(transparent)]
+    ParseBundle(#[from] serde_json::Error),
+    /// A property cannot be read.
+    #[error("property {index}: {source}")]
+    ReadProperty {
+        /// The place of the property.
+        index: usize,
+        /// Why not.
+        source: PropertyError,
+    },
+}
+
+/// A property of a bundle cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PropertyError {
+    /// The value is of another type.
+    #[error(transparent)]
+    ParseValue(#[from] serde_json::Error),
+    /// The data of a manifest are no base64.
+    #[error(transparent)]
+    DecodeBase64(#[from] base64::DecodeError),
+    /// A manifest that begins as JSON is not UTF-8.
+    #[error("the manifest is not UTF-8")]
+    NotUtf8,
+    /// A manifest is no YAML.
+    #[error(transparent)]
+    ParseYaml(#[from] mainstay_yaml::YamlError),
+}
+
 impl Document {
     /// Reads the JSON of a bundle, or says what is wrong with it.
-    pub(super) fn read(json: &[u8]) -> Result<Self, String> {
-        let bundle: Fields<'_> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    pub(super) fn read(json: &[u8]) -> Result<Self, DocumentError> {
+        let bundle: Fields<'_> = serde_json::from_slice(json)?;
         let mut document = Self::default();
         // A manifest without data is the one before it, once more.
         let mut data = Vec::new();
         let properties = bundle.properties.flatten().unwrap_or_default();
         for (index, property) in properties.into_iter().enumerate() {
             let property = property.unwrap_or_default();
-            let value = property.value.flatten().map_or("null", RawValue::get);
-            let wrong = |why: &dyn fmt::Display| format!("property {index}: {why}");
-            match property.kind.flatten().as_deref() {
-                Some("olm.bundle.object") => {
-                    let object: Object<'_> =
-                        serde_json::from_str(value).map_err(|error| wrong(&error))?;
-                    match object.data {
-                        Some(Some(text)) => {
-                            data = unpack(&text).map_err(|error| wrong(&error))?;
-                        }
-                        Some(None) => data.clear(),
-                        None => {}
-                    }
-                    document.objects.push(manifest(&data).map_err(|error| wrong(&error))?);
-                }
-                Some("olm.csv.metadata") => document
-                    .metadata
-                    .push(serde_json::from_str(value).map_err(|error| wrong(&error))?),
-                _ => {}
-            }
+            let read = document.add(&property, &mut data);
+            read.map_err(|source| DocumentError::ReadProperty { index, source })?;
         }
         document.csv = document.objects.iter().position(|object| is_csv(object));
         Ok(document)
+    }
+
+    /// Adds what a property says. `data` is the manifest before it.
+    fn add(&mut self, property: &Property<'_>, data: &mut Vec<u8>) -> Result<(), PropertyError> {
+        let value = property.value.flatten().map_or("null", RawValue::get);
+        match property.kind.as_ref().and_then(Option::as_deref) {
+            Some("olm.bundle.object") => {
+                let object: Object<'_> = serde_json::from_str(value)?;
+                match object.data {
+                    Some(Some(text)) => *data = unpack(&text)?,
+                    Some(None) => data.clear(),
+                    None => {}
+                }
+                self.objects.push(manifest(data)?);
+            }
+            Some("olm.csv.metadata") => self.metadata.push(serde_json::from_str(value)?),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -77,10 +111,9 @@ pub(super) fn unpack(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
 }
 
 /// A manifest as JSON: what begins as JSON is handed on as it is.
-fn manifest(data: &[u8]) -> Result<String, String> {
+fn manifest(data: &[u8]) -> Result<String, PropertyError> {
     if data.trim_ascii_start().first() == Some(&b'{') {
-        return String::from_utf8(data.to_vec())
-            .map_err(|_| "the manifest is not UTF-8".to_owned());
+        return String::from_utf8(data.to_vec()).map_err(|_| PropertyError::NotUtf8);
     }
     let options = mainstay_yaml::Options::default();
     match mainstay_yaml::documents(data, &options).next() {
@@ -88,7 +121,7 @@ fn manifest(data: &[u8]) -> Result<String, String> {
         Some(Ok(document)) => {
             Ok(mainstay_gocompat::json::value(&document.value, Html::Escaped, Numbers::Whole))
         }
-        Some(Err(error)) => Err(error.to_string()),
+        Some(Err(error)) => Err(error.into()),
     }
 }
 
@@ -207,7 +240,7 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
-    fn objects(values: &[Value]) -> Result<Document, String> {
+    fn objects(values: &[Value]) -> Result<Document, DocumentError> {
         let properties: Vec<Value> = values
             .iter()
             .map(|value| json!({"type": "olm.bundle.object", "value": value}))

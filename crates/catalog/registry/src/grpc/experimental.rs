@@ -35,7 +35,9 @@ impl ExperimentalRegistry for Answers {
         if schema.is_empty() {
             return Err(Status::invalid_argument("schema is required"));
         }
-        let invalid = |why| Status::invalid_argument(format!("invalid custom schema query: {why}"));
+        let invalid = |error: InvalidName| {
+            Status::invalid_argument(format!("invalid custom schema query: {error}"))
+        };
         check("schema", &schema).map_err(invalid)?;
         if !package_name.is_empty() {
             check("packageName", &package_name).map_err(invalid)?;
@@ -65,19 +67,38 @@ pub(crate) fn refusal_of(blob: &Blob) -> Option<String> {
     check("schema", blob.schema())
         .and_then(|()| if package.is_empty() { Ok(()) } else { check("packageName", package) })
         .err()
-        .map(|why| format!("invalid custom schema meta: {why}"))
+        .map(|error| format!("invalid custom schema meta: {error}"))
+}
+
+/// A schema or a package that may not be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum InvalidName {
+    /// The name is empty.
+    #[error("invalid {field}: must not be empty")]
+    Empty {
+        /// The field with the name.
+        field: &'static str,
+    },
+    /// The name has a character that is not allowed there.
+    #[error("invalid {field} {}: must match ^[a-zA-Z0-9][a-zA-Z0-9._-]*$", quote(name))]
+    Malformed {
+        /// The field with the name.
+        field: &'static str,
+        /// The name.
+        name: String,
+    },
 }
 
 /// What may be asked for: a letter or digit, and then also `.`, `_` and `-`.
-fn check(what: &str, name: &str) -> Result<(), String> {
+fn check(field: &'static str, name: &str) -> Result<(), InvalidName> {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner) {
         return Ok(());
     }
     if name.is_empty() {
-        return Err(format!("invalid {what}: must not be empty"));
+        return Err(InvalidName::Empty { field });
     }
-    Err(format!("invalid {what} {}: must match ^[a-zA-Z0-9][a-zA-Z0-9._-]*$", quote(name)))
+    Err(InvalidName::Malformed { field, name: name.to_owned() })
 }
 
 /// JSON as the well-known message for it, in which all numbers are floats.

@@ -105,18 +105,44 @@ impl fmt::Debug for Grpc {
     }
 }
 
+/// No service has the method of a path; the texts are those of upstream's server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum RouteError {
+    /// The path names no service and method.
+    #[error("malformed method name: {}", quote(path))]
+    Malformed {
+        /// The path.
+        path: String,
+    },
+    /// There is no such service.
+    #[error("unknown service {service}")]
+    UnknownService {
+        /// The service.
+        service: String,
+    },
+    /// The service has no such method.
+    #[error("unknown method {method} for service {service}")]
+    UnknownMethod {
+        /// The service.
+        service: String,
+        /// The method.
+        method: String,
+    },
+}
+
 impl Grpc {
-    /// The service that has the method of a path, or upstream's words for why there is none.
-    fn find(&self, path: &str) -> Result<&Inner, String> {
-        let malformed = || format!("malformed method name: {}", quote(path));
+    /// The service that has the method of a path.
+    fn find(&self, path: &str) -> Result<&Inner, RouteError> {
+        let malformed = || RouteError::Malformed { path: path.to_owned() };
         let (service, method) =
             path.strip_prefix('/').unwrap_or(path).rsplit_once('/').ok_or_else(malformed)?;
         let at = METHODS
             .iter()
             .position(|(name, _)| *name == service)
-            .ok_or_else(|| format!("unknown service {service}"))?;
+            .ok_or_else(|| RouteError::UnknownService { service: service.to_owned() })?;
         if !METHODS[at].1.contains(&method) {
-            return Err(format!("unknown method {method} for service {service}"));
+            let (service, method) = (service.to_owned(), method.to_owned());
+            return Err(RouteError::UnknownMethod { service, method });
         }
         self.services.get(at).ok_or_else(malformed)
     }
@@ -138,7 +164,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         match self.find(request.uri().path()) {
             Ok(service) => Box::pin(service.clone().oneshot(request.map(Body::new))),
-            Err(words) => Box::pin(ready(Ok(Status::unimplemented(words).into_http()))),
+            Err(error) => Box::pin(ready(Ok(Status::unimplemented(error.to_string()).into_http()))),
         }
     }
 }
@@ -182,7 +208,8 @@ mod tests {
             ("/api.Nothing/ListPackages", "unknown service api.Nothing"),
             ("/nothing", "malformed method name: \"/nothing\""),
         ] {
-            assert_eq!(grpc.find(path).err().as_deref(), Some(words));
+            let error = grpc.find(path).err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), Some(words));
         }
     }
 }

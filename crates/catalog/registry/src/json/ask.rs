@@ -6,14 +6,17 @@ use crate::grpc::api::{
 };
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::uri::PathAndQuery;
+use http::uri::{InvalidUri, PathAndQuery};
 use serde_json::Value;
 use std::error::Error;
 use tonic::{
     Code, Request, Response, Status, Streaming,
     body::Body,
     client::{Grpc, GrpcService},
-    metadata::{AsciiMetadataKey, AsciiMetadataValue},
+    metadata::{
+        AsciiMetadataKey, AsciiMetadataValue,
+        errors::{InvalidMetadataKey, InvalidMetadataValue},
+    },
 };
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
 use tonic_reflection::pb::v1::{
@@ -32,6 +35,29 @@ pub struct Answer {
     pub messages: Vec<Value>,
 }
 
+/// A call that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// There is no such method.
+    #[error("there is no rpc {rpc}")]
+    UnknownRpc {
+        /// The method.
+        rpc: String,
+    },
+    /// The name of a metadatum cannot be sent.
+    #[error(transparent)]
+    ParseMetadataKey(#[from] InvalidMetadataKey),
+    /// The value of a metadatum cannot be sent.
+    #[error(transparent)]
+    ParseMetadataValue(#[from] InvalidMetadataValue),
+    /// The path of an unknown method cannot be sent.
+    #[error(transparent)]
+    ParsePath(#[from] InvalidUri),
+    /// The channel is not ready for a call.
+    #[error("{0}")]
+    Connect(Box<dyn Error + Send + Sync>),
+}
+
 /// Calls a method.
 ///
 /// `rpc` is the name of a method of the registry, or `Health.Check`, `Health.Watch` (of which the
@@ -45,7 +71,7 @@ pub async fn ask<C>(
     rpc: &str,
     request: &Value,
     metadata: &[(&str, &str)],
-) -> Result<Answer, String>
+) -> Result<Answer, AskError>
 where
     C: GrpcService<Body> + Clone + Send,
     C::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -60,8 +86,7 @@ where
             for (name, value) in metadata {
                 let name = AsciiMetadataKey::from_bytes(name.as_bytes());
                 let value = AsciiMetadataValue::try_from(*value);
-                let name = name.map_err(|error| error.to_string())?;
-                call.metadata_mut().insert(name, value.map_err(|error| error.to_string())?);
+                call.metadata_mut().insert(name?, value?);
             }
             let mut client = $client::new(channel).max_decoding_message_size(usize::MAX);
             client.$method(call).await
@@ -146,15 +171,15 @@ where
             services(response).await
         }
         "Unknown" => {
-            let path = PathAndQuery::try_from(field("path")).map_err(|error| error.to_string())?;
+            let path = PathAndQuery::try_from(field("path"))?;
             let mut client = Grpc::new(channel);
             if let Err(error) = client.ready().await {
-                return Err(error.into().to_string());
+                return Err(AskError::Connect(error.into()));
             }
             let codec = tonic_prost::ProstCodec::<(), HealthCheckResponse>::default();
             one(client.unary(Request::new(()), path, codec).await)
         }
-        other => return Err(format!("there is no rpc {other}")),
+        other => return Err(AskError::UnknownRpc { rpc: other.to_owned() }),
     })
 }
 

@@ -6,7 +6,7 @@
 
 mod ask;
 
-pub use ask::{Answer, ask};
+pub use ask::{Answer, AskError, ask};
 
 use crate::grpc::api;
 use prost_types::{Struct, value::Kind};
