@@ -1,5 +1,7 @@
 //! What was typed.
 
+mod values;
+
 use crate::bundle::BundleArguments;
 use crate::catalog::{CatalogArguments, Format};
 use crate::cluster::ClusterArguments;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use values::{address, duration};
 
 /// Runs operators on Kubernetes; brings the Kubernetes API along where there is none.
 #[derive(Debug, Parser)]
@@ -435,27 +438,6 @@ pub struct NetworkArguments {
     pub trusted_ca: Option<PathBuf>,
 }
 
-/// Reads `ADDR:PORT`, `HOST:PORT` or a port alone, which means loopback.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    use std::net::{Ipv4Addr, ToSocketAddrs};
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    }
-    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-    found
-        .ok_or_else(|| "write it as ADDR:PORT, such as 127.0.0.1:6443 or localhost:6443".to_owned())
-}
-
-/// Reads a duration as `90s`, `10m` or `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write it as a number and a unit, such as 90s, 10m or 1h30m".to_owned();
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let read: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(read).map_err(|_| wrong())
-}
-
 /// Where catalogs by image and by ConfigMap are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatalogMode {
@@ -563,31 +545,6 @@ mod tests {
             for word in ["bundle", "image", "cosign-key", "registries-conf"] {
                 assert!(script.contains(word), "{shell}: {word}");
             }
-        }
-    }
-
-    #[test]
-    fn an_address_may_be_short() {
-        for (text, read) in [
-            ("6443", Some("127.0.0.1:6443")),
-            ("[::1]:7", Some("[::1]:7")),
-            ("0.0.0.0:1", Some("0.0.0.0:1")),
-            ("nonsense", None),
-            ("1.2.3.4", None),
-        ] {
-            assert_eq!(address(text).ok(), read.map(|it| it.parse().unwrap()), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_duration_has_a_unit() {
-        for (text, seconds) in
-            [("90s", Some(90)), ("1h30m", Some(5400)), ("10m", Some(600)), ("0", Some(0))]
-        {
-            assert_eq!(duration(text).ok().map(|it| it.as_secs()), seconds, "{text}");
-        }
-        for text in ["10", "", "-3s", "soon"] {
-            assert!(duration(text).is_err(), "{text}");
         }
     }
 

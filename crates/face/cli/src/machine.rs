@@ -6,16 +6,75 @@
 
 use mainstay_clock::Clock;
 use mainstay_image::{
-    credentials::{self, Keyring},
-    mirror::{self, Rules},
-    policy::Policy,
-    registry::{CertFolders, Proxies, Settings},
+    credentials::{self, CredentialsError, Keyring},
+    mirror::{self, FileError, Rules},
+    policy::{Policy, PolicyError},
+    registry::{CertFolders, Proxies, ProxyError, Settings},
 };
 use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+/// A variable or a file of the machine's configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// A variable names a proxy that cannot be used.
+    #[error(transparent)]
+    ReadProxies(#[from] ProxyError),
+    /// A file with names and passwords cannot be read.
+    #[error(transparent)]
+    ReadCredentials(#[from] CredentialsError),
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    ReadFile {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be read.
+        source: io::Error,
+    },
+    /// A file is too long.
+    #[error("{}: it is too long", path.display())]
+    FileTooLong {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A `registries.conf` is no UTF-8.
+    #[error("{}: it is not UTF-8", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A `registries.conf` cannot be understood.
+    #[error("{}: {source}", path.display())]
+    ParseMirrors {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: FileError,
+    },
+    /// The variable `CONTAINERS_REGISTRIES_CONF` names no file.
+    #[error("{path}: there is no such file")]
+    NoMirrors {
+        /// What it names.
+        path: String,
+    },
+    /// The variable `CONTAINERS_POLICY_JSON` names no file.
+    #[error("CONTAINERS_POLICY_JSON names \"{}\", which is not there", path.display())]
+    NoPolicy {
+        /// What it names.
+        path: PathBuf,
+    },
+    /// A policy cannot be understood.
+    #[error("invalid policy in \"{}\": {source}", path.display())]
+    ParsePolicy {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: PolicyError,
+    },
+}
 
 /// Reads a variable of the environment.
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<String>;
@@ -27,8 +86,8 @@ const LONGEST: u64 = 4 << 20;
 ///
 /// # Errors
 /// Which variable or file cannot be read, and why.
-pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, String> {
-    let proxies = Proxies::from_environment(lookup).map_err(|error| error.to_string())?;
+pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, MachineError> {
+    let proxies = Proxies::from_environment(lookup)?;
     let keyring = Arc::new(keyring(lookup)?);
     let certificates = CertFolders::usual(lookup);
     Ok(Settings { proxies, keyring, certificates, ..Settings::new(clock) })
@@ -39,13 +98,13 @@ pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, String> {
 ///
 /// # Errors
 /// Which file cannot be read, and why.
-pub fn keyring(lookup: Lookup<'_>) -> Result<Keyring, String> {
+pub fn keyring(lookup: Lookup<'_>) -> Result<Keyring, MachineError> {
     let mut files = credentials::default_files(lookup);
     // The sort is stable: the others keep their order.
     files.sort_by_key(|file| file.file_name().is_none_or(|name| name != "config.json"));
     // Those of clusters come last: a file that somebody chose wins.
     files.extend(cluster_logins(lookup));
-    Keyring::from_files(&files).map_err(|error| error.to_string())
+    Ok(Keyring::from_files(&files)?)
 }
 
 /// The file with the name and the password of a cluster's registry, in a folder beside the cluster's
@@ -89,12 +148,14 @@ fn places(lookup: Lookup<'_>, name: &str) -> Vec<PathBuf> {
 }
 
 /// The content of a file; none if it is not there.
-fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
+fn content(path: &Path) -> Result<Option<Vec<u8>>, MachineError> {
+    let failed = |source| MachineError::ReadFile { path: path.to_owned(), source };
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
-        Ok(about) if about.len() > LONGEST => Err(format!("{}: it is too long", path.display())),
+        Ok(about) if about.len() > LONGEST => {
+            Err(MachineError::FileTooLong { path: path.to_owned() })
+        }
         Ok(_) => fs::read(path).map(Some).map_err(failed),
     }
 }
@@ -105,14 +166,14 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
 ///
 /// # Errors
 /// Which file cannot be read, and why.
-pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, String> {
+pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, MachineError> {
     let mut rules = Rules::default();
-    let mut add = |path: &Path| -> Result<bool, String> {
+    let mut add = |path: &Path| -> Result<bool, MachineError> {
         let Some(bytes) = content(path)? else { return Ok(false) };
-        let text =
-            String::from_utf8(bytes).map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
-        let found =
-            mirror::from_toml(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| MachineError::NotUtf8 { path: path.to_owned() })?;
+        let found = mirror::from_toml(&text)
+            .map_err(|source| MachineError::ParseMirrors { path: path.to_owned(), source })?;
         for rule in found.rules {
             rules.rules.retain(|known| known.prefix != rule.prefix);
             rules.rules.push(rule);
@@ -124,7 +185,7 @@ pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, String> {
     };
     if let Some(only) = lookup("CONTAINERS_REGISTRIES_CONF").filter(|path| !path.is_empty()) {
         if !add(Path::new(&only))? {
-            return Err(format!("{only}: there is no such file"));
+            return Err(MachineError::NoMirrors { path: only });
         }
         return Ok(rules);
     }
@@ -162,22 +223,19 @@ pub fn policy_places(lookup: Lookup<'_>) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// Which file cannot be read, and why.
-pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, String> {
+pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, MachineError> {
     for place in policy_places(lookup) {
         let Some(bytes) = content(&place)? else {
             // A policy that somebody names is not done without.
             if lookup("CONTAINERS_POLICY_JSON").is_some_and(|named| !named.is_empty()) {
-                let place = place.display();
-                return Err(format!(
-                    "CONTAINERS_POLICY_JSON names \"{place}\", which is not there"
-                ));
+                return Err(MachineError::NoPolicy { path: place });
             }
             continue;
         };
         let key = |path: &str| fs::read(path);
         return Policy::read(&bytes, key)
             .map(Some)
-            .map_err(|error| format!("invalid policy in \"{}\": {error}", place.display()));
+            .map_err(|source| MachineError::ParsePolicy { path: place, source });
     }
     Ok(None)
 }
@@ -201,7 +259,10 @@ mod tests {
         let set = |name: &str| (name == "CONTAINERS_POLICY_JSON").then(|| "/nowhere/p".to_owned());
         assert_eq!(policy_places(&set), [PathBuf::from("/nowhere/p")]);
         let missing = policy(&set).unwrap_err();
-        assert_eq!(missing, "CONTAINERS_POLICY_JSON names \"/nowhere/p\", which is not there");
+        assert_eq!(
+            missing.to_string(),
+            "CONTAINERS_POLICY_JSON names \"/nowhere/p\", which is not there"
+        );
         let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
         assert_eq!(policy_places(&home)[0], Path::new("/h/.config/containers/policy.json"));
         let config = |name: &str| (name == "XDG_CONFIG_HOME").then(|| "/c".to_owned());
@@ -243,9 +304,9 @@ mod tests {
             "CONTAINERS_REGISTRIES_CONF" => Some(format!("{path}/broken")),
             _ => None,
         };
-        assert!(mirrors(&lookup).unwrap_err().starts_with(&format!("{path}/broken: ")));
-        assert!(policy(&lookup).unwrap_err().starts_with("invalid policy in \""));
-        assert!(keyring(&lookup).unwrap_err().contains("config.json"));
+        assert!(mirrors(&lookup).unwrap_err().to_string().starts_with(&format!("{path}/broken: ")));
+        assert!(policy(&lookup).unwrap_err().to_string().starts_with("invalid policy in \""));
+        assert!(keyring(&lookup).unwrap_err().to_string().contains("config.json"));
     }
 
     #[tokio::test]

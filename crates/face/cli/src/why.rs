@@ -59,17 +59,30 @@ pub struct WhyArguments {
 /// How a target is written.
 const FORM: &str = "write it as KIND/NAME, such as subscription/my-operator";
 
+/// A text is no target.
+#[derive(Debug, thiserror::Error)]
+enum ParseTargetError {
+    /// The text is not `KIND/NAME`.
+    #[error("{FORM}")]
+    SplitTarget,
+    /// There is no such kind.
+    #[error(transparent)]
+    ParseKind(#[from] Cause),
+}
+
 /// Reads `KIND/NAME`, or `KIND` where the name comes next.
-fn target(text: &str) -> Result<(Kind, Option<String>), String> {
+fn target(text: &str) -> Result<(Kind, Option<String>), ParseTargetError> {
     let (kind, name) = match text.split_once('/') {
-        Some((_, name)) if name.is_empty() || name.contains('/') => return Err(FORM.to_owned()),
+        Some((_, name)) if name.is_empty() || name.contains('/') => {
+            return Err(ParseTargetError::SplitTarget);
+        }
         Some((kind, name)) => (kind, Some(name.to_owned())),
         None => (text, None),
     };
     match kind.parse() {
         Ok(kind) => Ok((kind, name)),
-        Err(_) if name.is_none() => Err(FORM.to_owned()),
-        Err(why) => Err(Cause::to_string(&why)),
+        Err(_) if name.is_none() => Err(ParseTargetError::SplitTarget),
+        Err(cause) => Err(cause.into()),
     }
 }
 

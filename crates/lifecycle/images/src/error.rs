@@ -2,6 +2,8 @@
 //!
 //! Each text is one line that is shown in conditions and events as it stands.
 
+use super::UnreadablePolicy;
+
 /// Why an image in a store of this machine cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
@@ -55,7 +57,7 @@ pub enum PullError {
         /// The reference.
         image: String,
         /// Why the policy cannot be read.
-        reason: String,
+        reason: UnreadablePolicy,
     },
     /// A pull secret, or a ServiceAccount that names some, cannot be read.
     #[error("cannot pull {0}")]

@@ -36,9 +36,14 @@ use std::sync::Arc;
 /// could have it.
 pub type Named = Arc<dyn Fn(&Reference) -> LocalName + Send + Sync>;
 
+/// The policy of the machine cannot be read; the text is that of its reader.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnreadablePolicy(pub String);
+
 /// Reads the policy of the machine: which images may be taken from registries. A policy that cannot be
 /// read is the reason why none is taken. May block.
-pub type ReadPolicy = Arc<dyn Fn() -> Result<Policy, String> + Send + Sync>;
+pub type ReadPolicy = Arc<dyn Fn() -> Result<Policy, UnreadablePolicy> + Send + Sync>;
 
 /// What a reference means to the cluster's own registry.
 #[derive(Clone, Debug, PartialEq, Eq)]

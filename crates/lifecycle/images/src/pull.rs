@@ -1,7 +1,7 @@
 //! Pulling: from a reference to an image in a store of this machine.
 
 use super::error::line;
-use super::{OpenError, PullError, Puller, Requester, blocking};
+use super::{OpenError, PullError, Puller, Requester, UnreadablePolicy, blocking};
 use base64::Engine as _;
 use mainstay_client::ListParams;
 use mainstay_image::credentials::Keyring;
@@ -82,7 +82,7 @@ impl Puller {
     ) -> Result<PulledImage, PullError> {
         let read = Arc::clone(&self.images.policy);
         // First: what is not to be taken is nobody's to be asked for.
-        let policy = blocking(move || read(), |ended| ended).await;
+        let policy = blocking(move || read(), UnreadablePolicy).await;
         let image = || reference.to_string();
         let policy = policy.map_err(|reason| PullError::ReadPolicy { image: image(), reason })?;
         let (keyring, missing) = self.keyring(requester).await?;

@@ -74,12 +74,14 @@ const OPTIONAL: [Validator; 4] = [
     Validator::Community,
 ];
 
-fn optional(name: &str) -> Result<Validator, String> {
+/// No validator that is asked on request has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are {}", OPTIONAL.map(Validator::name).join(", "))]
+struct UnknownValidator;
+
+fn optional(name: &str) -> Result<Validator, UnknownValidator> {
     let found = OPTIONAL.into_iter().find(|validator| validator.name() == name);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = OPTIONAL.into_iter().map(Validator::name).collect();
-        format!("there are {}", names.join(", "))
-    })
+    found.ok_or(UnknownValidator)
 }
 
 pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {

@@ -154,7 +154,7 @@ impl Reach {
             Failure::usage(cause.because(Cause::new(plain(&why))).remedy(remedy))
         };
         if self.authfile.is_empty() {
-            return machine::keyring(io.variable).map_err(unusable);
+            return machine::keyring(io.variable).map_err(|error| unusable(error.to_string()));
         }
         let mut keyring = Keyring::new();
         for file in &self.authfile {
@@ -232,8 +232,9 @@ impl Mirrors {
                 mirror::from_toml(text)
                     .map_err(|error| unreadable(&file, &error.to_string(), remedy))?
             }
-            None => machine::mirrors(io.variable)
-                .map_err(|why| Failure::usage(Cause::new(plain(&why)).remedy(remedy)))?,
+            None => machine::mirrors(io.variable).map_err(|error| {
+                Failure::usage(Cause::new(plain(&error.to_string())).remedy(remedy))
+            })?,
         };
         rules.rules.extend(of_files.rules);
         let trusted = |location: &str| {
@@ -277,7 +278,9 @@ impl Trust {
             return from(&read(&file, remedy)?, &file, remedy);
         }
         let found = machine::policy(io.variable);
-        let found = found.map_err(|why| Failure::usage(Cause::new(plain(&why)).remedy(remedy)))?;
+        let found = found.map_err(|error| {
+            Failure::usage(Cause::new(plain(&error.to_string())).remedy(remedy))
+        })?;
         Ok(found.unwrap_or_else(Policy::accept_anything))
     }
 }

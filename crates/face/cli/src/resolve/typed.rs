@@ -2,29 +2,69 @@
 
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use mainstay_version::{Version, parse_tolerant};
+use mainstay_version::{ParseError, Version, parse_tolerant};
 use mainstay_whatif::{CatalogFolder, CatalogPriority, Change, RequestError};
 use std::str::FromStr;
 
+/// An argument cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ArgumentError {
+    /// The text is not `[NAMESPACE/]NAME=DIR`.
+    #[error("write it as NAME=DIR or NAMESPACE/NAME=DIR")]
+    SplitCatalogFolder,
+    /// The text is not `[NAMESPACE/]NAME=N`.
+    #[error("write it as NAME=NUMBER, such as mine=100")]
+    SplitCatalogPriority,
+    /// The text is not `KIND=VALUE`.
+    #[error(
+        "write it as KIND=VALUE; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version"
+    )]
+    SplitChange,
+    /// There is no such kind of change.
+    #[error(
+        "{} is no kind of change; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
+        quote(kind)
+    )]
+    UnknownChange {
+        /// The kind.
+        kind: String,
+    },
+    /// The text names no catalog and no package.
+    #[error(transparent)]
+    ParseRequest(#[from] RequestError),
+    /// The text cannot name a namespace.
+    #[error(
+        "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 signs",
+        quote(text)
+    )]
+    ParseNamespace {
+        /// The text.
+        text: String,
+    },
+    /// The text is no version of Kubernetes.
+    #[error("{} is no version: {source}", quote(text))]
+    ParseKubeVersion {
+        /// The text.
+        text: String,
+        /// Why not.
+        source: ParseError,
+    },
+}
+
 /// Reads `[NAMESPACE/]NAME=DIR`.
-pub(super) fn catalog_folder(text: &str) -> Result<CatalogFolder, String> {
+pub(super) fn catalog_folder(text: &str) -> Result<CatalogFolder, ArgumentError> {
     let (name, folder) = text
         .split_once('=')
         .filter(|(_, folder)| !folder.is_empty())
-        .ok_or("write it as NAME=DIR or NAMESPACE/NAME=DIR")?;
-    Ok(CatalogFolder { name: request(name)?, folder: folder.to_owned() })
+        .ok_or(ArgumentError::SplitCatalogFolder)?;
+    Ok(CatalogFolder { name: name.parse()?, folder: folder.to_owned() })
 }
 
 /// Reads `[NAMESPACE/]NAME=N`.
-pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, String> {
+pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, ArgumentError> {
     let parsed = text.split_once('=').and_then(|(name, number)| Some((name, number.parse().ok()?)));
-    let (name, priority) = parsed.ok_or("write it as NAME=NUMBER, such as mine=100")?;
-    Ok(CatalogPriority { name: request(name)?, priority })
-}
-
-/// Reads a request of the library.
-fn request<T: FromStr<Err = RequestError>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: RequestError| error.to_string())
+    let (name, priority) = parsed.ok_or(ArgumentError::SplitCatalogPriority)?;
+    Ok(CatalogPriority { name: name.parse()?, priority })
 }
 
 /// A supposed change, and the text that means it.
@@ -36,14 +76,15 @@ pub(super) struct TypedChange {
 }
 
 impl FromStr for TypedChange {
-    type Err = String;
+    type Err = ArgumentError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, value) = text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or(
-            "write it as KIND=VALUE; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
-        )?;
+    fn from_str(text: &str) -> Result<Self, ArgumentError> {
+        let (kind, value) = text
+            .split_once('=')
+            .filter(|(_, value)| !value.is_empty())
+            .ok_or(ArgumentError::SplitChange)?;
         let change = match kind {
-            "subscribe" => Change::Subscribe(request(value)?),
+            "subscribe" => Change::Subscribe(value.parse()?),
             "unsubscribe" => match value.split_once('/') {
                 Some((namespace, name)) => Change::Unsubscribe {
                     namespace: Some(namespace.to_owned()),
@@ -52,37 +93,30 @@ impl FromStr for TypedChange {
                 None => Change::Unsubscribe { namespace: None, name: value.to_owned() },
             },
             "catalog" => Change::ReplaceContent(catalog_folder(value)?),
-            "outage" => Change::Outage(request(value)?),
+            "outage" => Change::Outage(value.parse()?),
             "installed" => Change::Install(value.to_owned()),
             "prohibit" => Change::Prohibit(value.to_owned()),
             "kube-version" => Change::KubeVersion(kube_version(value)?),
-            _ => {
-                return Err(format!(
-                    "{} is no kind of change; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
-                    quote(kind)
-                ));
-            }
+            _ => return Err(ArgumentError::UnknownChange { kind: kind.to_owned() }),
         };
         Ok(Self { typed: text.to_owned(), change })
     }
 }
 
 /// Reads the name of a namespace.
-pub(super) fn namespace(text: &str) -> Result<String, String> {
+pub(super) fn namespace(text: &str) -> Result<String, ArgumentError> {
     let is_allowed = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
     let ends = text.starts_with('-') || text.ends_with('-');
     if text.is_empty() || text.len() > 63 || ends || !text.chars().all(is_allowed) {
-        return Err(format!(
-            "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 signs",
-            quote(text)
-        ));
+        return Err(ArgumentError::ParseNamespace { text: text.to_owned() });
     }
     Ok(text.to_owned())
 }
 
 /// Reads a version of Kubernetes, such as `1.35`, `v1.35.2`.
-pub(super) fn kube_version(text: &str) -> Result<Version, String> {
-    parse_tolerant(text).map_err(|error| format!("{} is no version: {error}", quote(text)))
+pub(super) fn kube_version(text: &str) -> Result<Version, ArgumentError> {
+    parse_tolerant(text)
+        .map_err(|source| ArgumentError::ParseKubeVersion { text: text.to_owned(), source })
 }
 
 /// A cause that says why an argument cannot be used.

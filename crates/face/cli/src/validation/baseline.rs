@@ -233,27 +233,53 @@ fn entries(typed: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
         .zip(lines)
         .map(|(value, line)| {
             let line = line.map_or(1, |(line, _)| line);
-            entry(value, line).map_err(|why| refuse(why, line))
+            entry(value, line).map_err(|error| refuse(error.to_string(), line))
         })
         .collect()
 }
 
-fn entry(value: &Value, line: usize) -> Result<Entry, String> {
+/// An entry of a baseline cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum EntryError {
+    /// Entries have no such field.
+    #[error("{}", unknown(field, FIELDS))]
+    UnknownField {
+        /// The field.
+        field: String,
+    },
+    /// A field is no text.
+    #[error("{field} is no text")]
+    NotText {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field is missing.
+    #[error("an entry has no {field}")]
+    MissingField {
+        /// The field.
+        field: &'static str,
+    },
+    /// The count is no positive number.
+    #[error("count is no positive number")]
+    ParseCount,
+}
+
+fn entry(value: &Value, line: usize) -> Result<Entry, EntryError> {
     let empty = Map::new();
     let fields = value.as_object().unwrap_or(&empty);
     if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-        return Err(unknown(name, FIELDS));
+        return Err(EntryError::UnknownField { field: name.clone() });
     }
-    let text = |name: &str| match fields.get(name) {
+    let text = |field: &'static str| match fields.get(field) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!("{name} is no text")),
-        None => Err(format!("an entry has no {name}")),
+        Some(_) => Err(EntryError::NotText { field }),
+        None => Err(EntryError::MissingField { field }),
     };
     let count = match fields.get("count") {
         None => 1,
         Some(count) => {
             let count = count.as_u64().and_then(|count| usize::try_from(count).ok());
-            count.filter(|count| *count > 0).ok_or("count is no positive number")?
+            count.filter(|count| *count > 0).ok_or(EntryError::ParseCount)?
         }
     };
     let reason = fields.contains_key("reason").then(|| text("reason")).transpose()?;

@@ -30,7 +30,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::registry::{self, Proxies};
 use mainstay_image::serve;
 use mainstay_image::store::{Store, Untagged};
-use mainstay_images::{Images as Sources, LocalName, Named};
+use mainstay_images::{Images as Sources, LocalName, Named, UnreadablePolicy};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -314,7 +314,8 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
     })?;
     // Read again for each pull: an administrator who closes a registry need not restart anything.
     let policy = || {
-        let found = machine::policy(&environment)?;
+        let found =
+            machine::policy(&environment).map_err(|error| UnreadablePolicy(error.to_string()))?;
         Ok(found.unwrap_or_else(Policy::accept_anything))
     };
     Ok(Sources { local, named, pulled, registries, policy: Arc::new(policy), work })

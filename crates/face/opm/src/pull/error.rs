@@ -3,6 +3,7 @@
 use super::super::error::TempDirError;
 use super::super::go;
 use super::super::reference::NameError;
+use mainstay_cli::machine::MachineError;
 use mainstay_image::fetch::FetchError;
 use mainstay_image::registry::RegistryError;
 use mainstay_image::store::StoreError;
@@ -18,13 +19,13 @@ pub(crate) enum OpenError {
     #[error("loading registries configuration: {fault}")]
     Mirrors {
         /// Which file, and why.
-        fault: String,
+        fault: MachineError,
     },
     /// The machine's policy cannot be read.
     #[error("{fault}")]
     Policy {
         /// Which file, and why.
-        fault: String,
+        fault: MachineError,
     },
     /// The machine has no policy.
     #[error(
@@ -39,7 +40,7 @@ pub(crate) enum OpenError {
     #[error("{fault}")]
     Credentials {
         /// Which variable or file, and why.
-        fault: String,
+        fault: MachineError,
     },
     /// There is no folder for the store.
     #[error(transparent)]

@@ -17,7 +17,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::registry::Proxies;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
-use mainstay_images::{Images, LocalName, ReadPolicy};
+use mainstay_images::{Images, LocalName, ReadPolicy, UnreadablePolicy};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
@@ -176,7 +176,8 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             let text = policy.lock().unwrap().clone();
             let Some(text) = text else { return Ok(Policy::accept_anything()) };
             let lost = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-            Policy::read(text.as_bytes(), lost).map_err(|error| format!("invalid policy: {error}"))
+            Policy::read(text.as_bytes(), lost)
+                .map_err(|error| UnreadablePolicy(format!("invalid policy: {error}")))
         })
     }
 
