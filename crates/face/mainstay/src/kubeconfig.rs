@@ -29,9 +29,9 @@ pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
     let file = &file.map_err(|error| refuse(io(&error)).remedy(elsewhere))?;
     let text = match mainstay_files::read(file, LONGEST) {
         Ok(bytes) if bytes.trim_ascii().is_empty() => ours.to_owned(),
-        Ok(bytes) => merge(&bytes, ours).map_err(|why| {
-            let why =
-                Cause::new("there is a file that is not a kubeconfig").because(Cause::new(why));
+        Ok(bytes) => merge(&bytes, ours).map_err(|error| {
+            let why = Cause::new("there is a file that is not a kubeconfig")
+                .because(Cause::new(error.to_string()));
             refuse(why).remedy(elsewhere)
         })?,
         Err(error) if error.kind() == ErrorKind::NotFound => ours.to_owned(),
@@ -41,22 +41,36 @@ pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
         .map_err(|error| refuse(io(&error)).remedy(elsewhere))
 }
 
+/// A file is not a kubeconfig.
+#[derive(Debug, thiserror::Error)]
+enum MergeError {
+    /// It is no YAML.
+    #[error(transparent)]
+    ParseYaml(#[from] mainstay_yaml::YamlError),
+    /// It is of another kind.
+    #[error("it has no `kind: Config`")]
+    OtherKind,
+    /// A field is no list.
+    #[error("`{field}` is not a list")]
+    NoList {
+        /// The field.
+        field: &'static str,
+    },
+}
+
 /// The kubeconfig `theirs` with the entries of `ours`.
-fn merge(theirs: &[u8], ours: &str) -> Result<String, String> {
-    let read = |bytes: &[u8]| {
-        mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
-            .map_err(|error| error.to_string())
-    };
+fn merge(theirs: &[u8], ours: &str) -> Result<String, MergeError> {
+    let read = |bytes: &[u8]| mainstay_yaml::one(bytes, &mainstay_yaml::Options::default());
     let (mut all, ours) = (read(theirs)?, read(ours.as_bytes())?);
     if all["kind"] != "Config" || !all.is_object() {
-        return Err("it has no `kind: Config`".to_owned());
+        return Err(MergeError::OtherKind);
     }
     for part in ["clusters", "users", "contexts"] {
         let mine = ours[part].as_array().cloned().unwrap_or_default();
         let mut entries = match &all[part] {
             Value::Null => Vec::new(),
             Value::Array(entries) => entries.clone(),
-            _ => return Err(format!("`{part}` is not a list")),
+            _ => return Err(MergeError::NoList { field: part }),
         };
         entries.retain(|entry| !mine.iter().any(|it| it["name"] == entry["name"]));
         entries.extend(mine);

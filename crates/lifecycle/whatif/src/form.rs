@@ -5,7 +5,7 @@
 
 use mainstay_gocompat::quote;
 use mainstay_object::Object;
-use mainstay_version::parse_tolerant;
+use mainstay_version::{ParseError, parse_tolerant};
 use serde_json::Value;
 
 /// The form of a kind that resolution reads.
@@ -82,6 +82,41 @@ const CLUSTER_CATALOG: Form = Form {
     ..BARE
 };
 
+/// An object does not have the form of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FormError {
+    /// A field is missing.
+    #[error("`{field}` is missing")]
+    MissingField {
+        /// The path of the field.
+        field: String,
+    },
+    /// A field is empty.
+    #[error("`{field}` is empty")]
+    EmptyField {
+        /// The path of the field.
+        field: String,
+    },
+    /// A field is of another type.
+    #[error("`{field}` is {found}, not {expected}")]
+    FieldType {
+        /// The path of the field.
+        field: String,
+        /// What it is.
+        found: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+    },
+    /// The version of a ClusterServiceVersion is none.
+    #[error("`spec.version` is {}, which is no version: {source}", quote(version))]
+    ParseVersion {
+        /// The version.
+        version: String,
+        /// Why not.
+        source: ParseError,
+    },
+}
+
 impl Form {
     /// The form of an object; none if resolution does not read its kind.
     pub(crate) fn of(object: &Object) -> Option<&'static Self> {
@@ -97,8 +132,8 @@ impl Form {
         }
     }
 
-    /// Checks an object of this kind; the error says which field is wrong.
-    pub(crate) fn check(&self, object: &Object) -> Result<(), String> {
+    /// Checks an object of this kind.
+    pub(crate) fn check(&self, object: &Object) -> Result<(), FormError> {
         text(object, &["metadata", "name"], true)?;
         if self.namespaced {
             text(object, &["metadata", "namespace"], true)?;
@@ -138,35 +173,36 @@ impl Form {
         let version =
             object.str(&["spec", "version"]).filter(|_| object.kind() == "ClusterServiceVersion");
         match version.filter(|version| !version.is_empty()) {
-            Some(version) => parse_tolerant(version).map(drop).map_err(|error| {
-                format!("`spec.version` is {}, which is no version: {error}", quote(version))
-            }),
+            Some(version) => parse_tolerant(version)
+                .map(drop)
+                .map_err(|source| FormError::ParseVersion { version: version.to_owned(), source }),
             None => Ok(()),
         }
     }
 }
 
 /// Checks that a field, if present, is an object.
-fn fields(object: &Object, path: &[&str]) -> Result<(), String> {
+fn fields(object: &Object, path: &[&str]) -> Result<(), FormError> {
     match object.get(path) {
         None | Some(Value::Null | Value::Object(_)) => Ok(()),
         Some(other) => Err(wrong(path, other, "an object")),
     }
 }
 
-fn text(object: &Object, path: &[&str], required: bool) -> Result<(), String> {
+fn text(object: &Object, path: &[&str], required: bool) -> Result<(), FormError> {
+    let field = || path.join(".");
     match object.get(path) {
-        None | Some(Value::Null) if required => Err(format!("`{}` is missing", path.join("."))),
+        None | Some(Value::Null) if required => Err(FormError::MissingField { field: field() }),
         Some(Value::String(text)) if required && text.is_empty() => {
-            Err(format!("`{}` is empty", path.join(".")))
+            Err(FormError::EmptyField { field: field() })
         }
         None | Some(Value::Null | Value::String(_)) => Ok(()),
         Some(other) => Err(wrong(path, other, "a text")),
     }
 }
 
-fn wrong(path: &[&str], value: &Value, wanted: &str) -> String {
-    format!("`{}` is {}, not {wanted}", path.join("."), type_name(value))
+fn wrong(path: &[&str], value: &Value, expected: &'static str) -> FormError {
+    FormError::FieldType { field: path.join("."), found: type_name(value), expected }
 }
 
 pub(crate) fn type_name(value: &Value) -> &'static str {

@@ -233,8 +233,9 @@ impl SavedStateReader {
             ("", name) => format!("{kind} {name}"),
             (namespace, name) => format!("{kind} {namespace}/{name}"),
         };
-        form.check(&object)
-            .map_err(|problem| position.invalid(shown.trim_end_matches([' ', '/']), &problem))?;
+        form.check(&object).map_err(|error| {
+            position.invalid(shown.trim_end_matches([' ', '/']), &error.to_string())
+        })?;
         let key = (kind, object.namespace().to_owned(), object.name().to_owned());
         let hash = content_hash(&object);
         if let Some((first, known)) = self.known.get(&key) {
