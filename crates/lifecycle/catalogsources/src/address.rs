@@ -25,7 +25,7 @@ use mainstay_catalog::Catalog;
 use mainstay_client::Backoff;
 use mainstay_image::registry::{Dial, Stream};
 use mainstay_object::NamespacedName;
-use mainstay_registry::client::{self, Address, Connection, Unread};
+use mainstay_registry::client::{self, Address, Connection, Fault, Unread};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl CatalogStore {
                 continue;
             }
             match self.connect(key, &parsed).await {
-                Err(failure) => self.lost(key, address, failure).await,
+                Err(error) => self.lost(key, address, error.to_string()).await,
                 Ok(connection) => match self.stay(key, address, &connection).await {
                     Some(failure) => self.lost(key, address, failure).await,
                     // One that comes and goes is not read without end.
@@ -113,7 +113,11 @@ impl CatalogStore {
     }
 
     /// Connects, and says so if that takes longer than a blink.
-    async fn connect(&self, key: &NamespacedName, address: &Address) -> Result<Connection, String> {
+    async fn connect(
+        &self,
+        key: &NamespacedName,
+        address: &Address,
+    ) -> Result<Connection, ConnectionError> {
         let (host, port) = (address.host(), address.port());
         let mut opening = std::pin::pin!(async {
             // gRPC has no TLS here, so the proxy of plain connections is the one.
@@ -135,7 +139,7 @@ impl CatalogStore {
             }
             opening.await
         };
-        opened.map_err(|fault| format!("{LISTING}{fault}"))
+        opened.map_err(ConnectionError)
     }
 
     /// Reads what is there, and again whenever it may have changed, until the connection ends. Says
@@ -283,3 +287,8 @@ impl Dial for Lasting {
 
 /// How upstream begins to say that a catalog cannot be read.
 pub(crate) const LISTING: &str = "failed to list bundles: ";
+
+/// A registry cannot be connected to.
+#[derive(Debug, thiserror::Error)]
+#[error("{LISTING}{0}")]
+struct ConnectionError(Fault);

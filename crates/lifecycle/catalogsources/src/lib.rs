@@ -42,7 +42,7 @@ pub use context::{CatalogCaches, CatalogContext, NamespaceLabels, OwnedObject, S
 pub use controller::register;
 pub use images::requester;
 pub use mode::{CatalogMode, CatalogPods};
-pub use source::{FOLDER_ADDRESS, content, is_healthy};
+pub use source::{FOLDER_ADDRESS, NoContent, content, is_healthy};
 pub use store::{
     CatalogContent, CatalogState, CatalogStore, FolderCatalog, Serve, ServedAt, StoreOptions,
 };

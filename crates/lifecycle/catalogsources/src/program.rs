@@ -40,20 +40,48 @@ pub(crate) struct Mount {
     only: Option<String>,
 }
 
+/// What a Pod serves cannot be read from here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProgramError {
+    /// The Pod has no container.
+    #[error("it has no container")]
+    NoContainer,
+    /// The program is no catalog server that is known.
+    #[error("it runs `{command}`, which is no catalog server that is known")]
+    UnknownServer {
+        /// The program with its arguments.
+        command: String,
+    },
+    /// The Pod lacks a volume that is mounted.
+    #[error("it has no volume {volume}")]
+    NoVolume {
+        /// The volume.
+        volume: String,
+    },
+    /// The catalog is in a volume without content here.
+    #[error("/{folder} is in the volume {volume}, whose content only a node that runs pods has")]
+    NodeVolume {
+        /// The folder of the catalog.
+        folder: String,
+        /// The volume.
+        volume: String,
+    },
+}
+
 impl Program {
     /// What the container of a Pod serves that listens on `port`; its first one, if none says that it
     /// does.
     ///
     /// # Errors
-    /// Why that is no catalog that can be read from here.
-    pub(crate) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, String> {
+    /// That is no catalog that can be read from here.
+    pub(crate) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, ProgramError> {
         let containers = pod.array(&["spec", "containers"]);
         let listens = |it: &&Value| {
             items(it, "ports")
                 .any(|it| Some(&it["containerPort"]) == port || Some(&it["name"]) == port)
         };
         let container = containers.iter().find(listens).or(containers.first());
-        let container = container.ok_or("it has no container")?;
+        let container = container.ok_or(ProgramError::NoContainer)?;
         let image = container["image"].as_str().unwrap_or_default();
         let words: Vec<&str> = items(container, "command")
             .chain(items(container, "args"))
@@ -66,10 +94,8 @@ impl Program {
         if let Some(of) = config_map(&words, pod.namespace()) {
             return Ok(Self::Lists(of));
         }
-        let place =
-            CatalogPlace::served(&words, text(container, "workingDir")).ok_or_else(|| {
-                format!("it runs `{}`, which is no catalog server that is known", words.join(" "))
-            })?;
+        let place = CatalogPlace::served(&words, text(container, "workingDir"))
+            .ok_or_else(|| ProgramError::UnknownServer { command: words.join(" ") })?;
         let CatalogPlace::Folder(folder) = &place else {
             return Ok(Self::Image(image.to_owned(), Some(place)));
         };
@@ -81,7 +107,8 @@ impl Program {
             }
             let name = text(mount, "name");
             let volume = pod.array(&["spec", "volumes"]).iter().find(|it| it["name"] == *name);
-            let volume = volume.ok_or_else(|| format!("it has no volume {name}"))?;
+            let volume =
+                volume.ok_or_else(|| ProgramError::NoVolume { volume: name.to_owned() })?;
             if !volume["emptyDir"].is_null() {
                 if let Some((image, from)) = copied(pod, folder) {
                     return Ok(Self::Image(image, Some(CatalogPlace::Folder(from))));
@@ -92,9 +119,8 @@ impl Program {
             let maps: Vec<&Value> =
                 sources.map(|it| &it["configMap"]).filter(|it| !it.is_null()).collect();
             if maps.is_empty() {
-                return Err(format!(
-                    "/{folder} is in the volume {name}, whose content only a node that runs pods has"
-                ));
+                let (folder, volume) = (folder.clone(), name.to_owned());
+                return Err(ProgramError::NodeVolume { folder, volume });
             }
             for map in maps {
                 let items = map["items"].as_array().map(|all| {
@@ -216,7 +242,7 @@ mod tests {
         Object::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
     }
 
-    fn program(mut container: Value, more: &Value) -> Result<Program, String> {
+    fn program(mut container: Value, more: &Value) -> Result<Program, ProgramError> {
         container["ports"] = json!([{"name": "grpc", "containerPort": 50051}]);
         container["image"] = "i:1".into();
         let by_number = Program::of(&pod(&container, more), Some(&json!(50051)));
@@ -249,7 +275,7 @@ mod tests {
             (json!({"command": ["/bin/configmap-server", "--configMapName=m"]}), lists("ns", "m")),
             (
                 json!({"command": ["sleep", "1"]}),
-                Err("it runs `sleep 1`, which is no catalog server that is known".to_owned()),
+                Err(ProgramError::UnknownServer { command: "sleep 1".to_owned() }),
             ),
         ] {
             assert_eq!(program(container.clone(), &json!({})), wanted, "{container}");

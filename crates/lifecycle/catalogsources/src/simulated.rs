@@ -9,11 +9,12 @@
 //! server reads it when it starts, and stays until another Pod takes its place.
 
 use crate::address::LISTING;
-use crate::program::{self, Program};
+use crate::config_map::ConfigMapError;
+use crate::program::{self, Program, ProgramError};
 use crate::store::CatalogStore;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
-use mainstay_images::{Requester, blocking};
+use mainstay_images::{ContentError, PullError, Requester, blocking};
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,6 +36,67 @@ pub(crate) enum Looked {
     Unread(String),
     /// The address is not that of a simulated Pod.
     Elsewhere,
+}
+
+/// No Pod answers at a place.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EndpointError {
+    /// The Service does not have the port.
+    #[error("the Service {service} has no port {port}")]
+    NoPort {
+        /// The Service.
+        service: NamespacedName,
+        /// The port.
+        port: u16,
+    },
+    /// No Pod of the Service is ready.
+    #[error("no Pod that is ready stands behind the Service {service}")]
+    NoPod {
+        /// The Service.
+        service: NamespacedName,
+    },
+}
+
+/// The catalog of a Pod cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum PodError {
+    /// The API does not have what is needed, or refuses it.
+    #[error(transparent)]
+    Api(#[from] mainstay_client::Error),
+    /// There is no such ConfigMap.
+    #[error("there is no ConfigMap {namespace}/{name}")]
+    NoConfigMap {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// What the Pod serves cannot be read from here.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The ConfigMap that the Pod serves has no catalog.
+    #[error(transparent)]
+    ConfigMap(#[from] ConfigMapError),
+    /// The files that are mounted are no catalog; the headline of the error.
+    #[error("{0}")]
+    Load(String),
+    /// There are no images here.
+    #[error("images are not read here")]
+    NoImages,
+    /// The image cannot be pulled.
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    /// The image has no catalog.
+    #[error("{image}: {source}")]
+    Content {
+        /// The image.
+        image: String,
+        /// Why not.
+        source: ContentError,
+    },
+    /// The thread that read the catalog ended; what is said of that.
+    #[error("{0}")]
+    Ended(String),
 }
 
 /// What the host of an address names inside of a cluster.
@@ -151,13 +213,14 @@ impl ClusterEndpoints {
 
     /// The Pod that answers: the oldest that is ready. None where no Service selects pods, or no Pod has
     /// that IP.
-    async fn pod(&mut self) -> Option<Result<(NamespacedName, Arc<Pod>, Value), String>> {
+    async fn pod(&mut self) -> Option<Result<(NamespacedName, Arc<Pod>, Value), EndpointError>> {
         let (selection, selector, target) = match (&self.place, &self.services) {
             (ClusterAddress::Service(key), Some(services)) => {
                 services.synced().await;
                 let service = services.get(key).filter(|it| !it.selector.is_empty())?;
                 let Some(target) = service.target(self.port) else {
-                    return Some(Err(format!("the Service {key} has no port {}", self.port)));
+                    let (service, port) = (key.clone(), self.port);
+                    return Some(Err(EndpointError::NoPort { service, port }));
                 };
                 let selector: Vec<String> =
                     service.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -184,7 +247,7 @@ impl ClusterEndpoints {
         match (oldest, &self.place) {
             (Some((key, pod)), _) => Some(Ok((key, pod, target))),
             (None, ClusterAddress::Service(key)) => {
-                Some(Err(format!("no Pod that is ready stands behind the Service {key}")))
+                Some(Err(EndpointError::NoPod { service: key.clone() }))
             }
             // It may be the address of a machine.
             (None, ClusterAddress::Pod(_)) => None,
@@ -203,16 +266,16 @@ impl CatalogStore {
     ) -> Looked {
         let (name, pod, target) = match behind.pod().await {
             None => return Looked::Elsewhere,
-            Some(Err(why)) => return Looked::Nobody(format!("{LISTING}{why}")),
+            Some(Err(error)) => return Looked::Nobody(format!("{LISTING}{error}")),
             Some(Ok(found)) => found,
         };
-        let told = |why: String| Looked::Unread(format!("{LISTING}the Pod {name}: {why}"));
+        let unread = |error: PodError| Looked::Unread(format!("{LISTING}the Pod {name}: {error}"));
         let cluster = &behind.cluster.clone();
         let live = match cluster.find(&known::POD, Some(&name.namespace), &name.name).await {
             Ok(Some(live)) if live.uid() == pod.uid => live,
             // Another one by now, which is told in a moment.
             Ok(_) => return Looked::Ended,
-            Err(error) => return told(error.to_string()),
+            Err(error) => return unread(error.into()),
         };
         let node = live.str(&["spec", "nodeName"]).unwrap_or_default();
         match cluster.find(&known::NODE, None, node).await {
@@ -220,7 +283,7 @@ impl CatalogStore {
                 return Looked::Elsewhere;
             }
             Ok(_) => {}
-            Err(error) => return told(error.to_string()),
+            Err(error) => return unread(error.into()),
         }
         let mut reading = std::pin::pin!(self.read_pod(cluster, &live, &target));
         let read = if let Ok(read) =
@@ -233,7 +296,7 @@ impl CatalogStore {
         };
         match read {
             Ok(catalog) => self.read(key, address, catalog, None).await,
-            Err(why) => return told(why),
+            Err(error) => return unread(error),
         }
         loop {
             behind.changed().await;
@@ -250,13 +313,15 @@ impl CatalogStore {
         cluster: &Cluster,
         pod: &Object,
         port: &Value,
-    ) -> Result<Arc<Catalog>, String> {
+    ) -> Result<Arc<Catalog>, PodError> {
         let namespace = pod.namespace();
         let account = pod.str(&["spec", "serviceAccountName"]).unwrap_or("default");
         let find = async |cluster: &Cluster, namespace: &str, name: &str| {
             let found = cluster.find(&known::CONFIG_MAP, Some(namespace), name).await;
-            let found = found.map_err(|error| error.to_string())?;
-            found.ok_or_else(|| format!("there is no ConfigMap {namespace}/{name}"))
+            found?.ok_or_else(|| PodError::NoConfigMap {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            })
         };
         match Program::of(pod, Some(port))? {
             Program::Lists(of) => {
@@ -266,20 +331,18 @@ impl CatalogStore {
                     find(cluster, namespace, &of.name).await?
                 } else {
                     let program = cluster.clone().acting_for(namespace, account);
-                    let program = program.map_err(|error| error.to_string())?;
-                    find(&program, &of.namespace, &of.name).await?
+                    find(&program?, &of.namespace, &of.name).await?
                 };
                 let data: BTreeMap<String, String> = map.part(&["data"]).unwrap_or_default();
                 let place = of.name.clone();
                 let read = move || {
-                    crate::config_map::catalog(&data).map(|read| {
-                        for why in &read.left_out {
-                            tracing::warn!(config_map = %place, %why, "a catalog has a problem");
-                        }
-                        read.catalog
-                    })
+                    let read = crate::config_map::catalog(&data)?;
+                    for why in &read.left_out {
+                        tracing::warn!(config_map = %place, %why, "a catalog has a problem");
+                    }
+                    Ok(read.catalog)
                 };
-                blocking(read, |ended| ended).await
+                blocking(read, PodError::Ended).await
             }
             Program::Files(folder, mounts) => {
                 let mut maps = Vec::new();
@@ -292,13 +355,13 @@ impl CatalogStore {
                         for problem in &mut error.problems {
                             problem.file = format!("/{folder}/{}", problem.file).into();
                         }
-                        error.headline()
+                        PodError::Load(error.headline())
                     })
                 };
-                blocking(read, |ended| ended).await
+                blocking(read, PodError::Ended).await
             }
             Program::Image(image, place) => {
-                let puller = self.puller().ok_or("images are not read here")?;
+                let puller = self.puller().ok_or(PodError::NoImages)?;
                 let secrets = pod.array(&["spec", "imagePullSecrets"]);
                 let requester = Requester {
                     namespace: namespace.to_owned(),
@@ -310,16 +373,15 @@ impl CatalogStore {
                         .map(str::to_owned)
                         .collect(),
                 };
-                let found =
-                    puller.pull(&image, &requester).await.map_err(|error| error.to_string())?;
+                let found = puller.pull(&image, &requester).await?;
                 let read = move || {
                     let read = match &place {
                         Some(place) => puller.catalog_at(&found, place),
                         None => puller.catalog(&found, None),
                     };
-                    read.map_err(|why| format!("{image}: {why}"))
+                    read.map_err(|source| PodError::Content { image, source })
                 };
-                blocking(read, |ended| ended).await
+                blocking(read, PodError::Ended).await
             }
         }
     }

@@ -233,19 +233,24 @@ pub fn is_healthy(source: &CatalogSource, state: Option<&CatalogState>) -> bool 
     invalid(&source.spec).is_none() && (has || served || is_by_address(source))
 }
 
+/// A catalog offers nothing; the text says why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoContent(pub String);
+
 /// What a catalog offers.
 ///
 /// # Errors
-/// Why it offers nothing: the spec of its CatalogSource is invalid, or its content could not be read yet.
+/// It offers nothing: the spec of its CatalogSource is invalid, or its content could not be read yet.
 pub fn content(
     source: &CatalogSource,
     state: Option<CatalogState>,
-) -> Result<Arc<CatalogContent>, String> {
+) -> Result<Arc<CatalogContent>, NoContent> {
     if let Some(message) = invalid(&source.spec) {
-        return Err(message);
+        return Err(NoContent(message));
     }
     let (content, failure) = state.map(|it| (it.content, it.failure)).unwrap_or_default();
-    content.ok_or_else(|| failure.unwrap_or_else(|| source.status.message.clone()))
+    content.ok_or_else(|| NoContent(failure.unwrap_or_else(|| source.status.message.clone())))
 }
 
 #[cfg(test)]
@@ -415,7 +420,7 @@ mod tests {
         assert!(is_healthy(&it, Some(&lost)));
         assert_eq!(status(&it, Some(&lost), time(9)), it.status);
         let why = content(&it, Some(lost)).err();
-        assert_eq!(why.as_deref(), Some("failed to list bundles: refused"));
+        assert_eq!(why.map(|why| why.0).as_deref(), Some("failed to list bundles: refused"));
         // After a restart nothing is written before something is known.
         let begun = CatalogState {
             observed: Some(LastObservedState::Connecting),

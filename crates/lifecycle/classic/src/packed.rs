@@ -9,16 +9,22 @@
 //! A reference is the original's, so plans that it made are carried out here and the other way round.
 //! It names the ConfigMap, and what the bundle's version gets that is not in the bundle.
 
+mod error;
+
 use crate::context::Context;
 use crate::error::Error;
 use crate::permissions;
 use crate::steps;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use error::{BundleMapError, DecodeError, ReferenceError};
 use flate2::{Compression, write::GzEncoder};
 use mainstay_api::{BundleLookup, Step, names, resources};
 use mainstay_client::Cluster;
 use mainstay_controller::Operation as _;
-use mainstay_image::{compress, tar};
+use mainstay_image::{
+    compress,
+    tar::{self, TarError},
+};
 use mainstay_object::{NamespacedName, Object, known};
 use mainstay_yaml::Options;
 use serde::{Deserialize, Serialize};
@@ -108,43 +114,47 @@ fn digest(objects: &[Object]) -> String {
 /// The objects of the bundle in a ConfigMap.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
-pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, String> {
+/// If it cannot be read.
+pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
     let encoding = map.annotation(ENCODING).unwrap_or_default();
     let mut files = BTreeMap::new();
     let mut left = MOST_UNPACKED;
     for field in ["data", "binaryData"] {
         let Some(Value::Object(entries)) = map.get(&[field]) else { continue };
         for (key, value) in entries {
-            let wrong = |why: String| format!("{key}: {why}");
-            let text = value.as_str().unwrap_or_default();
-            let mut bytes = match field {
-                "data" => text.as_bytes().to_vec(),
-                _ => STANDARD.decode(text).map_err(|error| wrong(error.to_string()))?,
+            let mut decode = || -> Result<(), DecodeError> {
+                let text = value.as_str().unwrap_or_default();
+                let mut bytes = match field {
+                    "data" => text.as_bytes().to_vec(),
+                    _ => STANDARD.decode(text)?,
+                };
+                if encoding == GZIP {
+                    bytes = inflated(&STANDARD.decode(&bytes)?, &mut left)?;
+                }
+                if encoding == ARCHIVE {
+                    files.extend(manifests(&inflated(&bytes, &mut left)?)?);
+                } else {
+                    files.insert(key.clone(), bytes);
+                }
+                Ok(())
             };
-            if encoding == GZIP {
-                bytes = STANDARD.decode(&bytes).map_err(|error| wrong(error.to_string()))?;
-                bytes = inflated(&bytes, &mut left).map_err(|error| wrong(error.to_string()))?;
-            }
-            if encoding == ARCHIVE {
-                let bytes =
-                    inflated(&bytes, &mut left).map_err(|error| wrong(error.to_string()))?;
-                files.extend(manifests(&bytes).map_err(wrong)?);
-            } else {
-                files.insert(key.clone(), bytes);
-            }
+            decode().map_err(|source| BundleMapError::DecodeKey { key: key.clone(), source })?;
         }
     }
     let mut found = Vec::new();
     for (file, bytes) in files {
         for document in mainstay_yaml::documents(&bytes, &Options::default()) {
-            let document = document.map_err(|error| format!("{file}: {error}"))?;
+            let place = || file.clone();
+            let document =
+                document.map_err(|source| BundleMapError::ParseYaml { file: place(), source })?;
             if document.value.is_null() {
                 continue;
             }
             let object = Object::from_value(document.value);
-            let object = object.map_err(|error| format!("{file}: {error}"))?;
-            mainstay_images::check_identity(&object).map_err(|why| format!("{file}: {why}"))?;
+            let object =
+                object.map_err(|source| BundleMapError::ReadObject { file: place(), source })?;
+            mainstay_images::check_identity(&object)
+                .map_err(|source| BundleMapError::Identity { file: place(), source })?;
             found.push(object);
         }
     }
@@ -161,15 +171,15 @@ fn inflated(bytes: &[u8], left: &mut u64) -> io::Result<Vec<u8>> {
 }
 
 /// The files below `manifests/` of an archive.
-fn manifests(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
+fn manifests(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, TarError> {
     let mut reader = tar::Reader::new(bytes);
     let mut files = BTreeMap::new();
-    while let Some(entry) = reader.next().map_err(|error| error.to_string())? {
+    while let Some(entry) = reader.next()? {
         let name = String::from_utf8_lossy(&entry.name).into_owned();
         let inside = name.trim_start_matches("./").starts_with("manifests/");
         if entry.kind == tar::Kind::File && inside {
             let mut content = Vec::new();
-            reader.read_to_end(&mut content).map_err(|error| error.to_string())?;
+            reader.read_to_end(&mut content)?;
             files.insert(name, content);
         }
     }
@@ -374,7 +384,8 @@ pub(crate) async fn filled<'a>(
                 source: Some(error),
                 ..wrong("it cannot be read".to_owned())
             })?;
-            let all = referred(namespace, &reference, &map).map_err(wrong)?;
+            let all =
+                referred(namespace, &reference, &map).map_err(|error| wrong(error.to_string()))?;
             made.insert(reference.clone(), all);
         }
         let all = made.get(&reference).map(Vec::as_slice).unwrap_or_default();
@@ -399,20 +410,22 @@ pub(crate) struct Unfilled {
 }
 
 /// The steps of a bundle that is in a ConfigMap.
-fn referred(namespace: &str, reference: &Reference, map: &Object) -> Result<Vec<Step>, String> {
+fn referred(
+    namespace: &str,
+    reference: &Reference,
+    map: &Object,
+) -> Result<Vec<Step>, ReferenceError> {
     let properties: Value = serde_json::from_str(&reference.properties).unwrap_or_default();
     let properties = properties["properties"].as_array().cloned().unwrap_or_default();
     let catalog =
         NamespacedName::new(&*reference.catalog_source_namespace, &*reference.catalog_source_name);
     let all = objects(map)?;
     if !reference.sha256.is_empty() && reference.sha256 != digest(&all) {
-        return Err(format!(
-            "it was changed since the plan was made; delete the InstallPlan and ConfigMap {}/{} to have both made again",
-            reference.namespace, reference.name
-        ));
+        let (namespace, name) = (reference.namespace.clone(), reference.name.clone());
+        return Err(ReferenceError::Changed { namespace, name });
     }
     steps::of_objects(namespace, all, &properties, &reference.replaces, &catalog)
-        .ok_or_else(|| "it has no ClusterServiceVersion".to_owned())
+        .ok_or(ReferenceError::NoCsv)
 }
 
 #[cfg(test)]
@@ -516,7 +529,7 @@ mod tests {
             (map(GZIP, &[("big.yaml", bomb)], &[]), "big.yaml: the files of the bundle are larger"),
             (map(ARCHIVE, &[("content", gzip(&[1; 600]))], &[]), "content: "),
         ] {
-            let error = objects(&map).unwrap_err();
+            let error = objects(&map).unwrap_err().to_string();
             assert!(error.starts_with(wanted), "{error}");
         }
     }
@@ -555,7 +568,7 @@ mod tests {
         let mut more = csv();
         more.set(&["spec", "install", "spec", "permissions"], json!([]));
         let changed = map("", &[], &[("csv.json", &more.to_value().to_string())]);
-        let refused = super::referred("team", &reference, &changed).unwrap_err();
+        let refused = super::referred("team", &reference, &changed).unwrap_err().to_string();
         assert!(refused.contains("ConfigMap olm/m"), "{refused}");
         let theirs = Reference { sha256: String::new(), ..reference.clone() };
         assert!(super::referred("team", &theirs, &changed).is_ok());

@@ -154,13 +154,65 @@ pub(crate) struct ReadCatalog {
     pub(crate) left_out: Vec<String>,
 }
 
+/// A ConfigMap has no catalog.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigMapError {
+    /// It lacks a key.
+    #[error("it has no key {key}")]
+    MissingKey {
+        /// The key.
+        key: &'static str,
+    },
+    /// A key is no YAML.
+    #[error("the key {key}: {source}")]
+    ParseKey {
+        /// The key.
+        key: &'static str,
+        /// Why not.
+        source: mainstay_yaml::YamlError,
+    },
+    /// A key is no list.
+    #[error("the key {key} is no list")]
+    NoList {
+        /// The key.
+        key: &'static str,
+    },
+    /// Every package is left out: why the first one is.
+    #[error("{0}")]
+    NoPackage(String),
+}
+
+/// A package is left out.
+#[derive(Debug, thiserror::Error)]
+enum PackageError {
+    /// The head of a channel is not there.
+    #[error("the head {head} of the channel {channel} is not in the key {VERSIONS}")]
+    MissingHead {
+        /// The head.
+        head: String,
+        /// The channel.
+        channel: String,
+    },
+    /// A CustomResourceDefinition that a ClusterServiceVersion owns is not there.
+    #[error("{csv} owns {definition}, which is not in the key {DEFINITIONS}")]
+    MissingDefinition {
+        /// The ClusterServiceVersion.
+        csv: String,
+        /// The CustomResourceDefinition.
+        definition: String,
+    },
+    /// The documents that the package makes are no catalog; the headline of the error.
+    #[error("{0}")]
+    Load(String),
+}
+
 /// Reads the catalog that the keys of a ConfigMap make.
 ///
 /// # Errors
 /// A key is missing or is no list, or not one of the packages can be read.
-pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, String> {
+pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, ConfigMapError> {
     if !data.contains_key(PACKAGES) {
-        return Err(format!("it has no key {PACKAGES}"));
+        return Err(ConfigMapError::MissingKey { key: PACKAGES });
     }
     let (versions, definitions) = (list(data, VERSIONS)?, list(data, DEFINITIONS)?);
     let manifests = Manifests::of(&versions, &definitions);
@@ -176,18 +228,18 @@ pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, St
         let read = documents(package, &manifests, &elsewhere).and_then(|documents| {
             let origin = || Origin { file: PACKAGES.into(), line: 1 };
             Declared::of(documents.into_iter().map(|it| (origin(), it)))
-                .map_err(|error| error.headline())
+                .map_err(|error| PackageError::Load(error.headline()))
         });
         match read {
             Ok(read) => declared.append(read),
-            Err(why) => left_out.push(format!("package {} is left out: {why}", package.name)),
+            Err(error) => left_out.push(format!("package {} is left out: {error}", package.name)),
         }
     }
     let (catalog, problems) = declared.check_permissive();
     left_out.extend(problems.iter().map(|it| format!("a package is left out: {}", it.message)));
     let nothing = catalog.packages().next().is_none();
     match left_out.first() {
-        Some(why) if nothing => Err(why.clone()),
+        Some(why) if nothing => Err(ConfigMapError::NoPackage(why.clone())),
         _ => Ok(ReadCatalog { catalog, left_out }),
     }
 }
@@ -255,13 +307,13 @@ impl<'v> Manifests<'v> {
 }
 
 /// The list in a key; empty if the key is not there.
-fn list(data: &BTreeMap<String, String>, key: &str) -> Result<Vec<Value>, String> {
+fn list(data: &BTreeMap<String, String>, key: &'static str) -> Result<Vec<Value>, ConfigMapError> {
     let text = data.get(key).map(String::as_str).unwrap_or_default();
     let read = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default());
-    match read.map_err(|error| format!("the key {key}: {error}"))? {
+    match read.map_err(|source| ConfigMapError::ParseKey { key, source })? {
         Value::Array(items) => Ok(items),
         Value::Null => Ok(Vec::new()),
-        _ => Err(format!("the key {key} is no list")),
+        _ => Err(ConfigMapError::NoList { key }),
     }
 }
 
@@ -279,7 +331,7 @@ fn documents(
     package: &ListedPackage<'_>,
     manifests: &Manifests<'_>,
     elsewhere: &BTreeSet<&str>,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Value>, PackageError> {
     let ListedPackage { name, default_channel, channels } = package;
     let mut documents =
         vec![json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel})];
@@ -306,13 +358,11 @@ fn entries(
     channel: &Value,
     versions: &BTreeMap<&str, &Value>,
     elsewhere: &BTreeSet<&str>,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Value>, PackageError> {
     let head = text(channel, "currentCSV");
     if !versions.contains_key(head) {
-        let channel = text(channel, "name");
-        return Err(format!(
-            "the head {head} of the channel {channel} is not in the key {VERSIONS}"
-        ));
+        let (head, channel) = (head.to_owned(), text(channel, "name").to_owned());
+        return Err(PackageError::MissingHead { head, channel });
     }
     let (mut entries, mut known) = (Vec::new(), BTreeSet::new());
     let mut at = head;
@@ -367,7 +417,7 @@ fn document(
     name: &str,
     csv: &Value,
     manifests: &Manifests<'_>,
-) -> Result<Value, String> {
+) -> Result<Value, PackageError> {
     let spec = &csv["spec"];
     // What Go's zero value of the field reads as.
     let version = match &spec["version"] {
@@ -402,7 +452,8 @@ fn document(
         let all = manifests.definitions.get(kind).map_or(&[][..], Vec::as_slice);
         let fitting = all.iter().rev().find(|one| has_version(one, text(it, "version")));
         let Some(definition) = fitting.or(all.last()) else {
-            return Err(format!("{name} owns {kind}, which is not in the key {DEFINITIONS}"));
+            let (csv, definition) = (name.to_owned(), kind.to_owned());
+            return Err(PackageError::MissingDefinition { csv, definition });
         };
         owned.entry(kind).or_insert(definition);
     }

@@ -78,7 +78,7 @@ fn what_is_wrong_names_the_key() {
         (data(ONE, TWO, ""), "owns anvils.forge.example.com, which is not in the key"),
         (BTreeMap::new(), "it has no key packages"),
     ] {
-        let why = catalog(&data).unwrap_err();
+        let why = catalog(&data).unwrap_err().to_string();
         assert!(why.contains(words), "{why}");
     }
 }
@@ -149,7 +149,7 @@ fn a_package_that_cannot_be_read_takes_no_other_away() {
         assert!(said.contains(words), "{words}: {said}");
     }
     let only = "[{packageName: headless, channels: [{name: stable, currentCSV: nobody.v1}]}]";
-    let why = catalog(&data(only, VERSIONS, "")).unwrap_err();
+    let why = catalog(&data(only, VERSIONS, "")).unwrap_err().to_string();
     assert!(why.contains("the head nobody.v1 of the channel stable"), "{why}");
 }
 

@@ -12,7 +12,7 @@ use super::{deployment, observe, reach, serving};
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts;
-use crate::install_plan::decide::account;
+use crate::install_plan::decide::{AccountError, account};
 use crate::membership::{apis::ApiSet, select};
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallPlanPhase, OperatorGroup, Time, names,
@@ -221,7 +221,7 @@ impl Controller {
         let context = &*self.context;
         let cluster = match self.installing(live) {
             Ok(cluster) => cluster.during("acting for a service account")?,
-            Err(why) => return Err(Error::Refused(live.key(), why)),
+            Err(error) => return Err(Error::Refused(live.key(), error.to_string())),
         };
         let missing = TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
         let key = live.key();
@@ -291,7 +291,7 @@ impl Controller {
         let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
         let cluster = match self.installing(live) {
             Ok(cluster) => cluster.during("acting for a service account")?,
-            Err(why) => return Err(Error::Refused(live.key(), why)),
+            Err(error) => return Err(Error::Refused(live.key(), error.to_string())),
         };
         let csv = wish.csv;
         let work = Work { context: &self.context, cluster: &cluster, csv, group, observed: seen };
@@ -314,8 +314,8 @@ impl Controller {
         let csv = wish.csv;
         let cluster = match self.installing(live) {
             Ok(cluster) => cluster.during("acting for a service account")?,
-            Err(why) => {
-                let message = format!("install strategy failed: {why}");
+            Err(error) => {
+                let message = format!("install strategy failed: {error}");
                 return self.refuse(live, csv, CsvReason::ComponentFailedNoRetry, message).await;
             }
         };
@@ -394,7 +394,7 @@ impl Controller {
 
     /// The cluster with the rights that Deployments of a version are installed with; or why there is
     /// none.
-    fn installing(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, String> {
+    fn installing(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, AccountError> {
         let context = &*self.context;
         let account = account(&context.caches.groups_in(live.namespace()))?;
         let own = context.cluster.clone();

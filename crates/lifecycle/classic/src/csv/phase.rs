@@ -120,11 +120,11 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
     }
     let modes = match Modes::parse(&csv.spec.install_modes) {
         Ok(modes) => modes,
-        Err(message) => return step(failed(CsvReason::InvalidInstallModes, &message)),
+        Err(error) => return step(failed(CsvReason::InvalidInstallModes, &error.to_string())),
     };
     let namespaces: Vec<&str> = group.status.namespaces.iter().map(String::as_str).collect();
-    if let Err(message) = modes.check(&csv.metadata.namespace, &namespaces) {
-        return step(failed(CsvReason::UnsupportedOperatorGroup, &message));
+    if let Err(error) = modes.check(&csv.metadata.namespace, &namespaces) {
+        return step(failed(CsvReason::UnsupportedOperatorGroup, &error.to_string()));
     }
     if let Some(decision) = provided_apis(world, group) {
         return decision;

@@ -10,10 +10,11 @@ use crate::packed;
 use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
-use mainstay_images::{PullError, Puller, Requester};
+use mainstay_images::{ContentError, PullError, Puller, Requester};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -272,7 +273,9 @@ impl Bundles {
         let timeout = patience.timeout.unwrap_or(Duration::MAX);
         match tokio::time::timeout(timeout, unpacked).await {
             Ok(Ok(objects)) => Ok(objects),
-            Ok(Err(message)) => Err(Failure { reason: "BackoffLimitExceeded", message }),
+            Ok(Err(error)) => {
+                Err(Failure { reason: "BackoffLimitExceeded", message: error.to_string() })
+            }
             Err(_) => Err(Failure {
                 reason: "DeadlineExceeded",
                 message: format!("{} was not unpacked within {} s", key.image, timeout.as_secs()),
@@ -293,27 +296,55 @@ impl Bundles {
             Ok(objects) => Ok(objects),
             Err(Unmade::Failed(failure)) => Err(failure),
             Err(Unmade::Nothing) => {
-                let failed = |message: String| Failure { reason: "BackoffLimitExceeded", message };
-                let objects = self.objects(key, asking).await.map_err(failed)?;
-                jobs.keep(image, asking, &objects).await.map_err(failed)?;
+                let failed = |error: &dyn Error| Failure {
+                    reason: "BackoffLimitExceeded",
+                    message: error.to_string(),
+                };
+                let objects = self.objects(key, asking).await.map_err(|error| failed(&error))?;
+                let kept = jobs.keep(image, asking, &objects).await;
+                kept.map_err(|error| failed(&error))?;
                 Ok(objects)
             }
         }
     }
 
-    async fn objects(&self, key: &Key, asking: &Requester) -> Result<Vec<Object>, String> {
+    async fn objects(&self, key: &Key, asking: &Requester) -> Result<Vec<Object>, ReadError> {
         let image = &*key.image;
         let Some(puller) = self.inner.puller.clone() else {
-            return Err(format!("bundles by image are not unpacked here: {image}"));
+            return Err(ReadError::NoImages { image: image.to_owned() });
         };
         let (bundles, of) = (self.clone(), key.clone());
         let on_retry = move |error: PullError| bundles.report_retry(&of, error.to_string());
         let found = puller.pull_with_retries(image, asking, on_retry).await;
-        let found = found.map_err(|error| error.to_string())?;
+        let found = found?;
         let image = image.to_owned();
-        let read = move || puller.bundle(&found).map_err(|why| format!("{image}: {why}"));
-        tokio::task::spawn_blocking(read)
-            .await
-            .map_err(|error| format!("reading a bundle ended unexpectedly: {error}"))?
+        let read =
+            move || puller.bundle(&found).map_err(|source| ReadError::Content { image, source });
+        tokio::task::spawn_blocking(read).await?
     }
+}
+
+/// The objects of a bundle by image cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    /// There are no images here.
+    #[error("bundles by image are not unpacked here: {image}")]
+    NoImages {
+        /// The image.
+        image: String,
+    },
+    /// The image cannot be pulled.
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    /// The image is no bundle.
+    #[error("{image}: {source}")]
+    Content {
+        /// The image.
+        image: String,
+        /// Why not.
+        source: ContentError,
+    },
+    /// The thread that read the image ended.
+    #[error("reading a bundle ended unexpectedly: {0}")]
+    Join(#[from] tokio::task::JoinError),
 }

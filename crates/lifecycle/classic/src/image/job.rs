@@ -156,9 +156,9 @@ impl Jobs {
         match packed::objects(&map) {
             Ok(objects) if objects.is_empty() => Err(Unmade::Nothing),
             Ok(objects) => Ok(objects),
-            Err(why) => Err(Unmade::Failed(Failure {
+            Err(error) => Err(Unmade::Failed(Failure {
                 reason: "BackoffLimitExceeded",
-                message: format!("{image}: ConfigMap {namespace}/{bundle}: {why}"),
+                message: format!("{image}: ConfigMap {namespace}/{bundle}: {error}"),
             })),
         }
     }
@@ -336,13 +336,24 @@ impl Jobs {
         image: &str,
         asking: &Requester,
         objects: &[Object],
-    ) -> Result<(), String> {
+    ) -> Result<(), KeepError> {
         let bundle = packed::name_of(image);
         let mut map = config_map(&bundle, asking);
-        packed::fill(&mut map, image, objects).map_err(|error| error.to_string())?;
-        let kept = self.cluster.ensure(&known::CONFIG_MAP, &map).await;
-        kept.map(drop).map_err(|error| error.to_string())
+        packed::fill(&mut map, image, objects)?;
+        self.cluster.ensure(&known::CONFIG_MAP, &map).await?;
+        Ok(())
     }
+}
+
+/// The objects of a bundle are not kept in its ConfigMap.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeepError {
+    /// They cannot be compressed.
+    #[error(transparent)]
+    Compress(#[from] std::io::Error),
+    /// The API refuses the ConfigMap.
+    #[error(transparent)]
+    Api(#[from] mainstay_client::Error),
 }
 
 fn object(value: Value) -> Object {

@@ -80,6 +80,11 @@ pub(crate) enum Missing {
     Refused(String),
 }
 
+/// The steps of a plan are not known; the text is the message of its condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UnresolvedPlan(pub(crate) String);
+
 /// Whether a plan is one that somebody wrote and that has no steps yet.
 pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
     let ours = plan.metadata.owner_references.iter().any(|it| it.kind == "Subscription");
@@ -93,7 +98,7 @@ pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
 /// The status of a plan once its steps were looked for; none while they are being waited for.
 pub(crate) fn status(
     plan: &InstallPlan,
-    found: Result<Steps, String>,
+    found: Result<Steps, UnresolvedPlan>,
     now: Time,
 ) -> InstallPlanStatus {
     let mut new = plan.status.clone();
@@ -112,7 +117,7 @@ pub(crate) fn status(
             new.bundle_lookups = lookups;
             resolved(&mut new, None, now);
         }
-        Err(why) => {
+        Err(UnresolvedPlan(why)) => {
             new.phase = InstallPlanPhase::Planning;
             resolved(&mut new, Some(&why), now);
         }

@@ -1,6 +1,6 @@
 //! Carries out plans.
 
-use super::by_hand::{self, Fresh};
+use super::by_hand::{self, Fresh, UnresolvedPlan};
 use super::decide::{self, Next};
 use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
 use crate::context::Context;
@@ -208,11 +208,11 @@ impl Controller {
                 };
                 Ok(steps)
             }
-            Err(by_hand::Missing::Refused(why)) => Err(why),
+            Err(by_hand::Missing::Refused(why)) => Err(UnresolvedPlan(why)),
             Err(by_hand::Missing::Images(images)) => match self.unpack(key, &asked, &images) {
                 Some((why, wait)) => {
                     then = Action::After(wait);
-                    Err(why)
+                    Err(UnresolvedPlan(why))
                 }
                 // Everything is looked at anew when they are unpacked.
                 None => return Ok(ControlFlow::Break(Action::Done)),

@@ -5,6 +5,7 @@ use mainstay_api::{
     InstallPlanPhase, InstallPlanReason, InstallPlanStatus, ObjectReference, OperatorGroup,
     StepStatus, Time,
 };
+use mainstay_object::NamespacedName;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,29 @@ pub(crate) enum Next {
 }
 
 /// With whose rights the plans of a namespace run: those of an account, or our own; or why none runs.
-pub(crate) type Account = Result<Option<ObjectReference>, String>;
+pub(crate) type Account = Result<Option<ObjectReference>, AccountError>;
+
+/// The groups of a namespace do not say with whose rights its plans run; the texts are the original's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AccountError {
+    /// No group manages the namespace.
+    #[error("no operator group found that is managing this namespace")]
+    NoGroup,
+    /// The account that the group names is not there.
+    #[error("please make sure the service account exists. sa={account} operatorgroup={group}")]
+    NoAccount {
+        /// The account.
+        account: String,
+        /// The group.
+        group: NamespacedName,
+    },
+    /// Several groups manage the namespace.
+    #[error("more than one operator group(s) are managing this namespace count={count}")]
+    ManyGroups {
+        /// How many.
+        count: usize,
+    },
+}
 
 /// How a run of the steps ended before their last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +75,7 @@ pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Account {
     let managing: Vec<&Arc<OperatorGroup>> =
         groups.iter().filter(|it| !it.status.namespaces.is_empty()).collect();
     match managing.as_slice() {
-        [] => Err("no operator group found that is managing this namespace".to_owned()),
+        [] => Err(AccountError::NoGroup),
         [one, ..]
             if managing.len() == 1 || mainstay_fault::is_on("the-first-of-two-groups-counts") =>
         {
@@ -61,16 +84,10 @@ pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Account {
                 _ if wanted.is_empty() => Ok(None),
                 Some(found) if found.name == *wanted => Ok(Some(found.clone())),
                 // Running with more rights than were asked for would be worse than not running.
-                _ => Err(format!(
-                    "please make sure the service account exists. sa={wanted} operatorgroup={}",
-                    one.key()
-                )),
+                _ => Err(AccountError::NoAccount { account: wanted.clone(), group: one.key() }),
             }
         }
-        many => Err(format!(
-            "more than one operator group(s) are managing this namespace count={}",
-            many.len()
-        )),
+        many => Err(AccountError::ManyGroups { count: many.len() }),
     }
 }
 
@@ -85,8 +102,8 @@ pub(crate) fn next(plan: &InstallPlan, account: &Account, now: Time) -> Next {
     let mut new = status.clone();
     let account = match account {
         Ok(account) => account,
-        Err(message) => {
-            installed(&mut new, Some((refused, message)), now);
+        Err(error) => {
+            installed(&mut new, Some((refused, &error.to_string())), now);
             return if new == *status { Next::Rest } else { Next::Write(Box::new(new)) };
         }
     };
@@ -256,7 +273,7 @@ mod tests {
             let found = account(&groups);
             let found = found.as_ref().map(|it| it.as_ref().map(|it| it.name.as_str()));
             // shows IP-11 K02 AT-IP-02 AT-IP-03
-            assert_eq!(found.map_err(Clone::clone), wanted);
+            assert_eq!(found.map_err(ToString::to_string), wanted);
         }
     }
 
@@ -299,7 +316,7 @@ mod tests {
     #[test]
     fn a_missing_group_is_told_once_and_forgotten_when_it_comes() {
         let mut plan = plan(InstallPlanPhase::RequiresApproval, false);
-        let refused = Err("why".to_owned());
+        let refused = Err(AccountError::NoGroup);
         let Next::Write(status) = next(&plan, &refused, time(1)) else { panic!("not told") };
         // shows IP-11 K02
         assert_eq!(status.conditions[0].reason, InstallPlanReason::InstallCheckFailed);

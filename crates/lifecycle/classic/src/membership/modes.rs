@@ -3,21 +3,47 @@
 use mainstay_api::{InstallMode, InstallModeType};
 use std::collections::BTreeMap;
 
+/// An operator may not watch the namespaces of its OperatorGroup; the texts are the original's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InstallModeError {
+    /// A mode is listed twice.
+    #[error("InstallMode list contains duplicates, cannot make set: [{list}]")]
+    Duplicate {
+        /// The whole list.
+        list: String,
+    },
+    /// The version does not support a mode that the namespaces need.
+    #[error("{mode} InstallModeType not supported, cannot configure to watch {namespaces}")]
+    Unsupported {
+        /// The mode.
+        mode: InstallModeType,
+        /// What would be watched.
+        namespaces: String,
+    },
+    /// There are no namespaces.
+    #[error(
+        "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces"
+    )]
+    NoNamespaces,
+    /// All namespaces stand beside others.
+    #[error(
+        "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1"
+    )]
+    AllAmongOthers,
+}
+
 /// What a version may watch, by mode.
 pub(crate) struct Modes(BTreeMap<InstallModeType, bool>);
 
 impl Modes {
     /// Reads the list; each mode may be there once.
-    pub(crate) fn parse(list: &[InstallMode]) -> Result<Self, String> {
+    pub(crate) fn parse(list: &[InstallMode]) -> Result<Self, InstallModeError> {
         let mut modes = BTreeMap::new();
         for mode in list {
             if modes.insert(mode.kind.clone(), mode.supported).is_some() {
-                let all: Vec<String> =
-                    list.iter().map(|it| format!("{{{} {}}}", it.kind, it.supported)).collect();
-                return Err(format!(
-                    "InstallMode list contains duplicates, cannot make set: [{}]",
-                    all.join(" ")
-                ));
+                let shown = |mode: &InstallMode| format!("{{{} {}}}", mode.kind, mode.supported);
+                let all: Vec<String> = list.iter().map(shown).collect();
+                return Err(InstallModeError::Duplicate { list: all.join(" ") });
             }
         }
         Ok(Self(modes))
@@ -28,18 +54,16 @@ impl Modes {
     }
 
     /// Whether an operator in `own` may watch `targets`; one empty text stands for all namespaces.
-    pub(crate) fn check(&self, own: &str, targets: &[&str]) -> Result<(), String> {
-        let need = |mode: InstallModeType, what: &str| {
+    pub(crate) fn check(&self, own: &str, targets: &[&str]) -> Result<(), InstallModeError> {
+        let need = |mode: InstallModeType, namespaces: &str| {
             if self.supports(&mode) || mainstay_fault::is_on("install-modes-are-not-checked") {
                 Ok(())
             } else {
-                Err(format!(
-                    "{mode} InstallModeType not supported, cannot configure to watch {what}"
-                ))
+                Err(InstallModeError::Unsupported { mode, namespaces: namespaces.to_owned() })
             }
         };
         match targets {
-            [] => Err("operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces".to_owned()),
+            [] => Err(InstallModeError::NoNamespaces),
             [one] if *one == own => need(InstallModeType::OwnNamespace, "own namespace"),
             [""] => need(InstallModeType::AllNamespaces, "all namespaces"),
             [_] => need(InstallModeType::SingleNamespace, "one namespace"),
@@ -49,7 +73,7 @@ impl Modes {
                     need(InstallModeType::OwnNamespace, "own namespace")?;
                 }
                 if many.contains(&"") {
-                    return Err("operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1".to_owned());
+                    return Err(InstallModeError::AllAmongOthers);
                 }
                 Ok(())
             }
@@ -92,7 +116,8 @@ mod tests {
                 Modes::parse(&modes(&list)).unwrap().check("ns", targets)
             };
             assert_eq!(with(None), Ok(()), "{targets:?}");
-            assert_eq!(with(Some(missing)), refusal, "{targets:?}");
+            let found = with(Some(missing)).map_err(|error| error.to_string());
+            assert_eq!(found, refusal, "{targets:?}");
         }
     }
 
@@ -104,7 +129,7 @@ mod tests {
             (Mode::OwnNamespace, false),
         ]);
         assert_eq!(
-            Modes::parse(&list).err().unwrap(),
+            Modes::parse(&list).err().unwrap().to_string(),
             "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {SingleNamespace false} {OwnNamespace false}]"
         );
     }

@@ -3,7 +3,7 @@
 use crate::facts;
 use crate::image::bundles::Key;
 use mainstay_api::{OperatorGroup, Subscription, UpgradeStrategy, names};
-use mainstay_catalogsources::CatalogContent;
+use mainstay_catalogsources::{CatalogContent, NoContent};
 use mainstay_controller::hash;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver as resolver;
@@ -15,7 +15,7 @@ pub(crate) struct Visible {
     pub(crate) key: NamespacedName,
     pub(crate) priority: i64,
     /// Its content, or why it has none.
-    pub(crate) content: Result<Arc<CatalogContent>, String>,
+    pub(crate) content: Result<Arc<CatalogContent>, NoContent>,
 }
 
 /// What is resolved.
@@ -54,7 +54,8 @@ impl Input {
         let group = &self.group;
         let mut parts = vec![format!("{:?}{:?}", group.spec, group.metadata.annotations)];
         parts.extend(self.catalogs.iter().map(|it| {
-            let content = it.content.as_ref().map(|it| it.catalog().digest().to_owned());
+            let content = it.content.as_ref().map_err(ToString::to_string);
+            let content = content.map(|content| content.catalog().digest().to_owned());
             format!("{}{}{content:?}", it.key, it.priority)
         }));
         parts.extend(self.subscriptions.iter().map(|it| {
@@ -114,7 +115,7 @@ impl Input {
                     priority: it.priority,
                     content: match &it.content {
                         Ok(content) => resolver::Content::Ready(&content.snapshot),
-                        Err(why) => resolver::Content::Failed(why.clone()),
+                        Err(error) => resolver::Content::Failed(error.to_string()),
                     },
                 })
                 .collect(),
