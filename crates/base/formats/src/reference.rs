@@ -1,4 +1,6 @@
-//! The grammar of image references, as container tools normalise and accept them.
+//! The grammar of image references: its parts, which all versions of the distribution project share,
+//! and what the version says that opm and the validators of bundles are built with. What pulls images
+//! follows a newer one, which knows IPv6 addresses and names what is wrong.
 
 /// Why a text is no image reference; `None` if it is one.
 pub fn fault(text: &str) -> Option<String> {
@@ -47,19 +49,21 @@ fn is_domain(domain: &str) -> bool {
         Some((host, port)) => (host, Some(port)),
         None => (domain, None),
     };
-    let label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    host.split('.').all(label)
+    host.split('.').all(is_label)
         && port
             .is_none_or(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Lower-case words joined by `.`, `_`, `__` or any number of `-`.
-fn is_path_component(component: &str) -> bool {
+/// A part of a host between dots: letters, digits and inner hyphens.
+pub fn is_label(label: &str) -> bool {
+    !label.is_empty()
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// A part of a path between slashes: lower-case words joined by `.`, `_`, `__` or any number of `-`.
+pub fn is_path_component(component: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
     let bytes = component.as_bytes();
     if !bytes.first().is_some_and(|&byte| word(byte))
@@ -72,7 +76,8 @@ fn is_path_component(component: &str) -> bool {
     })
 }
 
-fn is_tag(tag: &str) -> bool {
+/// A tag: up to 128 letters, digits, `_`, `.` and `-`, the first of which is neither of the last two.
+pub fn is_tag(tag: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     (1..=128).contains(&tag.len())
         && tag.bytes().next().is_some_and(word)

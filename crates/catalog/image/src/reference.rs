@@ -5,6 +5,8 @@
 //! without a folder lies in `library`.
 
 use crate::digest::{Digest, DigestError};
+pub(crate) use mainstay_formats::reference::is_path_component as is_component;
+use mainstay_formats::reference::{is_label, is_tag};
 use std::{fmt, str::FromStr};
 
 /// The registry of names that have none.
@@ -15,7 +17,6 @@ const OLD_DOMAIN: &str = "index.docker.io";
 const OFFICIAL: &str = "library/";
 /// How long a name may be, the registry included.
 const LONGEST: usize = 255;
-const LONGEST_TAG: usize = 128;
 
 /// Why a text is no reference, in the words that other software uses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -254,33 +255,8 @@ pub(crate) fn is_domain(domain: &str) -> bool {
             None => (Some(domain), None),
         },
     };
-    let label = |label: &str| {
-        let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        let ends = !label.starts_with('-') && !label.ends_with('-');
-        !label.is_empty() && ends && label.bytes().all(fine)
-    };
-    host.is_none_or(|host| host.split('.').all(label))
+    host.is_none_or(|host| host.split('.').all(is_label))
         && port.is_none_or(|port| {
             !port.is_empty() && port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit())
         })
-}
-
-/// Small letters and digits, with single dots, one or two underscores or any number of hyphens
-/// between them.
-pub(crate) fn is_component(component: &str) -> bool {
-    let letter = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
-    let bytes = component.as_bytes();
-    if !bytes.first().is_some_and(letter) || !bytes.last().is_some_and(letter) {
-        return false;
-    }
-    bytes.split(letter).all(|between| {
-        matches!(between, b"" | b"." | b"_" | b"__") || between.iter().all(|byte| *byte == b'-')
-    })
-}
-
-/// Up to 128 letters, digits, `_`, `.` and `-`, the first of which is neither of the last two.
-pub(crate) fn is_tag(tag: &str) -> bool {
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let first = tag.bytes().next().is_some_and(word);
-    first && tag.len() <= LONGEST_TAG && tag.bytes().all(|byte| word(byte) || b".-".contains(&byte))
 }
