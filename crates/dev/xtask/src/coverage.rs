@@ -17,7 +17,7 @@
 //! must be in neither. An id that nobody lists is a slip of the pen.
 
 mod recorded;
-mod rust;
+pub(crate) mod rust;
 
 use anyhow::{Context, bail};
 use mainstay_yaml::{DuplicateKeys, Options};

@@ -8,7 +8,8 @@
 //! | `sample` | writes the sample catalog |
 //! | `registry` | writes the code of the registry API |
 //! | `coverage` | holds scenarios against the rows of the specification that they must show |
-//! | `check` | `layers`, `coverage`, and says whether everything that is generated is fresh |
+//! | `words` | holds names in the code to the words of the house |
+//! | `check` | `layers`, `coverage`, `words`, and says whether everything that is generated is fresh |
 //!
 //! With `--check` nothing is written; a stale file is an error.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
@@ -22,6 +23,7 @@ mod layers;
 mod registry;
 mod sample;
 mod schema;
+mod words;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,7 +31,7 @@ fn main() -> anyhow::Result<()> {
     let chores: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
     let [chore] = chores.as_slice() else {
-        bail!("name one chore: layers, schema, crds, sample, registry, coverage or check");
+        bail!("name one chore: layers, schema, crds, sample, registry, coverage, words or check");
     };
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = manifest.ancestors().nth(3).context("xtask lies three folders below the root")?;
@@ -40,8 +42,10 @@ fn main() -> anyhow::Result<()> {
         "crds" => crds::run(root, check)?,
         "registry" => registry::run(root, check)?,
         "coverage" => coverage::run(root)?,
+        "words" => words::run(root, check)?,
         "check" => {
             layers::run()?;
+            words::run(root, true)?;
             coverage::run(root)?;
             sample::run(root, true)?;
             schema::run(root, true)?;
@@ -51,7 +55,7 @@ fn main() -> anyhow::Result<()> {
         other => {
             bail!(
                 "unknown chore `{other}`: one of layers, schema, crds, sample, registry, \
-                 coverage, check"
+                 coverage, words, check"
             )
         }
     }

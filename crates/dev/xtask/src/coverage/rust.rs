@@ -322,7 +322,7 @@ fn is_word(c: char) -> bool {
 
 /// A text with blanks in place of comments and of what stands in strings and characters. Offsets and
 /// lines stay.
-fn blank(text: &str) -> String {
+pub(crate) fn blank(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
