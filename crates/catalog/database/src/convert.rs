@@ -2,11 +2,12 @@
 
 use crate::levels::gvk;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_catalog::{json_stream_fault, property_fault};
+use mainstay_catalog::{json_fault, json_stream_fault, property_fault};
 use mainstay_gocompat::json::{Html, Numbers, Writer, quoted};
 use mainstay_gocompat::quote;
 use mainstay_gocompat::sort_slice;
 use mainstay_gocompat::values::json_kind;
+use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use std::{borrow::Cow, collections::BTreeSet};
@@ -15,6 +16,17 @@ const PACKAGE: &str = "olm.package";
 const GVK: &str = "olm.gvk";
 const OBJECT: &str = "olm.bundle.object";
 const METADATA: &str = "olm.csv.metadata";
+
+/// What upstream reads the value of `olm.gvk` as, when it comes from a database.
+static GROUP_VERSION_KIND: DeclaredStruct = DeclaredStruct {
+    name: "GroupVersionKind",
+    spelled: "api.GroupVersionKind",
+    fields: &[
+        ("group", DeclaredType::Text),
+        ("version", DeclaredType::Text),
+        ("kind", DeclaredType::Text),
+    ],
+};
 
 /// A type and a value, a JSON text.
 pub(crate) type Pair = (String, String);
@@ -239,12 +251,13 @@ fn own_package(source: &Source<'_>) -> String {
 
 /// The canonical text of a value that names an API.
 fn api(at: usize, text: &str) -> Result<String, PropertyError> {
-    // Upstream reads it as another type of the same fields.
-    let value = parsed(at, GVK, text).map_err(|mut error| {
-        let fault = error.fault.replace("struct field GVK.", "struct field GroupVersionKind.");
-        error.fault = fault.replace("property.GVK", "api.GroupVersionKind");
-        error
-    })?;
+    let refused = |fault| PropertyError { at, kind: GVK.to_owned(), fault };
+    if let Some(fault) = json_fault(text.as_bytes()) {
+        return Err(refused(fault));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
+    gojson::check_struct(&value, &GROUP_VERSION_KIND)
+        .map_err(|mismatch| refused(mismatch.reason.to_string()))?;
     Ok(gvk(field(&value, "group"), field(&value, "kind"), field(&value, "version")))
 }
 
