@@ -69,7 +69,8 @@ pub fn claim_inner(folder: &Path) -> io::Result<()> {
     let opened = match rustix::fs::openat(CWD, folder, flags, Mode::empty()) {
         Ok(opened) => opened,
         Err(error @ (rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP)) => {
-            let is_link = unfollowed_stat(folder).is_ok_and(|it| kind(&it) == FileType::Symlink);
+            let is_link =
+                unfollowed_stat(folder).is_ok_and(|metadata| kind(&metadata) == FileType::Symlink);
             return Err(if is_link {
                 refused("it is a link and not a folder".to_owned())
             } else {

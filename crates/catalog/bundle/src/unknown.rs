@@ -400,7 +400,7 @@ impl<'v> Walk<'v> {
     /// The metadata of an object of which nothing else is known.
     fn metadata(&mut self, value: &'v Value) {
         let fields = value.as_object();
-        if let Some((key, metadata)) = fields.and_then(|it| it.get_key_value("metadata")) {
+        if let Some((key, metadata)) = fields.and_then(|fields| fields.get_key_value("metadata")) {
             self.below(Passed::Field(key), |walk| walk.kind(metadata, &types::OBJECT_META));
         }
     }

@@ -302,7 +302,7 @@ mod tests {
             let text = parts.concat();
             if let Some(found) = cut(text.as_bytes(), chunk) {
                 let whole: Result<Vec<_>, _> = documents(text.as_bytes(), &options())
-                    .map(|read| read.map(|it| (it.value.to_string(), it.line, it.bytes)))
+                    .map(|read| read.map(|document| (document.value.to_string(), document.line, document.bytes)))
                     .collect();
                 prop_assert_eq!(Ok(found), whole);
             }

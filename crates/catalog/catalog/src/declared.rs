@@ -79,7 +79,8 @@ impl Declared {
     /// package names may be any text, and bundles of a package may have one version.
     pub fn check_permissive(self) -> (Arc<Catalog>, Vec<Problem>) {
         let (mut catalog, mut findings, _) = self.build();
-        findings.retain(|it| !matches!(it.rule, Rule::PackageName | Rule::DuplicateVersion));
+        findings
+            .retain(|finding| !matches!(finding.rule, Rule::PackageName | Rule::DuplicateVersion));
         for Finding { blob, .. } in &findings {
             let package = if blob.package.is_empty() { &blob.name } else { &blob.package };
             catalog.packages.remove(package);

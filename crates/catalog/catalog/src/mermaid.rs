@@ -165,8 +165,10 @@ impl<'d> Drawing<'d> {
                     .versions
                     .get(name)
                     .ok_or_else(|| DiagramError::UnknownMinimum { name: name.to_owned() })?;
-                let has = |channel: &&Channel| channel.entries.iter().any(|it| it.name == name);
-                let package = source.channels.iter().find(has).map_or("", |it| &*it.package);
+                let has =
+                    |channel: &&Channel| channel.entries.iter().any(|entry| entry.name == name);
+                let package =
+                    source.channels.iter().find(has).map_or("", |channel| &*channel.package);
                 Some((name, version.clone(), package))
             }
         };
@@ -200,7 +202,7 @@ impl<'d> Drawing<'d> {
         }
         let Some((name, floor, package)) = &self.floor else {
             return Some(channel.entries.iter().map(copy).collect())
-                .filter(|it: &Vec<_>| !it.is_empty());
+                .filter(|entries: &Vec<_>| !entries.is_empty());
         };
         if !package.is_empty() && *package != channel.package {
             return None;
@@ -220,7 +222,8 @@ impl<'d> Drawing<'d> {
                 left.replaces.clear();
             }
             left.skips.retain(is_above);
-            let holds_floor = |range: &str| Range::parse(range).is_ok_and(|it| it.contains(floor));
+            let holds_floor =
+                |range: &str| Range::parse(range).is_ok_and(|range| range.contains(floor));
             if !holds_floor(&left.skip_range) {
                 left.skip_range.clear();
             }
@@ -245,7 +248,8 @@ impl<'d> Drawing<'d> {
         if channels.contains(name) {
             self.deprecated_channels.push(id.clone());
         }
-        let versions: Vec<Version> = entries.iter().map(|it| source.version(&it.name)).collect();
+        let versions: Vec<Version> =
+            entries.iter().map(|entry| source.version(&entry.name)).collect();
         let mut order: Vec<usize> = (0..entries.len()).collect();
         sort_slice(&mut order, |a, b| versions[*a] > versions[*b]);
         let mut skipped: BTreeSet<&str> = BTreeSet::new();

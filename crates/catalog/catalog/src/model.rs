@@ -105,7 +105,8 @@ impl Package {
     /// All channels in the order for people, see [`ChannelOrder`].
     pub fn ordered_channels(&self) -> Vec<&Channel> {
         let mut channels: Vec<&Channel> = self.channels().collect();
-        channels.sort_by_cached_key(|it| ChannelOrder::of(&it.name, &self.default_channel));
+        channels
+            .sort_by_cached_key(|channel| ChannelOrder::of(&channel.name, &self.default_channel));
         channels
     }
 
@@ -467,7 +468,7 @@ fn kind_of(bytes: &[u8]) -> Option<String> {
     struct Kind {
         kind: String,
     }
-    serde_json::from_slice::<Kind>(bytes).ok().map(|it| it.kind)
+    serde_json::from_slice::<Kind>(bytes).ok().map(|document| document.kind)
 }
 
 /// One manifest: JSON or YAML.

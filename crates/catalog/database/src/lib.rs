@@ -67,7 +67,7 @@ pub fn load(path: &Path) -> Result<Arc<Catalog>, DatabaseError> {
             more => format!("; and {more} more problems"),
         };
         // Documents of a database stand on no line.
-        let first = error.problems.first().map(|it| it.message.replace('\n', " "));
+        let first = error.problems.first().map(|problem| problem.message.replace('\n', " "));
         let message = format!("{}{more}", first.unwrap_or_default());
         DatabaseError::Content { file: path.to_owned(), message }
     })

@@ -98,7 +98,10 @@ impl Plugin for CertificateSubjectRestriction {
         let refused = match SigningRequest::read(&String::from_utf8_lossy(&bytes)) {
             Err(why) => format!("failed to parse CSR: {why}"),
             Ok(request)
-                if request.organizations.iter().any(|it| it == mainstay_auth::MASTERS)
+                if request
+                    .organizations
+                    .iter()
+                    .any(|organization| organization == mainstay_auth::MASTERS)
                     && !mainstay_fault::is_on("anybody-becomes-a-master") =>
             {
                 format!("use of {CLIENT} signer with system:masters group is not allowed")

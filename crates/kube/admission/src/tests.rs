@@ -22,12 +22,17 @@ struct World(BTreeMap<&'static str, Vec<Object>>);
 impl Objects for World {
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
         let found = self.0.get(resource)?.iter();
-        found.clone().find(|it| it.namespace() == namespace && it.name() == name).cloned()
+        found
+            .clone()
+            .find(|object| object.namespace() == namespace && object.name() == name)
+            .cloned()
     }
 
     fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object> {
         let all = self.0.get(resource).into_iter().flatten();
-        all.filter(|it| namespace.is_none_or(|wanted| it.namespace() == wanted)).cloned().collect()
+        all.filter(|object| namespace.is_none_or(|wanted| object.namespace() == wanted))
+            .cloned()
+            .collect()
     }
 }
 

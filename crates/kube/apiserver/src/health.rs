@@ -148,7 +148,9 @@ impl Readiness {
                 checks.splice(3..3, ["etcd-readiness", "informer-sync"].map(open));
                 // A server that saves nothing is of no use to whoever would be sent to it. Its life is
                 // another matter: starting it again does not bring a disk back.
-                for check in checks.iter_mut().filter(|it| STORAGE.contains(&it.name.as_str())) {
+                for check in
+                    checks.iter_mut().filter(|check| STORAGE.contains(&check.name.as_str()))
+                {
                     check.closed = unsaved.map(str::to_owned);
                 }
                 checks.extend(self.0.borrow().iter().cloned());

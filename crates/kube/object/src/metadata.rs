@@ -114,7 +114,7 @@ pub fn finalizers(finalizers: Option<&Value>, path: &FieldPath) -> Vec<FieldErro
         let problems = names::qualified_name(finalizer);
         found.extend(problems.into_iter().map(|why| FieldError::invalid(path, finalizer, why)));
     }
-    if ["orphan", "foregroundDeletion"].iter().all(|name| all.iter().any(|it| it == name)) {
+    if ["orphan", "foregroundDeletion"].iter().all(|name| all.iter().any(|known| known == name)) {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
         found.push(FieldError::invalid(path, all.to_vec(), why));
     }

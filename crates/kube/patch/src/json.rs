@@ -84,7 +84,7 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let nothing = Map::new();
     let operations: Vec<&Map<String, Value>> = operations
         .iter()
-        .map(|it| match it {
+        .map(|operation| match operation {
             Value::Object(parts) => Ok(parts),
             Value::Null => Ok(&nothing),
             other => Err(malformed(other, "Operation")),

@@ -274,7 +274,9 @@ mod tests {
     fn output(scope: &Scope, authorizer: bool, text: &str) -> String {
         match scope.env(authorizer).compile(text) {
             Ok(checked) => checked.output().to_string(),
-            Err(issues) => issues.iter().next().map(|it| it.message.clone()).unwrap_or_default(),
+            Err(issues) => {
+                issues.iter().next().map(|issue| issue.message.clone()).unwrap_or_default()
+            }
         }
     }
 

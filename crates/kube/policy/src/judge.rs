@@ -286,8 +286,10 @@ impl Programs {
                 None => None,
             };
             all.push(match said {
-                Some(Value::String(said)) => Some(said.trim().to_owned()).filter(|it| {
-                    !it.is_empty() && it.len() <= limits::MESSAGE && !it.contains('\n')
+                Some(Value::String(said)) => Some(said.trim().to_owned()).filter(|message| {
+                    !message.is_empty()
+                        && message.len() <= limits::MESSAGE
+                        && !message.contains('\n')
                 }),
                 _ => None,
             });

@@ -385,8 +385,9 @@ fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, TimeError> {
 
 /// The first part of a well-formed time that no clock or calendar has.
 fn out_of_range(text: &str) -> &'static str {
-    let part =
-        |from: usize| text.get(from..from + 2).and_then(|it| it.parse().ok()).unwrap_or(0_u8);
+    let part = |from: usize| {
+        text.get(from..from + 2).and_then(|digits| digits.parse().ok()).unwrap_or(0_u8)
+    };
     match (part(5), part(11), part(14), part(17)) {
         (0 | 13.., ..) => "month",
         (_, 24.., ..) => "hour",

@@ -93,14 +93,14 @@ pub fn answer(request: &StreamRequest<'_>, asked: &Object) -> Result<ApiResponse
         clock: request.clock,
     };
     Ok(match (&offer.way, offer.protocol) {
-        (Way::Spdy, _) => offer.agree(request, |it| session(it, target)),
-        (_, TUNNEL) => offer.agree(request, async |it: Changed| {
-            session(Tunnel::new(upgrade::socket(it).await), target).await;
+        (Way::Spdy, _) => offer.agree(request, |stream| session(stream, target)),
+        (_, TUNNEL) => offer.agree(request, async |stream: Changed| {
+            session(Tunnel::new(upgrade::socket(stream).await), target).await;
         }),
         (_, protocol) => {
             let code = if protocol == V4_BASE64 { Code::Base64 } else { Code::Binary };
             let ports = ports(asked)?;
-            offer.agree(request, move |it| by_channels(it, code, ports, target))
+            offer.agree(request, move |stream| by_channels(stream, code, ports, target))
         }
     })
 }

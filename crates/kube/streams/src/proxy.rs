@@ -448,7 +448,11 @@ mod tests {
             ("x", None),
         ] {
             let moved = moved(&HeaderValue::from_static(location), &uri, &to);
-            assert_eq!(moved.as_ref().map(|it| it.to_str().unwrap()), expected, "{location}");
+            assert_eq!(
+                moved.as_ref().map(|location| location.to_str().unwrap()),
+                expected,
+                "{location}"
+            );
         }
     }
 

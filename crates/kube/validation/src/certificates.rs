@@ -15,8 +15,11 @@ fn text_of(data: &Value, key: &str) -> String {
 /// compared with certificates here.
 pub(super) fn pair_problem(data: &Value) -> Option<String> {
     let certificates = blocks(&text_of(data, "tls.crt"));
-    let skipped: Vec<&str> =
-        certificates.iter().filter(|it| it.label != "CERTIFICATE").map(|it| &*it.label).collect();
+    let skipped: Vec<&str> = certificates
+        .iter()
+        .filter(|certificate| certificate.label != "CERTIFICATE")
+        .map(|certificate| &*certificate.label)
+        .collect();
     let Some(first) = certificates.iter().find(|block| block.label == "CERTIFICATE") else {
         return Some(match skipped.as_slice() {
             [] => "tls: failed to find any PEM data in certificate input".to_owned(),

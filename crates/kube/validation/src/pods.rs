@@ -17,7 +17,11 @@ pub(super) fn default_pod(object: &mut Object) {
     let Some(spec) = open(object.fields_mut(), "spec") else { return };
     default_pod_spec(spec);
     fill(spec, "enableServiceLinks", true);
-    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|it| it < 0) {
+    if spec
+        .get("terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(|seconds| seconds < 0)
+    {
         spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
     }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or_default();

@@ -129,7 +129,9 @@ fn same(spec: &Fields, before: &Fields, key: &str) -> bool {
         fields
             .get(key)
             .filter(|value| {
-                !value.is_null() && *value != "" && value.as_array().is_none_or(|it| !it.is_empty())
+                !value.is_null()
+                    && *value != ""
+                    && value.as_array().is_none_or(|list| !list.is_empty())
             })
             .cloned()
     };

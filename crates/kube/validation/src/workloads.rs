@@ -191,7 +191,7 @@ pub(super) fn default_job(object: &mut Object) {
     }
     let labels = object.get(&["spec", "template", "metadata", "labels"]).cloned();
     if let Some(labels) =
-        labels.filter(|labels| labels.as_object().is_some_and(|it| !it.is_empty()))
+        labels.filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty()))
         && object.labels().next().is_none()
     {
         object.set(&["metadata", "labels"], labels);

@@ -188,8 +188,9 @@ fn duplicate_keys_are_noted_with_their_lines_when_asked() {
 #[test]
 fn a_block_of_text_that_ends_with_the_file_ends_with_a_line_break() {
     for (text, value) in [("a: |\n  x", "x\n"), ("a: >\n  x", "x\n"), ("a: |-\n  x", "x")] {
-        let read: Vec<_> =
-            documents(text.as_bytes(), &Options::default()).map(|it| it.unwrap().value).collect();
+        let read: Vec<_> = documents(text.as_bytes(), &Options::default())
+            .map(|document| document.unwrap().value)
+            .collect();
         assert_eq!(read, [json!({ "a": value })], "{text:?}");
     }
 }
@@ -197,8 +198,9 @@ fn a_block_of_text_that_ends_with_the_file_ends_with_a_line_break() {
 #[test]
 fn a_byte_order_mark_inside_a_document_is_a_character_like_others() {
     let text = "\u{feff}a: \u{feff}x\n\u{feff}b: {c: d\u{feff}}\nl: |\n  x\u{feff}\n---\n\u{feff}a: \u{e000}b\n";
-    let read: Vec<_> =
-        documents(text.as_bytes(), &Options::default()).map(|it| it.unwrap().value).collect();
+    let read: Vec<_> = documents(text.as_bytes(), &Options::default())
+        .map(|document| document.unwrap().value)
+        .collect();
     let first = json!({"a": "\u{feff}x", "\u{feff}b": {"c": "d\u{feff}"}, "l": "x\u{feff}\n"});
     assert_eq!(read, [first, json!({"a": "\u{e000}b"})]);
 }

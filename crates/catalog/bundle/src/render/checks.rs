@@ -38,7 +38,7 @@ fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
 }
 
 fn deployments_are_named_once(content: &Content) -> Vec<String> {
-    let names = repeated(content.deployments.iter().map(|it| it.name.as_str()));
+    let names = repeated(content.deployments.iter().map(|deployment| deployment.name.as_str()));
     let say = |name| {
         format!("cluster service version contains duplicate strategy deployment spec '{name}'")
     };
@@ -63,7 +63,10 @@ fn deployments_have_good_names(content: &Content) -> Vec<String> {
         let reasons = reasons.join(", ");
         format!("invalid cluster service version strategy deployment name '{name}': {reasons}")
     };
-    bad_names(content.deployments.iter().map(|it| it.name.as_str())).into_iter().map(say).collect()
+    bad_names(content.deployments.iter().map(|deployment| deployment.name.as_str()))
+        .into_iter()
+        .map(say)
+        .collect()
 }
 
 fn definitions_are_named_once(content: &Content) -> Vec<String> {
@@ -112,7 +115,7 @@ fn conversions_need_all_namespaces(content: &Content) -> Vec<String> {
 }
 
 fn webhooks_have_deployments(content: &Content) -> Vec<String> {
-    let there = |name: &str| content.deployments.iter().any(|it| it.name == name);
+    let there = |name: &str| content.deployments.iter().any(|deployment| deployment.name == name);
     let mut lost: Vec<&Webhook> =
         content.webhooks.iter().filter(|webhook| !there(&webhook.deployment)).collect();
     lost.sort_by_key(|webhook| (&webhook.deployment, &webhook.kind, &webhook.name));

@@ -53,7 +53,8 @@ fn one(job: &Job<'_>, deployment: &Deployment) -> Value {
 
 /// Mounts the certificate into all containers; what is in the way goes.
 fn mount(spec: &mut Value, secret: &Secret) {
-    let Some(pod) = objects::entry(spec, "template").and_then(|it| objects::entry(it, "spec"))
+    let Some(pod) =
+        objects::entry(spec, "template").and_then(|template| objects::entry(template, "spec"))
     else {
         return;
     };

@@ -52,7 +52,7 @@ fn write_rule(out: &mut String, rule: &Value) {
     out.push_str(&compact(list("verbs").unwrap_or(&Value::Null)));
     for name in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {
         if let Some(list) =
-            list(name).filter(|list| list.as_array().is_some_and(|it| !it.is_empty()))
+            list(name).filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
         {
             out.push(',');
             out.push_str(&quoted(name));

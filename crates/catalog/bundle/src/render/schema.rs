@@ -109,7 +109,9 @@ fn references(schema: &Value) -> Vec<String> {
         match value {
             Value::Object(fields) => {
                 let target = fields.get("$ref").and_then(Value::as_str);
-                found.extend(target.and_then(|it| it.strip_prefix(COMPONENTS)).map(str::to_owned));
+                found.extend(
+                    target.and_then(|target| target.strip_prefix(COMPONENTS)).map(str::to_owned),
+                );
                 waiting.extend(fields.values());
             }
             Value::Array(items) => waiting.extend(items),

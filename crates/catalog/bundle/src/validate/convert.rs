@@ -60,7 +60,7 @@ fn simple(
             Some(ConvertError::ConvertKind { found: "int64", expected: name() })
         }
         ("int", Value::Number(number)) => {
-            let fraction = number.as_f64().is_some_and(|it| it.fract() != 0.0);
+            let fraction = number.as_f64().is_some_and(|float| float.fract() != 0.0);
             fraction.then_some(ConvertError::ConvertKind { found: "float64", expected: name() })
         }
         ("string" | "bool", _) => Some(ConvertError::UnrecognizedType(wanted.to_owned())),

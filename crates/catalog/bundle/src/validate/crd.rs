@@ -43,7 +43,9 @@ fn errors(value: Value) -> Option<(Object, Vec<FieldError>)> {
     crd::default(&mut object);
     let mut errors = metadata(&object);
     errors.extend(crd::validate(&object));
-    errors.retain(|it| !it.field.contains("openAPIV3Schema") && !it.field.contains("status"));
+    errors.retain(|error| {
+        !error.field.contains("openAPIV3Schema") && !error.field.contains("status")
+    });
     Some((object, errors))
 }
 

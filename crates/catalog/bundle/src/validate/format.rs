@@ -132,7 +132,8 @@ impl Reading<'_> {
 }
 
 fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
-    let get = |key: &str| annotations.get(key).map(|it| it.as_str().unwrap_or_default());
+    let get =
+        |key: &str| annotations.get(key).map(|annotation| annotation.as_str().unwrap_or_default());
     let asked = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
     for key in asked.into_iter().filter(|key| get(key).is_none()) {
         found.push(format!("Missing annotation {}", quote(key)));

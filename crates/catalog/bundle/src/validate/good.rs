@@ -64,7 +64,9 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
     let verbs = &["create", "*", "[*]", "patch"];
     let making = ["permissions", "clusterPermissions"].into_iter().find_map(|field| {
         let mut rules = permissions(subject, field);
-        rules.find(|(_, _, rule)| permits(rule, groups, resources, verbs)).map(|it| (field, it.0))
+        rules
+            .find(|(_, _, rule)| permits(rule, groups, resources, verbs))
+            .map(|rule| (field, rule.0))
     });
     if let Some((field, at)) = making {
         let detail = "CSV contains permissions to create CRD. An Operator shouldn't deploy or manage other \
@@ -100,7 +102,8 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
 fn channels(subject: &Subject) -> Option<String> {
     let all = subject.channels.iter().chain([&subject.default_channel]);
     let names: BTreeSet<&str> = all.map(|name| name.trim()).collect();
-    let good = |name: &str| ["candidate", "stable", "fast"].iter().any(|it| name.starts_with(it));
+    let good =
+        |name: &str| ["candidate", "stable", "fast"].iter().any(|prefix| name.starts_with(prefix));
     let odd: Vec<&str> = names.into_iter().filter(|name| !name.is_empty() && !good(name)).collect();
     (!odd.is_empty()).then(|| {
         format!(

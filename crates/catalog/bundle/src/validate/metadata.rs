@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(crate) fn parts(found: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
-    if found.get("generation").and_then(Value::as_i64).is_some_and(|it| it < 0) {
+    if found.get("generation").and_then(Value::as_i64).is_some_and(|generation| generation < 0) {
         let value = found.get("generation").cloned().unwrap_or_default();
         let why = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(&path.child("generation"), value, why));

@@ -215,7 +215,10 @@ impl Check {
                 for (image, known) in self.managers.iter().chain(&self.others).chain(&self.related)
                 {
                     let Some(known) = known else { continue };
-                    if !known.iter().any(|it| format!("{}.{}", it.os, it.arch) == wanted) {
+                    if !known
+                        .iter()
+                        .any(|platform| format!("{}.{}", platform.os, platform.arch) == wanted)
+                    {
                         missing.entry(wanted.clone()).or_default().push(image.clone());
                     }
                 }
@@ -239,7 +242,8 @@ impl Check {
             Self::promised(&self.os_labels, OS, "linux")
         };
         let known = self.managers.values().flatten().flatten();
-        let had = known.map(|it| if arch { it.arch.clone() } else { it.os.clone() });
+        let had =
+            known.map(|platform| if arch { platform.arch.clone() } else { platform.os.clone() });
         promised.into_iter().chain(had).collect()
     }
 
@@ -254,8 +258,8 @@ impl Check {
             let alone = all.len() == 1 && self.managers.values().all(Option::is_some);
             let missing: Vec<&String> = all
                 .iter()
-                .filter(|it| !labels.iter().any(|label| label.contains(it.as_str())))
-                .filter(|it| !(alone && *it == usual))
+                .filter(|name| !labels.iter().any(|label| label.contains(name.as_str())))
+                .filter(|name| !(alone && *name == usual))
                 .collect();
             if missing.is_empty() {
                 continue;
@@ -280,7 +284,9 @@ impl Check {
             let Some(known) = known else { continue };
             for (all, what, arch) in [(&archs, "Arch(s)", true), (&systems, "OS(s)", false)] {
                 let has = |wanted: &String| {
-                    known.iter().any(|it| if arch { &it.arch == wanted } else { &it.os == wanted })
+                    known.iter().any(|platform| {
+                        if arch { &platform.arch == wanted } else { &platform.os == wanted }
+                    })
                 };
                 let missing: Vec<&String> = all.iter().filter(|wanted| !has(wanted)).collect();
                 if !missing.is_empty() {
@@ -319,8 +325,10 @@ impl Check {
                 ));
                 continue;
             }
-            let extra: Vec<&Platform> = wanted.iter().filter(|it| !has.contains(it)).collect();
-            let missing: Vec<&Platform> = has.iter().filter(|it| !wanted.contains(it)).collect();
+            let extra: Vec<&Platform> =
+                wanted.iter().filter(|platform| !has.contains(platform)).collect();
+            let missing: Vec<&Platform> =
+                has.iter().filter(|platform| !wanted.contains(platform)).collect();
             if !extra.is_empty() {
                 found.push(format!(
                     "the CSV includes {} in the node affinity configuration for the image: {image}, but the \
@@ -359,7 +367,9 @@ fn platforms(
     let unknown = |text: &str| text.is_empty() || text == "unknown";
     let found = items(&value, "manifests").iter().map(one);
     let all = library == Library::V034;
-    Ok(found.filter(|it| all || (!unknown(&it.os) && !unknown(&it.arch))).collect())
+    Ok(found
+        .filter(|platform| all || (!unknown(&platform.os) && !unknown(&platform.arch)))
+        .collect())
 }
 
 /// The platforms that pods are bound to.

@@ -99,12 +99,12 @@ fn shown_budget(object: &Value) -> String {
                 format!("{key}: {},", value.as_str().unwrap_or_default())
             };
             let labels: Vec<String> = labels.into_iter().flatten().map(label).collect();
-            let expression = |it: &Value| {
+            let expression = |expression: &Value| {
                 format!(
                     "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
-                    shape::text(it, "key"),
-                    shape::text(it, "operator"),
-                    texts(it, "values").collect::<Vec<_>>().join(" ")
+                    shape::text(expression, "key"),
+                    shape::text(expression, "operator"),
+                    texts(expression, "values").collect::<Vec<_>>().join(" ")
                 )
             };
             let expressions: Vec<String> =

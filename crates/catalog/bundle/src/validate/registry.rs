@@ -98,12 +98,15 @@ impl Reading<'_> {
                 return Err(MediaTypeError::ReadFile { path: format!("{shown}/{}", entry.name) });
             };
             let object = content.object().ok();
-            let kind = object.as_ref().and_then(|it| it.value.get("kind")).and_then(Value::as_str);
+            let kind = object
+                .as_ref()
+                .and_then(|document| document.value.get("kind"))
+                .and_then(Value::as_str);
             if kind == Some("ClusterServiceVersion") {
                 found = "registry+v1";
             }
             if entry.name == "Chart.yaml" {
-                let name = content.document().ok().and_then(|it| it.value.get("name"));
+                let name = content.document().ok().and_then(|document| document.value.get("name"));
                 chart = name.is_some_and(|name| !name.is_null() && name != "");
             }
         }
@@ -187,7 +190,7 @@ pub fn content(
     }
     if let Some(settings) = hub {
         let judged = hub::first(Some(&subject), settings);
-        let errors = judged.first().map(|it| it.errors.as_slice()).unwrap_or_default();
+        let errors = judged.first().map(|verdict| verdict.errors.as_slice()).unwrap_or_default();
         found.extend(errors.iter().map(super::Finding::text));
     }
     found
@@ -243,7 +246,8 @@ fn applicable(manifest: &Manifest) -> Option<String> {
 /// Whether what the ClusterServiceVersion owns is there, and its version is a text.
 fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let parse = |what: &str, why: &str| vec![format!("Error: Value {why}: {what}")];
-    let Some(csv) = manifests.iter().find(|it| it.kind() == "ClusterServiceVersion") else {
+    let Some(csv) = manifests.iter().find(|manifest| manifest.kind() == "ClusterServiceVersion")
+    else {
         // Upstream crashes.
         return vec!["no csv in bundle".to_owned()];
     };
@@ -261,8 +265,8 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
         }
     };
     let mut defined = BTreeSet::new();
-    let crds = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
-    for crd in crds.filter(|it| matches!(it.group_version().1, "v1" | "v1beta1")) {
+    let crds = manifests.iter().filter(|manifest| manifest.kind() == "CustomResourceDefinition");
+    for crd in crds.filter(|crd| matches!(crd.group_version().1, "v1" | "v1beta1")) {
         let spec = super::view::part(crd.value(), "spec");
         let kind = shape::text(super::view::part(spec, "names"), "kind");
         let old = shape::text(spec, "version");
@@ -270,7 +274,7 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
             vec![old]
         } else {
             let versions = super::view::items(spec, "versions");
-            versions.iter().map(|it| shape::text(it, "name")).collect()
+            versions.iter().map(|version| shape::text(version, "name")).collect()
         };
         for version in versions {
             defined.insert(key("", kind, crd.name(), version));

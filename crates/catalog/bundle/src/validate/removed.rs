@@ -186,7 +186,7 @@ fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
             for group in texts(rule, "apiGroups") {
                 for resource in texts(rule, "resources") {
                     let pair = (group, resource);
-                    if !doubted.contains(&pair) || known.iter().any(|it| it == resource) {
+                    if !doubted.contains(&pair) || known.iter().any(|image| image == resource) {
                         continue;
                     }
                     let name = format!(

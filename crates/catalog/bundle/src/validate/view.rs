@@ -83,7 +83,9 @@ impl Subject {
     /// Deployments, each with the spec of its pods.
     pub(crate) fn deployments(&self) -> impl Iterator<Item = (&Value, &Value)> {
         let pod = |deployment| deep(deployment, &["spec", "template", "spec"]);
-        items(self.install(), "deployments").iter().map(move |it| (it, pod(it)))
+        items(self.install(), "deployments")
+            .iter()
+            .map(move |deployment| (deployment, pod(deployment)))
     }
 
     /// Owned or required custom resources.

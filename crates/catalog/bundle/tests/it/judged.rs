@@ -44,16 +44,16 @@ fn shown(finding: &Finding) -> Value {
 
 fn results(found: &[Findings]) -> Value {
     let list = |findings: &[Finding]| findings.iter().map(shown).collect::<Vec<_>>();
-    let one = |it: &Findings| {
-        let mut out = json!({"name": it.name});
-        for (key, findings) in [("errors", &it.errors), ("warnings", &it.warnings)] {
+    let one = |verdict: &Findings| {
+        let mut out = json!({"name": verdict.name});
+        for (key, findings) in [("errors", &verdict.errors), ("warnings", &verdict.warnings)] {
             if !findings.is_empty() {
                 out[key] = list(findings).into();
             }
         }
         out
     };
-    found.iter().filter(|it| !it.is_empty()).map(one).collect()
+    found.iter().filter(|findings| !findings.is_empty()).map(one).collect()
 }
 
 /// The findings as sets, with the words of their texts as sets where those are in random order.
@@ -121,7 +121,11 @@ fn agrees(ours: &Value, recorded: &Value) -> bool {
 fn plain(recorded: &mut Value, ours: &mut Value) {
     let lists = |value: &mut Value| value.as_array_mut().map(std::mem::take).unwrap_or_default();
     let (mut wanted, mut said) = (lists(recorded), lists(ours));
-    for finding in said.iter_mut().filter_map(Value::as_object_mut).flat_map(|it| it.values_mut()) {
+    for finding in said
+        .iter_mut()
+        .filter_map(Value::as_object_mut)
+        .flat_map(|validators| validators.values_mut())
+    {
         for finding in finding.as_array_mut().into_iter().flatten() {
             for key in ["detail", "text"] {
                 finding[key] = without_size(finding[key].as_str().unwrap_or_default()).into();
@@ -142,10 +146,10 @@ fn plain(recorded: &mut Value, ours: &mut Value) {
                 let cut = format!("{}: …", fields["level"].as_str().unwrap_or_default());
                 if fields["text"].as_str().is_some_and(|text| text.starts_with(&cut)) {
                     fields.remove("text");
-                    let ours = said.get_mut(at).and_then(|it| it.get_mut(key));
+                    let ours = said.get_mut(at).and_then(|answer| answer.get_mut(key));
                     let ours =
-                        ours.and_then(|it| it.get_mut(number)).and_then(Value::as_object_mut);
-                    ours.and_then(|it| it.remove("text"));
+                        ours.and_then(|list| list.get_mut(number)).and_then(Value::as_object_mut);
+                    ours.and_then(|finding| finding.remove("text"));
                 }
             }
         }
@@ -226,7 +230,7 @@ impl Case<'_> {
             let settings = self.settings(run);
             for validator in Validator::ALL {
                 let asked = match run["only"].as_array() {
-                    Some(only) => only.iter().any(|it| it == validator.name()),
+                    Some(only) => only.iter().any(|name| name == validator.name()),
                     None => validator != Validator::MultiArch,
                 };
                 if !asked {
@@ -238,7 +242,7 @@ impl Case<'_> {
                 let found = validator.run(&subject, &settings, Some(&mut printed));
                 for finding in found.iter().flat_map(Findings::iter).filter(|_| from == "root") {
                     let place = subject.place(finding);
-                    assert!(place.is_none_or(|it| it.line.is_some_and(|line| line > 0)));
+                    assert!(place.is_none_or(|place| place.line.is_some_and(|line| line > 0)));
                 }
                 let ours = results(&found);
                 let none = json!({"results": []});
@@ -293,7 +297,8 @@ fn written_bundles_are_judged_as_recorded() {
         return;
     };
     let root = data.path().join("bundle-validate/cases");
-    let mut cases: Vec<_> = fs::read_dir(root).unwrap().map(|it| it.unwrap().path()).collect();
+    let mut cases: Vec<_> =
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     let mut score = Score::default();
     for place in cases {
@@ -331,7 +336,8 @@ fn published_bundles_are_judged_as_recorded() {
         return;
     };
     let root = data.path().join("bundle-validate/published/validate");
-    let mut answers: Vec<_> = fs::read_dir(root).unwrap().map(|it| it.unwrap().path()).collect();
+    let mut answers: Vec<_> =
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     answers.sort();
     let mut score = Score::default();
     for answer in answers {
@@ -369,7 +375,7 @@ fn opm_difference(bundle: &Path, recorded: &Value) -> Option<String> {
         .as_array()
         .into_iter()
         .flatten()
-        .map(|it| it.as_str().unwrap().replace("{bundle}", bundle.to_str().unwrap()))
+        .map(|argument| argument.as_str().unwrap().replace("{bundle}", bundle.to_str().unwrap()))
         .collect();
     if ours != wanted {
         return Some(format!("format: {ours:#?} instead of {wanted:#?}"));
@@ -388,7 +394,9 @@ fn opm_difference(bundle: &Path, recorded: &Value) -> Option<String> {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|it| it.as_str().unwrap().replace("{bundle}", bundle.to_str().unwrap()))
+            .map(|argument| {
+                argument.as_str().unwrap().replace("{bundle}", bundle.to_str().unwrap())
+            })
             .collect();
         // Examples, annotations and labels come in random order, the latter in one text.
         let words = |list: &mut Vec<String>| {
@@ -415,7 +423,8 @@ fn bundles_are_judged_as_opm_judges_them() {
         return;
     };
     let root = data.path().join("bundle-validate/cases");
-    let mut cases: Vec<_> = fs::read_dir(root).unwrap().map(|it| it.unwrap().path()).collect();
+    let mut cases: Vec<_> =
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     let mut score = Score::default();
     for place in cases.iter().filter(|place| place.join("bundle").exists()) {

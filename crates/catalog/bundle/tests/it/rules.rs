@@ -101,7 +101,7 @@ fn authors_declare_further_properties_in_a_file() {
     let text = "properties:\n- type: olm.kubeversion\n  value: {version: \"1.16.0\"}\n";
     let own = properties(&[]);
     let mut all = properties(&[("metadata/properties.yaml", text)]);
-    all.retain(|it| !own.contains(it));
+    all.retain(|pair| !own.contains(pair));
     // shows CL-RES-04
     assert_eq!(all, ["olm.kubeversion {\"version\":\"1.16.0\"}"]);
 }

@@ -322,7 +322,7 @@ fn a_field_that_is_unknown_in_many_places_is_named_three_times() {
     let limits = Limits::default();
     let reading = Reading::new(&files, &limits);
     let found = reading.load("", "", Library::default()).subject.unwrap().unknown_fields();
-    let lines: Vec<Option<usize>> = found.iter().map(|it| it.problem.line).collect();
+    let lines: Vec<Option<usize>> = found.iter().map(|field| field.problem.line).collect();
     assert_eq!(lines, [Some(10), Some(11), Some(12)]);
     assert!(found[2].problem.message.ends_with("; also in 6 more places"), "{found:?}");
 }

@@ -153,7 +153,7 @@ impl Catalog {
         if let Some(document) = self.documents.iter().find(is_it) {
             return Ok(Some(version_release(document, None)));
         }
-        let Some(added) = self.added.iter().find(|it| it.bundle.name == name) else {
+        let Some(added) = self.added.iter().find(|added| added.bundle.name == name) else {
             return Ok(None);
         };
         let value: Value = serde_json::from_str(&added.bundle.json())?;
@@ -250,27 +250,29 @@ fn version_release(
 /// the first property that may say it.
 fn is_substitute(document: &Value, csv: Option<&Value>) -> bool {
     let says = |object: &Value| {
-        object["metadata"]["annotations"][ANNOTATION].as_str().is_some_and(|it| !it.is_empty())
+        object["metadata"]["annotations"][ANNOTATION].as_str().is_some_and(|text| !text.is_empty())
     };
     if let Some(csv) = csv {
         return says(csv);
     }
     let properties = document["properties"].as_array().map_or(&[][..], Vec::as_slice);
     let is = |property: &&Value, kind: &str| property["type"].as_str() == Some(kind);
-    let mut objects = properties.iter().filter(|it| is(it, crate::model::BUNDLE_OBJECT));
-    if let Some(csv) = objects.find_map(|it| crate::migrate::csv_of(&it["value"])) {
+    let mut objects =
+        properties.iter().filter(|property| is(property, crate::model::BUNDLE_OBJECT));
+    if let Some(csv) = objects.find_map(|object| crate::migrate::csv_of(&object["value"])) {
         return says(&csv);
     }
     for property in properties {
         if is(&property, crate::model::CSV_METADATA) {
             let annotations = &property["value"]["annotations"];
-            if annotations[ANNOTATION].as_str().is_some_and(|it| !it.is_empty()) {
+            if annotations[ANNOTATION].as_str().is_some_and(|text| !text.is_empty()) {
                 return true;
             }
         } else if is(&property, crate::model::BUNDLE_OBJECT) {
             let data = crate::fold::get(&property["value"], "data").and_then(Value::as_str);
             let bytes = data.and_then(|data| decode_base64(data).ok());
-            if let Some(object) = bytes.and_then(|it| serde_json::from_slice::<Value>(&it).ok()) {
+            if let Some(object) = bytes.and_then(|data| serde_json::from_slice::<Value>(&data).ok())
+            {
                 return says(&object);
             }
         }

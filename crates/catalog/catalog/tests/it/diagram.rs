@@ -91,7 +91,8 @@ fn updates_into_skipped_bundles_are_marked_when_asked_for() {
 #[test]
 fn a_minimum_and_a_package_leave_out_what_is_below_and_beside() {
     let options = DiagramOptions { minimum: Some("b"), ..DiagramOptions::default() };
-    let below: Vec<String> = lines(&options).into_iter().filter(|it| it.contains("-a[")).collect();
+    let below: Vec<String> =
+        lines(&options).into_iter().filter(|line| line.contains("-a[")).collect();
     assert_eq!(below, Vec::<String>::new());
     let options = DiagramOptions { package: Some("plum"), ..DiagramOptions::default() };
     assert_eq!(lines(&options), Vec::<String>::new());

@@ -342,7 +342,7 @@ fn folders_that_may_not_be_looked_into_are_named() {
     }
     let error = Catalog::load(folder.path(), &LoadOptions::default()).unwrap_err();
     let found: Vec<(&str, &str)> =
-        error.problems.iter().map(|it| (&*it.file, it.message.as_str())).collect();
+        error.problems.iter().map(|problem| (&*problem.file, problem.message.as_str())).collect();
     assert_eq!(
         found,
         [

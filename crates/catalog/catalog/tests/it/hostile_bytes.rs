@@ -64,8 +64,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 /// only their syntax is judged.
 fn sample(dice: &mut Dice, file: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(file);
-    let small: Vec<&str> =
-        text.split("---\n").filter(|it| !it.is_empty() && it.len() < 20_000).collect();
+    let small: Vec<&str> = text
+        .split("---\n")
+        .filter(|document| !document.is_empty() && document.len() < 20_000)
+        .collect();
     let known = dice.below(2) == 0;
     let mut out = Vec::new();
     for _ in 0..3 {
@@ -131,7 +133,8 @@ fn damaged_catalogs_are_read_or_named_with_their_place() {
         let ends = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
         let lines = shown.split(ends).count() + 1;
         for problem in &error.problems {
-            let placed = &*problem.file == "c.yaml" && problem.line.is_some_and(|it| it <= lines);
+            let placed =
+                &*problem.file == "c.yaml" && problem.line.is_some_and(|line| line <= lines);
             let told = !problem.message.is_empty() && !problem.remedy.is_empty();
             assert!(placed && told, "seed {seed}: {problem}\n{shown}");
         }

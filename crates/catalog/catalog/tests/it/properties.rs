@@ -48,8 +48,9 @@ fn catalog(dice: &mut Dice) -> Vec<Value> {
     for package in 0..=dice.below(3) {
         let package = format!("package-{package}");
         let versions: Vec<String> =
-            (0..=dice.below(5)).map(|it| format!("{}.{it}.0", dice.below(2))).collect();
-        let channels: Vec<String> = (0..=dice.below(2)).map(|it| format!("channel-{it}")).collect();
+            (0..=dice.below(5)).map(|minor| format!("{}.{minor}.0", dice.below(2))).collect();
+        let channels: Vec<String> =
+            (0..=dice.below(2)).map(|number| format!("channel-{number}")).collect();
         let default =
             if dice.once_in(20) { "nowhere" } else { &channels[dice.below(channels.len())] };
         let mut blob = json!({"schema": "olm.package", "name": package, "defaultChannel": default});
@@ -273,7 +274,8 @@ fn load(files: &[(String, String)]) -> Result<Arc<Catalog>, LoadError> {
 /// it comes across, unless that is a tree of all that is wrong with the model.
 fn judged(files: &[(String, String)]) -> Result<String, (BTreeSet<String>, String)> {
     load(files).map(|catalog| catalog.digest().to_owned()).map_err(|error| {
-        let problems = error.problems.iter().map(|it| format!("{:?}: {}", it.rule, it.message));
+        let problems =
+            error.problems.iter().map(|problem| format!("{:?}: {}", problem.rule, problem.message));
         let upstream = Some(error.upstream()).filter(|words| words.starts_with("invalid index"));
         (problems.collect(), upstream.unwrap_or_default())
     })
@@ -285,8 +287,11 @@ fn how_a_catalog_is_cut_ordered_and_written_decides_nothing() {
     for seed in 0..SEEDS {
         let mut dice = Dice(seed);
         let documents = catalog(&mut dice);
-        let plain: String =
-            documents.iter().map(|it| format!("---\n{it}\n")).collect::<Vec<_>>().concat();
+        let plain: String = documents
+            .iter()
+            .map(|document| format!("---\n{document}\n"))
+            .collect::<Vec<_>>()
+            .concat();
         let first = judged(&[("c.yaml".to_owned(), plain)]);
         match first {
             Ok(_) => sound += 1,

@@ -66,7 +66,7 @@ fn edges(documents: &[Value], channel: &str) -> Vec<String> {
         let skips: Vec<String> = skips.map(short).collect();
         format!("{} < {}; {}", short(&entry["name"]), short(&entry["replaces"]), skips.join(" "))
     };
-    entries.iter().map(entry).filter(|it| !it.ends_with(" < -; ")).collect()
+    entries.iter().map(entry).filter(|edge| !edge.ends_with(" < -; ")).collect()
 }
 
 fn group(versions: &[&str]) -> Value {

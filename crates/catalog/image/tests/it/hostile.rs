@@ -393,15 +393,23 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
         std::os::unix::fs::symlink(&secret, path).unwrap();
     };
     let cases: Vec<(&str, Harm<'_>, &str)> = vec![
-        ("a pipe as index", Box::new(|it| pipe(&it.join("index.json"))), "it is no file"),
-        ("a pipe as version", Box::new(|it| pipe(&it.join("oci-layout"))), "it is no file"),
-        ("a pipe as blob", Box::new(|it| pipe(&it.join(&blob))), "it is no file"),
+        ("a pipe as index", Box::new(|folder| pipe(&folder.join("index.json"))), "it is no file"),
+        ("a pipe as version", Box::new(|folder| pipe(&folder.join("oci-layout"))), "it is no file"),
+        ("a pipe as blob", Box::new(|folder| pipe(&folder.join(&blob))), "it is no file"),
         ("indexes in each other", Box::new(nested), "deeper in each other"),
-        ("another file as index", Box::new(|it| instead(&it.join("index.json"))), "index.json"),
-        ("another file as blob", Box::new(|it| instead(&it.join(&blob))), "the content has digest"),
+        (
+            "another file as index",
+            Box::new(|folder| instead(&folder.join("index.json"))),
+            "index.json",
+        ),
+        (
+            "another file as blob",
+            Box::new(|folder| instead(&folder.join(&blob))),
+            "the content has digest",
+        ),
         (
             "an index that is too long",
-            Box::new(|it| fs::write(it.join("index.json"), " ".repeat(5 << 20)).unwrap()),
+            Box::new(|folder| fs::write(folder.join("index.json"), " ".repeat(5 << 20)).unwrap()),
             "are allowed",
         ),
     ];

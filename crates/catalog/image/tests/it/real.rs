@@ -238,7 +238,7 @@ fn token(files: &Files, service: &str, scopes: &str) -> String {
 fn grant(files: &Files, request: &Request<Incoming>) -> http::Response<crate::net::Body> {
     let wanted = format!("Basic {}", STANDARD.encode("kiwi:fruit"));
     let shown = request.headers().get(header::AUTHORIZATION);
-    if shown.and_then(|it| it.to_str().ok()) != Some(&wanted) {
+    if shown.and_then(|header| header.to_str().ok()) != Some(&wanted) {
         return answer(401, &[], "who are you?");
     }
     let query = request.uri().query().unwrap_or_default();

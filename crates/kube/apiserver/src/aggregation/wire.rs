@@ -64,7 +64,7 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     }
     let stored = server.store.find("services", namespace, service);
     let kind = stored.map(|stored| stored.object());
-    if kind.as_ref().and_then(|it| it.str(&["spec", "type"])) == Some("ExternalName") {
+    if kind.as_ref().and_then(|service| service.str(&["spec", "type"])) == Some("ExternalName") {
         return Err(SendError::ExternalName);
     }
     match resolve(&server.store, namespace, service, *port)? {

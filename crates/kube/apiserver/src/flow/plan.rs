@@ -126,9 +126,9 @@ impl Level {
         let limited = object.get(&["spec", "limited"]);
         let whole = |value: &Value, field: &str| value.get(field).and_then(Value::as_u64);
         let bounds = limited.map(|limited| {
-            let queuing = limited
-                .pointer("/limitResponse/queuing")
-                .filter(|_| limited.pointer("/limitResponse/type").is_some_and(|it| it == "Queue"));
+            let queuing = limited.pointer("/limitResponse/queuing").filter(|_| {
+                limited.pointer("/limitResponse/type").is_some_and(|kind| kind == "Queue")
+            });
             Bounds {
                 shares: whole(limited, "nominalConcurrencyShares").unwrap_or(30),
                 lendable: whole(limited, "lendablePercent").unwrap_or(0).min(100),

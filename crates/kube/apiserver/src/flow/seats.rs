@@ -342,7 +342,8 @@ mod tests {
         let small: Arc<str> = "small".into();
         let held = seats.take(&small, 0, PATIENCE).await.unwrap();
         let hands = |flow| deal(QUEUES, flow);
-        let quiet = (1..1000).find(|flow| hands(*flow).iter().all(|it| !hands(0).contains(it)));
+        let quiet =
+            (1..1000).find(|flow| hands(*flow).iter().all(|queue| !hands(0).contains(queue)));
         let quiet = quiet.unwrap();
         let mut flood: Vec<_> = (0..6)
             .map(|_| {

@@ -83,7 +83,8 @@ async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Sta
 }
 
 fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
-    let kind = request.row.subresource(subresource).map(|it| it.speaks.kind.clone());
+    let kind =
+        request.row.subresource(subresource).map(|subresource| subresource.speaks.kind.clone());
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), "v1".into());
     fields.insert("kind".to_owned(), kind.unwrap_or_default().into());
@@ -96,7 +97,9 @@ fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
                     put(name, true.into());
                 }
             }
-            if let Some(container) = query.raw("container").filter(|it| !it.is_empty()) {
+            if let Some(container) =
+                query.raw("container").filter(|container| !container.is_empty())
+            {
                 put("container", container.into());
             }
             if subresource == "exec" {

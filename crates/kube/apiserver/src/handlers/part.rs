@@ -108,7 +108,9 @@ pub(super) fn refusals(part: Part, object: &Object, old: &Object) -> Vec<FieldEr
         return Vec::new();
     }
     let path = FieldPath::new("spec").child("ephemeralContainers");
-    let name = |it: &Value| it.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = |container: &Value| {
+        container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
     // The first of a name counts.
     let mut now: HashMap<String, &Value> = HashMap::new();
     for container in object.array(&LIST) {

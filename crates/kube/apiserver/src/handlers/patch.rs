@@ -130,9 +130,9 @@ impl Patch {
         // whole where it was applied to its text. The whole is made once more for that.
         let spoils = |why: &str| match &self.value {
             Ok(patch) if merged => spoils(&mainstay_patch::go_text(patch), why),
-            _ => {
-                self.apply(current).map_or_else(|status| status, |it| spoils(&it.to_string(), why))
-            }
+            _ => self
+                .apply(current)
+                .map_or_else(|status| status, |invalid| spoils(&invalid.to_string(), why)),
         };
         let mut value = self.apply(current)?;
         self.identify(&mut value, &gvk, row.custom().is_some()).map_err(|error| match error {
@@ -198,7 +198,7 @@ impl Patch {
         let Ok(value) = &self.value else { return false };
         match self.kind {
             PatchKind::Merge | PatchKind::Strategic(_) => {
-                value.pointer("/metadata/resourceVersion").is_some_and(|it| !it.is_null())
+                value.pointer("/metadata/resourceVersion").is_some_and(|version| !version.is_null())
             }
             PatchKind::Json => value.as_array().into_iter().flatten().any(|operation| {
                 operation.get("path").and_then(Value::as_str) == Some("/metadata/resourceVersion")

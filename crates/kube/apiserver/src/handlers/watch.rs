@@ -62,7 +62,7 @@ pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let (bookmarks, initial) = (options.bookmarks, options.initial);
     let form = request.form()?;
     let shape = Shape::read(request, form)?;
-    let timeout = match options.timeout.and_then(|it| u64::try_from(it).ok()) {
+    let timeout = match options.timeout.and_then(|timeout| u64::try_from(timeout).ok()) {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
         _ => usual_timeout(),
     };

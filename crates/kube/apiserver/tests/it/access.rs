@@ -191,7 +191,8 @@ fn allows(rule: &Value, asked: &Attributes<'_>) -> bool {
         let list = rule[field].as_array();
         list.into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
     };
-    let has = |field: &str, wanted: &str| words(field).iter().any(|it| it == "*" || it == wanted);
+    let has =
+        |field: &str, wanted: &str| words(field).iter().any(|word| word == "*" || word == wanted);
     if !has("verbs", asked.verb) {
         return false;
     }
@@ -208,9 +209,9 @@ fn allows(rule: &Value, asked: &Attributes<'_>) -> bool {
     let below = format!("*/{}", asked.subresource);
     let names = words("resourceNames");
     has("apiGroups", asked.group)
-        && words("resources")
-            .iter()
-            .any(|it| it == "*" || *it == whole || (!asked.subresource.is_empty() && *it == below))
+        && words("resources").iter().any(|word| {
+            word == "*" || *word == whole || (!asked.subresource.is_empty() && *word == below)
+        })
         && (names.is_empty() || names.iter().any(|name| name == asked.name))
 }
 

@@ -26,7 +26,7 @@ async fn names_are_generated_from_their_prefix() {
     body["metadata"] = json!({"generateName": "pre-"});
     let one = api.post(MAPS, &body).await.ok();
     let two = api.post(MAPS, &body).await.ok();
-    let name = |it: &serde_json::Value| it["metadata"]["name"].as_str().unwrap().to_owned();
+    let name = |object: &serde_json::Value| object["metadata"]["name"].as_str().unwrap().to_owned();
     assert!(name(&one).starts_with("pre-") && name(&one).len() == 9);
     assert_ne!(name(&one), name(&two));
 }

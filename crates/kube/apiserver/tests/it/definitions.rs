@@ -111,7 +111,7 @@ async fn a_definition_is_served_in_the_moment_it_is_answered() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["name"].as_str().unwrap())
+        .map(|resource| resource["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["things", "things/status", "things/scale"]);
     let after = api.get("/openapi/v3").await;
@@ -262,7 +262,7 @@ async fn columns_of_the_definition_are_printed() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["name"].as_str().unwrap())
+        .map(|row| row["name"].as_str().unwrap())
         .collect();
     assert_eq!(heads, ["Name", "Color"]);
     assert_eq!(table["rows"][0]["cells"], json!(["a", "blue"]));

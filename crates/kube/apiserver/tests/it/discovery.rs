@@ -49,7 +49,7 @@ async fn aggregated_discovery_says_the_same_in_one_answer() {
         .as_array()
         .unwrap()
         .iter()
-        .find(|it| it["metadata"]["name"] == "apps")
+        .find(|group| group["metadata"]["name"] == "apps")
         .unwrap();
     let deployments = find(&apps["versions"][0]["resources"], "resource", "deployments");
     assert_eq!(deployments["scope"], "Namespaced");

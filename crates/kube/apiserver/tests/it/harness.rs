@@ -63,7 +63,7 @@ impl Answer {
     }
 
     pub(crate) fn warnings(&self) -> Vec<&str> {
-        self.headers.get_all("warning").iter().filter_map(|it| it.to_str().ok()).collect()
+        self.headers.get_all("warning").iter().filter_map(|warning| warning.to_str().ok()).collect()
     }
 }
 
@@ -178,7 +178,10 @@ impl Api {
     pub(crate) async fn until_condition(&self, path: &str, kind: &str, status: &str) {
         let holds = |object: &Value| {
             let conditions = object["status"]["conditions"].as_array();
-            conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == status)
+            conditions
+                .into_iter()
+                .flatten()
+                .any(|condition| condition["type"] == kind && condition["status"] == status)
         };
         let asked = async {
             while !holds(&self.get(path).await.ok()) {

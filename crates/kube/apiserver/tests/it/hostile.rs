@@ -139,7 +139,7 @@ async fn a_wrong_type_at_any_field_is_400_and_never_more() {
         spoil(
             mainstay_schema::builtin::definition(definition).unwrap(),
             depth,
-            &|it| it,
+            &|value| value,
             &mut bodies,
         );
         assert!(bodies.len() > 20, "{definition}: {}", bodies.len());

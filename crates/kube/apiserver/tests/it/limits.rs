@@ -168,7 +168,9 @@ async fn requests_are_written_down() {
     let lines = read();
     let shown: Vec<String> = lines
         .iter()
-        .map(|it| format!("{} {} {}", it["auditID"], it["stage"], it["responseStatus"]["code"]))
+        .map(|event| {
+            format!("{} {} {}", event["auditID"], event["stage"], event["responseStatus"]["code"])
+        })
         .collect();
     assert_eq!(
         shown,

@@ -10,7 +10,7 @@ fn names(list: &Value) -> Vec<&str> {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["metadata"]["name"].as_str().unwrap())
+        .map(|object| object["metadata"]["name"].as_str().unwrap())
         .collect()
 }
 

@@ -153,8 +153,8 @@ async fn what_a_policy_notes_is_in_the_audit_log() {
         let text = std::fs::read_to_string(&file).unwrap();
         let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         // The server's own requests are in it, too.
-        let is_ours = |it: &Value| {
-            it["stage"] == "ResponseComplete" && it["objectRef"]["resource"] == "configmaps"
+        let is_ours = |event: &Value| {
+            event["stage"] == "ResponseComplete" && event["objectRef"]["resource"] == "configmaps"
         };
         if let Some(event) = events.into_iter().find(is_ours) {
             break event["annotations"].clone();

@@ -53,7 +53,8 @@ async fn what_many_ask_for_at_the_same_time_one_gets() {
             async move { api.post(SERVICES, &body).await }
         };
         let answers: Vec<Answer> = join_all((0..20).map(make)).await;
-        let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|it| it.code == 201);
+        let (made, refused): (Vec<_>, Vec<_>) =
+            answers.iter().partition(|answer| answer.code == 201);
         assert_eq!(made.len(), 1);
         for answer in refused {
             let (code, message) = answer.refused();

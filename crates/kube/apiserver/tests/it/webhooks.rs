@@ -195,7 +195,7 @@ async fn what_a_webhook_notes_is_in_the_audit_log_and_its_calls_are_counted() {
     let notes = async |id: &str| loop {
         let text = std::fs::read_to_string(&file).unwrap();
         let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let ended = |it: &Value| it["auditID"] == id && it["stage"] == "ResponseComplete";
+        let ended = |event: &Value| event["auditID"] == id && event["stage"] == "ResponseComplete";
         if let Some(mut event) = events.into_iter().find(ended) {
             let notes = event["annotations"].as_object_mut().unwrap();
             notes.retain(|key, _| !key.starts_with("authorization"));

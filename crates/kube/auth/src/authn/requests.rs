@@ -31,7 +31,8 @@ impl Authenticator {
         }
         let seconds = request.i64(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
         check_seconds(seconds)?;
-        let reference = request.get(&["spec", "boundObjectRef"]).filter(|it| it.is_object());
+        let reference =
+            request.get(&["spec", "boundObjectRef"]).filter(|reference| reference.is_object());
         let bound = match reference {
             Some(reference) => bound_objects(reference, account, objects)?,
             None => Vec::new(),

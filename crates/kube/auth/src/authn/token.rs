@@ -156,9 +156,9 @@ impl Signed<'_> {
         if !id.is_empty() {
             extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
         }
-        let pod = private.get("pod").filter(|it| it.is_object());
-        let node = private.get("node").filter(|it| it.is_object());
-        if let Some(secret) = private.get("secret").filter(|it| it.is_object()) {
+        let pod = private.get("pod").filter(|pod| pod.is_object());
+        let node = private.get("node").filter(|node| node.is_object());
+        if let Some(secret) = private.get("secret").filter(|secret| secret.is_object()) {
             self.still_there("secrets", namespace, secret)?;
         }
         if let Some(pod) = pod {
@@ -170,7 +170,7 @@ impl Signed<'_> {
         }
         for (reference, keys) in [pod, node].into_iter().zip(FACTS) {
             for (key, field) in keys.into_iter().zip(["name", "uid"]) {
-                let fact = reference.map(|it| text(it, field)).unwrap_or_default();
+                let fact = reference.map(|reference| text(reference, field)).unwrap_or_default();
                 if !fact.is_empty() {
                     extra.insert(key.to_owned(), vec![fact.to_owned()]);
                 }

@@ -44,7 +44,9 @@ impl Folder {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            names.extend(name.to_str().filter(|it| it.starts_with(prefix)).map(ToOwned::to_owned));
+            names.extend(
+                name.to_str().filter(|name| name.starts_with(prefix)).map(ToOwned::to_owned),
+            );
         }
         names.retain(|name| name.ends_with(suffix));
         names.sort();

@@ -27,7 +27,8 @@ pub fn blocks(text: &str) -> Vec<Block> {
         let Some((label, body)) = rest.split_once("-----") else { break };
         let end = format!("-----END {label}-----");
         let Some((body, after)) = body.split_once(&end) else { continue };
-        let lines: Vec<&str> = body.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+        let lines: Vec<&str> =
+            body.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let (headers, lines): (Vec<&str>, Vec<&str>) =
             lines.into_iter().partition(|line| line.contains(':'));
         if let Ok(bytes) = STANDARD.decode(lines.concat()) {

@@ -215,8 +215,8 @@ fn subject(name: &X509Name<'_>) -> Vec<u8> {
         let oid = [&[0x55, 0x04], last].concat();
         let mut values: Vec<&str> = name
             .iter_attributes()
-            .filter(|it| it.attr_type().as_bytes() == oid)
-            .filter_map(|it| it.as_str().ok())
+            .filter(|attribute| attribute.attr_type().as_bytes() == oid)
+            .filter_map(|attribute| attribute.as_str().ok())
             .collect();
         // Of these there is one.
         if matches!(last, [3 | 5])

@@ -202,7 +202,7 @@ impl Managed {
             None => Operation::Update,
         };
         let (manager, subresource) =
-            identity.map(|it| (it.manager, it.subresource)).unwrap_or_default();
+            identity.map(|identity| (identity.manager, identity.subresource)).unwrap_or_default();
         let time = self.times.get(key).map(String::as_str);
         Entry { manager, operation, subresource, time, owned }
     }

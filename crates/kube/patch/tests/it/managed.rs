@@ -99,7 +99,7 @@ impl Story {
         let shown = |entry: &Value| {
             let fields = entry["fieldsV1"]["f:data"].as_object();
             let fields: Vec<&str> =
-                fields.into_iter().flat_map(|it| it.keys()).map(|it| &**it).collect();
+                fields.into_iter().flat_map(|object| object.keys()).map(|key| &**key).collect();
             let time = entry["time"].as_str().map_or("-", |time| &time[17..19]);
             let text = |field: &str| entry[field].as_str().unwrap().to_owned();
             format!("{} {} {time} {}", text("operation"), text("manager"), fields.join(","))
@@ -367,7 +367,8 @@ fn owners_of_the_replicas_are_those_of_the_scale() {
     assert_eq!(scale, json!([entry("one", "Apply", "autoscaling/v1", replicas.clone())]));
     // Nothing changed: only those of unknown versions go.
     let same = of_parent(read(&parent), read(&scale), "apps/v1", &paths).unwrap();
-    let managers: Vec<&Value> = same.as_array().unwrap().iter().map(|it| &it["manager"]).collect();
+    let managers: Vec<&Value> =
+        same.as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
     assert_eq!(managers, ["one", "three", "two"]);
     // Somebody took the number.
     let taken = json!([entry("five", "Apply", "autoscaling/v1", replicas.clone())]);

@@ -79,7 +79,8 @@ fn composed(first: &Value, second: &Value) -> Value {
             let mut fields = first.clone();
             for (name, change) in second {
                 let before = first.get(name).filter(|before| before.is_object());
-                let change = before.map_or_else(|| change.clone(), |it| composed(it, change));
+                let change =
+                    before.map_or_else(|| change.clone(), |earlier| composed(earlier, change));
                 fields.insert(name.clone(), change);
             }
             Value::Object(fields)

@@ -116,7 +116,7 @@ proptest! {
             let patched = patch.iter().any(|other| other["name"] == item["name"]);
             prop_assert!(patched || merged.contains(item));
         }
-        let mut names: Vec<String> = merged.iter().map(|it| it["name"].to_string()).collect();
+        let mut names: Vec<String> = merged.iter().map(|port| port["name"].to_string()).collect();
         names.sort();
         names.dedup();
         prop_assert_eq!(names.len(), merged.len());
@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn with_a_full_order_the_list_becomes_the_wanted_one(before in containers(), wanted in containers()) {
-        let order: Vec<Value> = wanted.iter().map(|it| json!({"name": it["name"]})).collect();
+        let order: Vec<Value> = wanted.iter().map(|port| json!({"name": port["name"]})).collect();
         let mut changes = wanted.clone();
         for item in &before {
             if !wanted.iter().any(|other| other["name"] == item["name"]) {

@@ -487,7 +487,7 @@ pub fn definition(name: &str) -> Option<&'static Definition> {
     let name = name.strip_prefix("io.k8s.").unwrap_or(name);
     let package = package(name.rsplit_once('.')?.0)?;
     let definitions = package.definitions();
-    let at = definitions.binary_search_by(|it| (*it.name).cmp(name)).ok()?;
+    let at = definitions.binary_search_by(|definition| (*definition.name).cmp(name)).ok()?;
     definitions.get(at)
 }
 

@@ -41,7 +41,8 @@ pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> V
     check.status(object);
     check.stored(object, versions);
     check.approval(object);
-    let preserved = old.is_some_and(|it| it.bool(&["spec", "preserveUnknownFields"]) == Some(true));
+    let preserved =
+        old.is_some_and(|crd| crd.bool(&["spec", "preserveUnknownFields"]) == Some(true));
     if preserves && !preserved {
         check.invalid(
             &spec.child("preserveUnknownFields"),
@@ -415,9 +416,11 @@ impl Check<'_> {
         }
         self.one_of(strategy, &["None", "Webhook"], &path.child("strategy"));
         let webhook = conversion.get("webhook");
-        let client = webhook.and_then(|it| it.get("clientConfig")).filter(|it| !it.is_null());
+        let client = webhook
+            .and_then(|webhook| webhook.get("clientConfig"))
+            .filter(|config| !config.is_null());
         let client_path = path.child("webhookClientConfig");
-        let versions = webhook.map_or(&[][..], |it| list(it, "conversionReviewVersions"));
+        let versions = webhook.map_or(&[][..], |webhook| list(webhook, "conversionReviewVersions"));
         let versions_path = path.child("conversionReviewVersions");
         if strategy != "Webhook" {
             let detail = "should not be set when strategy is not set to Webhook";
@@ -456,7 +459,7 @@ impl Check<'_> {
 
     fn client(&mut self, client: &Value, path: &FieldPath) {
         let url = client.get("url").and_then(Value::as_str);
-        let service = client.get("service").filter(|it| it.is_object());
+        let service = client.get("service").filter(|service| service.is_object());
         match (url, service) {
             (Some(url), None) => {
                 self.found.extend(webhook::check_url(&path.child("url"), url));

@@ -246,7 +246,9 @@ impl Rules<'_> {
                 );
                 self.found.push(trail::invalid(&at, &*rule.rule, detail));
             }
-        } else if let Some(optional) = source.get("optionalOldSelf").filter(|it| !it.is_null()) {
+        } else if let Some(optional) =
+            source.get("optionalOldSelf").filter(|optional| !optional.is_null())
+        {
             let detail = "may not be set if oldSelf is not used in rule";
             self.found.push(trail::invalid(
                 &path.child("optionalOldSelf"),

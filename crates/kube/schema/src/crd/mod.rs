@@ -267,7 +267,7 @@ fn version(source: &Value, row: &schemas::Row, deprecation: Option<String>) -> V
                 json_path: text(column.get("jsonPath")),
             })
             .collect(),
-        selectable_fields: rows("selectableFields").map(|it| text(it.get("jsonPath"))).collect(),
+        selectable_fields: rows("selectableFields").map(|row| text(row.get("jsonPath"))).collect(),
         digest: OnceLock::new(),
     }
 }
@@ -307,7 +307,10 @@ pub fn default(object: &mut Object) {
         object.set(&["spec", "conversion"], json!({"strategy": "None"}));
     }
     let service = ["spec", "conversion", "webhook", "clientConfig", "service"];
-    if object.get(&service).is_some_and(|it| it.is_object() && it.get("port").is_none()) {
+    if object
+        .get(&service)
+        .is_some_and(|reference| reference.is_object() && reference.get("port").is_none())
+    {
         let mut port = service.to_vec();
         port.push("port");
         object.set(&port, 443.into());

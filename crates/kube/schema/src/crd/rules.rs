@@ -254,7 +254,7 @@ impl Walk {
             here.place = here.place.and_then(|place| place.property(name, schema));
             // Of other kinds of maps nothing is known; there are none.
             let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);
-            if map_type.is_some_and(|it| !matches!(it, "atomic" | "granular")) {
+            if map_type.is_some_and(|map_type| !matches!(map_type, "atomic" | "granular")) {
                 here.uncorrelated = here.uncorrelated.or(Some(path));
             }
             if (inside.root || embedded)
@@ -284,7 +284,7 @@ impl Walk {
             Some(items @ Value::Object(_)) => {
                 let mut here = here;
                 here.place = here.place.and_then(|place| place.items(schema));
-                if schema.get("x-kubernetes-list-type").is_none_or(|it| it != "map") {
+                if schema.get("x-kubernetes-list-type").is_none_or(|list_type| list_type != "map") {
                     here.uncorrelated = here.uncorrelated.or(Some(path));
                 }
                 self.schema(items, here, &path.child("items"));
@@ -311,7 +311,8 @@ impl Walk {
         if map_type.is_some() && kind != "object" {
             self.wrong_type(kind, "object", "x-kubernetes-map-type", path);
         }
-        if let Some(other) = map_type.filter(|it| !matches!(*it, "atomic" | "granular")) {
+        if let Some(other) = map_type.filter(|map_type| !matches!(*map_type, "atomic" | "granular"))
+        {
             let path = path.child("x-kubernetes-map-type");
             self.found.push(trail::not_supported(&path, other, &["atomic", "granular"]));
         }
@@ -322,7 +323,9 @@ impl Walk {
         } else if list_type == Some("set") {
             self.set_items(items, &path.child("items"));
         }
-        if let Some(other) = list_type.filter(|it| !matches!(*it, "atomic" | "set" | "map")) {
+        if let Some(other) =
+            list_type.filter(|list_type| !matches!(*list_type, "atomic" | "set" | "map"))
+        {
             let path = path.child("x-kubernetes-list-type");
             self.found.push(trail::not_supported(&path, other, &["atomic", "set", "map"]));
         }
@@ -344,7 +347,7 @@ impl Walk {
         if list_type == Some("map") {
             self.map_items(schema, items, &keys, path);
         }
-        if let Some(list_type) = list_type.filter(|it| matches!(*it, "set" | "map")) {
+        if let Some(list_type) = list_type.filter(|list_type| matches!(*list_type, "set" | "map")) {
             self.elements(items, list_type, &keys, &path.child("items"));
         }
     }
@@ -372,7 +375,7 @@ impl Walk {
         let required: HashSet<&str> =
             required.into_iter().flatten().filter_map(Value::as_str).collect();
         for key in keys {
-            let property = items.get("properties").and_then(|it| it.get(*key));
+            let property = items.get("properties").and_then(|properties| properties.get(*key));
             let Some(property) = property else { continue };
             let base = path.child("properties");
             let path = base.key(key);
@@ -396,7 +399,7 @@ impl Walk {
         match items.get("type").and_then(Value::as_str) {
             Some("array") => {
                 if let Some(other) =
-                    extension("x-kubernetes-list-type").filter(|it| *it != "atomic")
+                    extension("x-kubernetes-list-type").filter(|list_type| *list_type != "atomic")
                 {
                     self.invalid(&path.child("x-kubernetes-list-type"), other, detail);
                 }
@@ -433,7 +436,9 @@ impl Walk {
         let all = || schema["x-kubernetes-list-map-keys"].clone();
         let mut seen: HashSet<&str> = HashSet::new();
         for key in keys {
-            if let Some(property) = items.get("properties").and_then(|it| it.get(*key)) {
+            if let Some(property) =
+                items.get("properties").and_then(|properties| properties.get(*key))
+            {
                 let kind = property.get("type").and_then(Value::as_str);
                 if matches!(kind, Some("array" | "object")) {
                     let base = path.child("properties");

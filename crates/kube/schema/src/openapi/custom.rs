@@ -60,7 +60,7 @@ pub(super) fn forget(types: &mut Map<String, Value>) {
     let name = format!("io.k8s.{META}.DeleteOptions");
     let kinds = types
         .get_mut(&name)
-        .and_then(|it| it.get_mut("x-kubernetes-group-version-kind"))
+        .and_then(|schema| schema.get_mut("x-kubernetes-group-version-kind"))
         .and_then(Value::as_array_mut);
     if let Some(kinds) = kinds {
         kinds.retain(|kind| !UNHEARD.iter().any(|group| kind["group"] == *group));

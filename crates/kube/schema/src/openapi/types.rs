@@ -85,7 +85,9 @@ fn schema(definition: &Definition, texts: &Texts, format: Format, open: &mut Vec
         let mut property = property(field, description, format, open);
         if is_list && &*field.name == "items" {
             // Lists of objects are nobody's to merge.
-            drop(property.as_object_mut().map(|it| it.remove("x-kubernetes-list-type")));
+            drop(
+                property.as_object_mut().map(|property| property.remove("x-kubernetes-list-type")),
+            );
         }
         amend(&mut property, patch, format);
         properties.insert((*field.name).to_owned(), property);

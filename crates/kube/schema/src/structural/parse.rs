@@ -61,8 +61,10 @@ impl Reader {
                 None => None,
             },
             list_map_keys: texts(source.get("x-kubernetes-list-map-keys")),
-            atomic_map: source.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic"),
-            default: source.get("default").filter(|it| !it.is_null()).cloned().map(Box::new),
+            atomic_map: source
+                .get("x-kubernetes-map-type")
+                .is_some_and(|map_type| map_type == "atomic"),
+            default: source.get("default").filter(|value| !value.is_null()).cloned().map(Box::new),
             ..<Schema as Default>::default()
         };
         if level.is_rules() {
@@ -268,8 +270,9 @@ impl Reader {
     fn meta_invariants(&mut self, source: &Map<String, Value>, level: Level, path: &Trail<'_>) {
         let Some(Value::Object(properties)) = source.get("properties") else { return };
         let base = path.child("properties");
-        let kind_of =
-            |name: &str| properties.get(name).map(|it| it.get("type").and_then(Value::as_str));
+        let kind_of = |name: &str| {
+            properties.get(name).map(|schema| schema.get("type").and_then(Value::as_str))
+        };
         for (name, wanted) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")]
         {
             if let Some(kind) = kind_of(name)
@@ -334,7 +337,7 @@ impl Reader {
                 self.found.push(forbidden(&path.child(name), detail));
             }
         }
-        if source.get("properties").is_some_and(|it| it.get("metadata").is_some()) {
+        if source.get("properties").is_some_and(|properties| properties.get("metadata").is_some()) {
             let base = path.child("properties");
             let path = base.key("metadata");
             let detail = "must not be specified in a nested context";
@@ -400,5 +403,7 @@ fn texts(value: Option<&Value>) -> Vec<Box<str>> {
 
 /// Whether this is the one `anyOf` that may name types: integer, then string.
 fn is_int_or_string(any_of: Option<&Value>) -> bool {
-    any_of.is_some_and(|it| *it == serde_json::json!([{"type": "integer"}, {"type": "string"}]))
+    any_of.is_some_and(|any_of| {
+        *any_of == serde_json::json!([{"type": "integer"}, {"type": "string"}])
+    })
 }

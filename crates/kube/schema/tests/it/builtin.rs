@@ -12,7 +12,10 @@ fn every_row_has_a_type_and_every_stored_one_a_list_type() {
         assert!(builtin::definition_of(&row.gvk()).is_some(), "{}", row.gvk());
         let list = Gvk::new(row.group, row.version, row.list_kind());
         assert_eq!(builtin::definition_of(&list).is_some(), row.has_verb("list"), "{list}");
-        assert!(row.verbs.is_sorted() && row.subresources.is_sorted_by_key(|it| it.name));
+        assert!(
+            row.verbs.is_sorted()
+                && row.subresources.is_sorted_by_key(|subresource| subresource.name)
+        );
     }
 }
 

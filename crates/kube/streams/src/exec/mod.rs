@@ -73,8 +73,10 @@ pub fn answer(
     let job = Job { native, process, output, errors, protocol: offer.protocol };
     let client = Client { input, sizes };
     Ok(match offer.way {
-        Way::WebSocket(_) => offer.agree(request, move |it| websocket::session(it, job, client)),
-        Way::Spdy => offer.agree(request, move |it| spdy::session(it, job, client)),
+        Way::WebSocket(_) => {
+            offer.agree(request, move |socket| websocket::session(socket, job, client))
+        }
+        Way::Spdy => offer.agree(request, move |stream| spdy::session(stream, job, client)),
     })
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn session(connection: Connection, job: Job, client: Client) {
 async fn serve(mut session: Session, job: Job, mut client: Client) {
     let sizes = job.process.tty && !matches!(job.protocol, V1 | V2);
     let wanted = [client.input.is_some(), job.output.is_some(), job.errors.is_some(), sizes];
-    let count = 1 + wanted.into_iter().filter(|it| *it).count();
+    let count = 1 + wanted.into_iter().filter(|flag| *flag).count();
     let opened = timeout(CREATION, Streams::open(&mut session, count)).await;
     let Ok(Some(streams)) = opened else {
         session.end().await;

@@ -156,7 +156,7 @@ fn job_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
 fn indexed(spec: &Node<'_, '_>, errors: &mut Errors) {
     let (completions, parallelism) = (spec.get("completions"), spec.get("parallelism"));
     let failed = spec.get("maxFailedIndexes");
-    let more = |node: &Node<'_, '_>, most: i64| node.number().is_some_and(|it| it > most);
+    let more = |node: &Node<'_, '_>, most: i64| node.number().is_some_and(|number| number > most);
     if !completions.is_set() {
         errors.required(&completions, "when completion mode is Indexed");
     }

@@ -220,7 +220,9 @@ pub(in super::super) fn node(object: &Object, errors: &mut Errors) {
         .filter_map(|network| formats::parse_network(network.text()))
         .map(|(address, _)| address.is_ipv4())
         .collect();
-    if networks.len() > 2 || (networks.len() == 2 && families.iter().all(|it| *it == families[0])) {
+    if networks.len() > 2
+        || (networks.len() == 2 && families.iter().all(|family| *family == families[0]))
+    {
         let words = "may specify no more than one CIDR for each IP family";
         errors.wrong(&networks, words);
     }
@@ -381,7 +383,9 @@ pub(in super::super) fn new_event(object: &Object, errors: &mut Errors) {
         errors.invalid(&top("count"), "", "needs to be unset");
     }
     let source = view(object, "source");
-    let set = |key: &str| source.get(key).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
+    let set = |key: &str| {
+        source.get(key).and_then(Value::as_str).is_some_and(|source| !source.is_empty())
+    };
     if set("component") || set("host") {
         errors.invalid(&top("source"), "", "needs to be unset");
     }

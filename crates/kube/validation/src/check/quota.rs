@@ -247,8 +247,9 @@ fn relations(limit: &Node<'_, '_>, name: &str, defaults: bool, errors: &mut Erro
     let more = |one: Option<&Value>, other: Option<&Value>| {
         one.zip(other).is_some_and(|(one, other)| amounts::nano(one) > amounts::nano(other))
     };
-    let text =
-        |value: Option<&Value>| value.map(|it| amounts::text(it).into_owned()).unwrap_or_default();
+    let text = |value: Option<&Value>| {
+        value.map(|amount| amounts::text(amount).into_owned()).unwrap_or_default()
+    };
     let mut say = |side: &str, value: Option<&Value>, words: String| {
         let side = limit.get(side);
         errors.invalid(&side.key(name), text(value), words);

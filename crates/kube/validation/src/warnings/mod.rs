@@ -336,7 +336,7 @@ pub(super) fn network_policy(object: &Object, _old: Option<&Object>) -> Warnings
 
 pub(super) fn ingress(object: &Object, old: Option<&Object>) -> Warnings {
     const CLASS: &str = "kubernetes.io/ingress.class";
-    let named = view(object, "spec").get("ingressClassName").is_some_and(|it| !it.is_null());
+    let named = view(object, "spec").get("ingressClassName").is_some_and(|class| !class.is_null());
     if old.is_some() || named || object.annotation(CLASS).is_none() {
         return Warnings::new();
     }

@@ -128,7 +128,7 @@ pub(super) fn validate(
                 }
                 let path = format!("metadata.{field}");
                 let others = ["metadata.generateName", &path];
-                let at = errors.iter().take_while(|it| others.contains(&&*it.field)).count();
+                let at = errors.iter().take_while(|error| others.contains(&&*error.field)).count();
                 errors.splice(at..at, crd::name_errors(object, name, field));
             }
             // A definition may have thousands of rules.

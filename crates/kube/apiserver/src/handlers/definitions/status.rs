@@ -230,7 +230,11 @@ mod tests {
 
     fn reasons(object: &Object) -> Vec<String> {
         let conditions = object.array(&["status", "conditions"]).iter();
-        conditions.map(|it| format!("{}={}", it["type"], it["reason"]).replace('"', "")).collect()
+        conditions
+            .map(|condition| {
+                format!("{}={}", condition["type"], condition["reason"]).replace('"', "")
+            })
+            .collect()
     }
 
     #[test]

@@ -116,7 +116,8 @@ pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client
         headers.push(("sec-websocket-protocol", protocol));
     }
     let (wire, answered) = connect(api, "GET", path, &headers).await?;
-    let chosen = answered.get("sec-websocket-protocol").map_or("", |it| it.to_str().unwrap());
+    let chosen =
+        answered.get("sec-websocket-protocol").map_or("", |protocol| protocol.to_str().unwrap());
     assert_eq!(chosen, protocol);
     assert_eq!(answered["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     Ok(WebSocketStream::from_raw_socket(wire, Role::Client, None).await)

@@ -117,7 +117,7 @@ async fn input_goes_in_until_the_client_says_that_it_ends() {
         sink.send(message(255, "\0")).await.unwrap();
     };
     let reading = async {
-        let texts = source.filter_map(async |it| match it.unwrap() {
+        let texts = source.filter_map(async |message| match message.unwrap() {
             Message::Binary(bytes) if bytes[0] == 1 => {
                 Some(String::from_utf8(bytes[1..].to_vec()).unwrap())
             }

@@ -38,7 +38,7 @@ async fn call(
 ) -> (i32, String, String) {
     let mut command = Command::new("kubectl");
     command.envs(environment).arg("--kubeconfig").arg(kubeconfig).args(arguments);
-    command.stdin(input.map_or_else(Stdio::null, |it| std::fs::File::open(it).unwrap().into()));
+    command.stdin(input.map_or_else(Stdio::null, |file| std::fs::File::open(file).unwrap().into()));
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))

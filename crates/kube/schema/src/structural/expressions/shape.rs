@@ -97,7 +97,7 @@ fn object(schema: &Schema, root: bool) -> Shape {
 /// Whether a schema itself says what rules may know of type and metadata. Otherwise what it says of
 /// them counts for nothing.
 fn says_all_of_meta(schema: &Schema) -> bool {
-    let is = |schema: Option<&Schema>, kind| schema.is_some_and(|it| it.kind == Some(kind));
+    let is = |schema: Option<&Schema>, kind| schema.is_some_and(|schema| schema.kind == Some(kind));
     let metadata = schema.property("metadata");
     let below = |name| metadata.and_then(|metadata| metadata.property(name));
     is(schema.property("kind"), Kind::String)

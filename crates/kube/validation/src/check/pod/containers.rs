@@ -364,7 +364,7 @@ pub(super) fn pod_resources(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut
     }
     let containers = resources.get("containers");
     for (at, container) in spec.get("containers").list().iter().enumerate() {
-        let own = container.get("resources").and_then(|it| it.get("limits"));
+        let own = container.get("resources").and_then(|resources| resources.get("limits"));
         for (name, limit) in own.and_then(Value::as_object).into_iter().flatten() {
             let Some(most) = limits.value().get(name) else { continue };
             if amounts::nano(limit) > amounts::nano(most) {
@@ -379,7 +379,7 @@ pub(super) fn pod_resources(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut
 }
 
 fn asked(container: &Value, side: &str, name: &str) -> i128 {
-    let amount = container.get("resources").and_then(|it| it.get(side)?.get(name));
+    let amount = container.get("resources").and_then(|resources| resources.get(side)?.get(name));
     amount.map_or(0, amounts::nano)
 }
 
@@ -388,7 +388,9 @@ fn samples(spec: &Node<'_, '_>, side: &str, name: &str) -> String {
     ["containers", "initContainers"]
         .iter()
         .flat_map(|list| spec.get(list).list())
-        .find_map(|it| Some(amounts::text(it.get("resources")?.get(side)?.get(name)?).into_owned()))
+        .find_map(|container| {
+            Some(amounts::text(container.get("resources")?.get(side)?.get(name)?).into_owned())
+        })
         .unwrap_or_default()
 }
 
@@ -396,7 +398,7 @@ fn samples(spec: &Node<'_, '_>, side: &str, name: &str) -> String {
 /// prepares besides those that stay.
 pub(in super::super) fn together(spec: &Node<'_, '_>, side: &str, name: &str) -> i128 {
     let mut running: i128 =
-        spec.get("containers").list().iter().map(|it| asked(it, side, name)).sum();
+        spec.get("containers").list().iter().map(|container| asked(container, side, name)).sum();
     let (mut staying, mut worst) = (0, 0);
     for container in spec.get("initContainers").list() {
         let amount = asked(container, side, name);

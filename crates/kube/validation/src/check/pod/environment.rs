@@ -287,7 +287,7 @@ fn volume_devices(
         let is_block = volume.is_some_and(|volume| {
             ["persistentVolumeClaim", "ephemeral"]
                 .iter()
-                .any(|source| volume.get(*source).is_some_and(|it| !it.is_null()))
+                .any(|source| volume.get(*source).is_some_and(|source| !source.is_null()))
         });
         if name.text().is_empty() {
             errors.required(&name, "");

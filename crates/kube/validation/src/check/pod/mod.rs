@@ -236,7 +236,8 @@ fn spec(node: &Node<'_, '_>, metadata: Option<&Node<'_, '_>>, errors: &mut Error
         host_users: node.value().get("hostUsers") != Some(&Value::Bool(false)),
         is_pod,
     };
-    let mirrored = metadata.is_some_and(|it| it.get("annotations").value().get(MIRROR).is_some());
+    let mirrored =
+        metadata.is_some_and(|metadata| metadata.get("annotations").value().get(MIRROR).is_some());
     placement::resource_claims(&claims, mirrored, errors);
     containers::containers(node, &whole, errors);
     containers::pod_resources(node, &whole, errors);

@@ -331,7 +331,9 @@ pub(super) fn host_users(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Er
     }
     for list in ALL_CONTAINERS {
         let containers = spec.get(list);
-        for container in containers.items().filter(|it| it.get("volumeDevices").len() > 0) {
+        for container in
+            containers.items().filter(|container| container.get("volumeDevices").len() > 0)
+        {
             errors.forbidden(&container.get("volumeDevices"), WORDS);
         }
     }

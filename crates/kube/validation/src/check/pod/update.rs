@@ -164,7 +164,7 @@ fn gated(new: &Node<'_, '_>, munged: &mut Value, old: &Value, errors: &mut Error
         }
     }
     let of = |spec: &Value| -> Value {
-        let affinity = spec.get("affinity").and_then(|it| it.get("nodeAffinity"));
+        let affinity = spec.get("affinity").and_then(|affinity| affinity.get("nodeAffinity"));
         affinity.cloned().unwrap_or_default()
     };
     let (after, before) = (of(new.value()), of(old));
@@ -190,7 +190,8 @@ fn gated(new: &Node<'_, '_>, munged: &mut Value, old: &Value, errors: &mut Error
 
 fn node_affinity(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-    let before = old.get(REQUIRED).and_then(|it| it.get("nodeSelectorTerms")?.as_array());
+    let before =
+        old.get(REQUIRED).and_then(|affinity| affinity.get("nodeSelectorTerms")?.as_array());
     let Some(before) = before.filter(|terms| !terms.is_empty()) else { return };
     let required = node.get(REQUIRED);
     let terms = required.get("nodeSelectorTerms");
@@ -312,17 +313,21 @@ fn transitions(
     let containers = spec.get(kind).and_then(Value::as_array);
     let containers = first_by_name(containers.map_or(&[], Vec::as_slice));
     for (at, before) in old.list().iter().enumerate() {
-        let Some(ended) = before.get("state").and_then(|it| it.get("terminated")) else { continue };
+        let Some(ended) = before.get("state").and_then(|state| state.get("terminated")) else {
+            continue;
+        };
         let name = before.get("name");
         let runs = now.get(&name).is_some_and(|now| {
-            now.get("state").and_then(|it| it.get("terminated")).is_none_or(Value::is_null)
+            now.get("state").and_then(|state| state.get("terminated")).is_none_or(Value::is_null)
         });
         if !runs {
             continue;
         }
         let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
         let container = containers.get(&name);
-        if kind.is_empty() || !container.is_some_and(|it| starts_again(it, policy, code)) {
+        if kind.is_empty()
+            || !container.is_some_and(|container| starts_again(container, policy, code))
+        {
             errors.forbidden(
                 &new.index(at).get("state"),
                 "may not be transitioned to non-terminated state",
@@ -336,9 +341,9 @@ fn starts_again(container: &Value, policy: &str, code: i64) -> bool {
     for rule in rules.into_iter().flatten() {
         let codes = rule.get("exitCodes");
         let listed = codes
-            .and_then(|it| it.get("values")?.as_array())
+            .and_then(|codes| codes.get("values")?.as_array())
             .is_some_and(|values| values.contains(&code.into()));
-        let matches = match codes.and_then(|it| it.get("operator")?.as_str()) {
+        let matches = match codes.and_then(|codes| codes.get("operator")?.as_str()) {
             Some("In") => listed,
             Some("NotIn") => !listed,
             _ => false,

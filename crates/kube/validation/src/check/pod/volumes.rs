@@ -84,7 +84,9 @@ pub(super) fn volumes<'v>(
     let made: HashSet<String> = node
         .list()
         .iter()
-        .filter(|volume| !pod.is_empty() && volume.get("ephemeral").is_some_and(|it| !it.is_null()))
+        .filter(|volume| {
+            !pod.is_empty() && volume.get("ephemeral").is_some_and(|template| !template.is_null())
+        })
         .map(|volume| format!("{pod}-{}", volume.get("name").and_then(Value::as_str).unwrap_or("")))
         .collect();
     for volume in node.items() {
