@@ -256,7 +256,7 @@ fn list_index(index: &Value<'_>) -> Result<Option<usize>, Error> {
         Value::Int(int) => i128::from(*int),
         Value::Uint(uint) if i64::try_from(*uint).is_ok() => i128::from(*uint),
         Value::Double(double)
-            if number::whole(*double).is_some_and(|it| i64::try_from(it).is_ok()) =>
+            if number::whole(*double).is_some_and(|whole| i64::try_from(whole).is_ok()) =>
         {
             number::whole(*double).unwrap_or(-1)
         }

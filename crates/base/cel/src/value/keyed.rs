@@ -199,7 +199,7 @@ pub(super) fn join_by_keys<'a>(
 ) -> Result<(), Error> {
     let mut places = HashMap::with_capacity(list.len());
     for (at, element) in list.iter().enumerate() {
-        if let Some(key) = fields_of_element(element).and_then(|it| key(properties, it)) {
+        if let Some(key) = fields_of_element(element).and_then(|fields| key(properties, fields)) {
             places.insert(key, at);
         }
     }

@@ -13,10 +13,10 @@ pub(super) fn overloads() -> Vec<Overload> {
     let params = || vec![Type::String, Type::String];
     let method = |name, id, run: Strict| Overload::method(name, id, params(), Type::Bool, run);
     vec![
-        method("contains", "contains_string", |args| holds(args, |text, it| text.contains(it))),
-        method("endsWith", "ends_with_string", |args| holds(args, |text, it| text.ends_with(it))),
+        method("contains", "contains_string", |args| holds(args, |text, part| text.contains(part))),
+        method("endsWith", "ends_with_string", |args| holds(args, |text, end| text.ends_with(end))),
         method("startsWith", "starts_with_string", |args| {
-            holds(args, |text, it| text.starts_with(it))
+            holds(args, |text, start| text.starts_with(start))
         }),
         Overload::function("matches", "matches", params(), Type::Bool, matches).prepared(prepare),
         method("matches", "matches_string", matches).prepared(prepare),
@@ -25,7 +25,7 @@ pub(super) fn overloads() -> Vec<Overload> {
 
 fn holds<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Outcome<'a> {
     match args {
-        [text, it] => Ok(Value::Bool(test(str(text)?, str(it)?))),
+        [text, part] => Ok(Value::Bool(test(str(text)?, str(part)?))),
         _ => Err(Error::NoSuchOverload),
     }
 }
