@@ -13,7 +13,7 @@ use super::declarations::{
 };
 use mainstay_cel::kubernetes::limits;
 use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, Resource};
-use mainstay_cel::value::{Error, Outcome, Value};
+use mainstay_cel::value::{Error, Outcome, Value, Work};
 use mainstay_cel::{Activation, Budget, Program};
 use mainstay_gocompat::quote;
 use serde_json::Value as Json;
@@ -197,10 +197,9 @@ impl<'a> Evaluation<'a> {
             cost = cost.saturating_add(budget.spent());
             let name = &self.variables[at].name;
             self.states.borrow_mut()[at] = State::Known(outcome.map_err(|error| {
-                Error::text(format!(
-                    "composited variable {} fails to evaluate: {error}",
-                    quote(name)
-                ))
+                let text =
+                    format!("composited variable {} fails to evaluate: {error}", quote(name));
+                Error::text(text, &Work::unlimited())
             }));
         };
         let own = budget.spent();
@@ -208,20 +207,19 @@ impl<'a> Evaluation<'a> {
         (outcome, cost, own)
     }
 
-    fn variable(&self, name: &str) -> Option<Outcome<'a>> {
+    fn variable(&self, name: &str, work: &Work) -> Option<Outcome<'a>> {
         // Of several of one name the last counts.
         let at = self.variables.iter().rposition(|variable| *variable.name == *name)?;
         if let Err(broken) = &self.variables[at].expression.compiled {
-            return Some(Err(Error::text(format!(
-                "composited variable {} fails to compile: {}",
-                quote(name),
-                broken.detail
-            ))));
+            return Some(Err(Error::text(
+                format!("composited variable {} fails to compile: {}", quote(name), broken.detail),
+                work,
+            )));
         }
         Some(match &self.states.borrow()[at] {
             State::Known(outcome) => outcome.clone(),
             State::Busy => {
-                Err(Error::text(format!("variable {} needs its own value", quote(name))))
+                Err(Error::text(format!("variable {} needs its own value", quote(name)), work))
             }
             State::Unknown => {
                 self.wanted.set(Some(at));
@@ -249,10 +247,10 @@ impl<'a> Activation<'a> for Evaluation<'a> {
         })
     }
 
-    fn look_up(&self, name: &str) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &Work) -> Option<Outcome<'a>> {
         let part = name.strip_prefix(VARIABLES).and_then(|rest| rest.strip_prefix('.'));
         match part {
-            Some(name) => self.variable(name),
+            Some(name) => self.variable(name, work),
             None => self.get(name).map(Ok),
         }
     }

@@ -9,7 +9,7 @@ use crate::library::Run;
 use crate::source::Issue;
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{Value, Work};
 
 /// What is looked for, in the order in which cel-go does: of what is wrong at one place, that comes
 /// first.
@@ -161,14 +161,14 @@ impl<'c> Validator<'c> {
     /// that is not always the pattern, as in cel-go).
     fn is_valid(&self, call: &Expr, rule: Rule, first: &Expr) -> bool {
         let ExprKind::Literal(literal) = &first.kind else { return true };
-        let value = Value::written(literal);
+        let (value, work) = (Value::written(literal), Work::unlimited());
         let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
             return true;
         };
         overloads.iter().all(|overload| match (rule, overload.run, overload.prepare) {
-            (Rule::Pattern, _, Some(prepare)) => prepare(&value).is_ok(),
+            (Rule::Pattern, _, Some(prepare)) => prepare(&value, &work).is_ok(),
             (Rule::Duration | Rule::Timestamp, Run::Strict(run), _) => {
-                run(std::slice::from_ref(&value)).is_ok()
+                run(std::slice::from_ref(&value), &work).is_ok()
             }
             _ => true,
         })

@@ -7,7 +7,7 @@ use super::range::scale;
 use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
 use crate::kubernetes::names::escape;
 use crate::kubernetes::{Shape, ShapeKind};
-use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value, work};
+use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value, Work};
 use serde_json::Value as Json;
 
 /// How a call is charged.
@@ -23,9 +23,11 @@ pub fn call_cost(function: &str, overload: &str) -> CallCost {
 /// Trackers of cel-go's extension libraries, which come before all else.
 fn by_overload_tracker(overload: &str) -> Option<CallCost> {
     Some(match overload {
-        "list_slice" | "lists_range" | "list_reverse" => |_, result| allocating(1.0, size(result)),
-        "list_flatten" => |args, _| allocating(1.0, first(args)),
-        "list_flatten_int" => |args, _| {
+        "list_slice" | "lists_range" | "list_reverse" => {
+            |_, result, _| allocating(1.0, size(result))
+        }
+        "list_flatten" => |args, _, _| allocating(1.0, first(args)),
+        "list_flatten_int" => |args, _, _| {
             let depth = match args.get(1) {
                 #[expect(clippy::cast_precision_loss, reason = "as cel-go computes")]
                 Some(Value::Int(depth)) => *depth as f64,
@@ -33,18 +35,18 @@ fn by_overload_tracker(overload: &str) -> Option<CallCost> {
             };
             allocating(depth, first(args))
         },
-        "list_distinct" => |args, _| self_compare(args.first()),
+        "list_distinct" => |args, _, work| self_compare(args.first(), work),
         "list_sets_contains_list" | "list_sets_intersects_list" => {
-            |args, _| 1 + first(args).saturating_mul(second(args))
+            |args, _, _| 1 + first(args).saturating_mul(second(args))
         }
         "list_sets_equivalent_list" => {
-            |args, _| 1 + first(args).saturating_mul(second(args)).saturating_mul(2)
+            |args, _, _| 1 + first(args).saturating_mul(second(args)).saturating_mul(2)
         }
         _ if overload.starts_with("list_") && overload.ends_with("_sort") => {
-            |args, _| self_compare(args.first())
+            |args, _, work| self_compare(args.first(), work)
         }
         _ if overload.starts_with("list_") && overload.ends_with("_sortByAssociatedKeys") => {
-            |args, _| self_compare(args.get(1))
+            |args, _, work| self_compare(args.get(1), work)
         }
         _ => return None,
     })
@@ -89,16 +91,16 @@ pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
 fn by_function(function: &str, overload: &str) -> Option<CallCost> {
     Some(match function {
         // Two of them fit into the cost of one rule.
-        "check" => |_, _| 350_000,
+        "check" => |_, _, _| 350_000,
         _ if super::costs_one(function) => one,
-        "fieldSelector" | "labelSelector" => |args, _| {
+        "fieldSelector" | "labelSelector" => |args, _, _| {
             let length = second(args);
             LIST_CREATE
                 .saturating_add(scale(length, PER_TEXT))
                 .saturating_add(scale(scale(length, 0.5), super::PER_REQUIREMENT))
         },
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
-            |args, _| args.first().map_or(0, traversal)
+            |args, _, work| args.first().map_or(0, |list| traversal(list, work))
         }
         "ip" if overload == "cidr_ip" => one,
         "url"
@@ -114,31 +116,31 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
         | "quantity"
         | "isQuantity"
         | "semver"
-        | "isSemver" => |args, _| scale(first(args), PER_TEXT),
-        "replace" | "split" | "ip.isCanonical" => |args, _| scale(first(args), 2.0 * PER_TEXT),
-        "join" => |_, result| scale(size(result), 2.0 * PER_TEXT),
-        "find" | "findAll" => |args, _| matching(first(args), second(args)),
-        "containsIP" if overload == "cidr_contains_ip_string" => |args, _| {
+        | "isSemver" => |args, _, _| scale(first(args), PER_TEXT),
+        "replace" | "split" | "ip.isCanonical" => |args, _, _| scale(first(args), 2.0 * PER_TEXT),
+        "join" => |_, result, _| scale(size(result), 2.0 * PER_TEXT),
+        "find" | "findAll" => |args, _, _| matching(first(args), second(args)),
+        "containsIP" if overload == "cidr_contains_ip_string" => |args, _, _| {
             let cidr = first(args);
             scale(cidr + cidr, PER_TEXT) + scale(second(args), PER_TEXT)
         },
-        "containsIP" => |args, _| scale(2 * first(args), PER_TEXT),
-        "containsCIDR" if overload == "cidr_contains_cidr_string" => |args, _| {
+        "containsIP" => |args, _, _| scale(2 * first(args), PER_TEXT),
+        "containsCIDR" if overload == "cidr_contains_cidr_string" => |args, _, _| {
             let cidr = first(args);
             scale(2 * cidr, PER_TEXT) + scale(cidr, PER_TEXT) + 1 + scale(second(args), PER_TEXT)
         },
-        "containsCIDR" => |args, _| {
+        "containsCIDR" => |args, _, _| {
             let cidr = first(args);
             scale(2 * cidr, PER_TEXT) + scale(cidr, PER_TEXT) + 1
         },
-        "validate" => |args, _| match args.first() {
+        "validate" => |args, _, _| match args.first() {
             Some(Value::Opaque(format)) => match format.pattern_size() {
                 Some(pattern) => matching(second(args), pattern),
                 None => 1,
             },
             _ => 1,
         },
-        "_==_" => |args, _| match args.first() {
+        "_==_" => |args, _, _| match args.first() {
             // Those of Kubernetes' libraries, which are all that there are.
             Some(Value::Opaque(_)) => 1,
             _ => comparing(args),
@@ -151,8 +153,8 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
 fn by_overload(overload: &str) -> CallCost {
     match overload {
         "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
-        | "strings_quote" | "string_format" => |args, _| scale(first_inner(args), PER_TEXT),
-        "in_list" => |args, _| args.get(1).map_or(1, inner_size),
+        | "strings_quote" | "string_format" => |args, _, _| scale(first_inner(args), PER_TEXT),
+        "in_list" => |args, _, _| args.get(1).map_or(1, inner_size),
         "less_string"
         | "greater_string"
         | "less_equals_string"
@@ -162,19 +164,19 @@ fn by_overload(overload: &str) -> CallCost {
         | "less_equals_bytes"
         | "greater_equals_bytes"
         | "equals"
-        | "not_equals" => |args, _| comparing(args),
+        | "not_equals" => |args, _, _| comparing(args),
         "add_string" | "add_bytes" => {
-            |args, _| scale(first_inner(args).saturating_add(second_inner(args)), PER_TEXT)
+            |args, _, _| scale(first_inner(args).saturating_add(second_inner(args)), PER_TEXT)
         }
-        "matches_string" => |args, _| matching(first_inner(args), second_inner(args)),
-        "contains_string" => |args, _| {
+        "matches_string" => |args, _, _| matching(first_inner(args), second_inner(args)),
+        "contains_string" => |args, _, _| {
             scale(first_inner(args), PER_TEXT).saturating_mul(scale(second_inner(args), PER_TEXT))
         },
         _ => one,
     }
 }
 
-const fn one<'a>(_: &[Value<'a>], _: &Value<'a>) -> u64 {
+const fn one<'a>(_: &[Value<'a>], _: &Value<'a>, _: &Work) -> u64 {
     1
 }
 
@@ -200,14 +202,14 @@ fn allocating(factor: f64, size: u64) -> u64 {
 }
 
 /// A call that compares each element of a list with each.
-fn self_compare(list: Option<&Value<'_>>) -> u64 {
+fn self_compare(list: Option<&Value<'_>>, work: &Work) -> u64 {
     let Some(Value::List(list)) = list else { return allocating(2.0, 0) };
     let texts = match list {
         List::Json { items, shape, .. } => {
             items.first().is_some_and(Json::is_string) && !is_time(&shape.element().kind)
         }
         List::Joined { .. } => {
-            matches!(list.get(0), Some(Ok(Value::String(_) | Value::Bytes(_))))
+            matches!(list.get(0, work), Some(Ok(Value::String(_) | Value::Bytes(_))))
         }
         List::Values(values) => {
             matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)))
@@ -278,18 +280,20 @@ fn list_size(list: &List<'_>) -> u64 {
 }
 
 /// What going through a value costs, with all that is in it.
-fn traversal(value: &Value<'_>) -> u64 {
-    // Whoever calls asks what is left of the measure.
-    if work::take(1).is_err() {
+fn traversal(value: &Value<'_>, work: &Work) -> u64 {
+    // The evaluation checks later whether work remains.
+    if work.take(1).is_err() {
         return 0;
     }
     match value {
         Value::String(text) => traversed(text_of(text).len()),
         Value::Bytes(Blob::Borrowed(bytes)) => traversed(bytes.len()),
         Value::Bytes(Blob::Shared(bytes)) => traversed(bytes.len()),
-        Value::List(List::Values(values)) => values.iter().map(traversal).sum(),
+        Value::List(List::Values(values)) => {
+            values.iter().map(|value| traversal(value, work)).sum()
+        }
         Value::List(list @ List::Joined { .. }) => {
-            list.iter().map(|value| value.map_or(1, |value| traversal(&value))).sum()
+            list.iter(work).map(|value| value.map_or(1, |value| traversal(&value, work))).sum()
         }
         Value::List(List::Json { items, shape, .. }) => {
             items.iter().map(|item| json_traversal(item, shape.element())).sum()
@@ -301,7 +305,7 @@ fn traversal(value: &Value<'_>) -> u64 {
                     Key::String(text) => traversed(text_of(text).len()),
                     _ => 1,
                 };
-                key + traversal(value)
+                key + traversal(value, work)
             })
             .sum(),
         Value::Map(Map::Json { entries, shape }) => entries

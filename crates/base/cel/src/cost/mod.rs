@@ -6,7 +6,7 @@ mod functions;
 mod path;
 mod range;
 
-use crate::value::Value;
+use crate::value::{Value, Work};
 pub use call::call_cost;
 pub(crate) use call::{Breaks, breaks};
 pub use estimate::estimate;
@@ -20,8 +20,9 @@ pub trait Sizes {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)>;
 }
 
-/// What a call has cost, by its arguments (the receiver first) and its result.
-pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>) -> u64;
+/// What a call has cost, by its arguments (the receiver first) and its result. Finding it out may be
+/// work.
+pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>, work: &Work) -> u64;
 
 /// Making a list.
 pub const LIST_CREATE: u64 = 10;

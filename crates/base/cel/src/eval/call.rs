@@ -4,7 +4,7 @@ use super::node::{Call, Dispatch, Fast, NodeId};
 use super::refusal::takes;
 use super::run::{Machine, is_final, of_ints};
 use crate::library::{Overload, Run};
-use crate::value::{Error, Outcome, Value, work};
+use crate::value::{Error, Outcome, Value, Work};
 
 impl<'a> Machine<'a, '_, '_> {
     /// A call of one argument.
@@ -14,7 +14,7 @@ impl<'a> Machine<'a, '_, '_> {
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => {
                 call.stand(0)?;
-                self.budget.charge((call.cost)(&[Value::Null], &Value::Null))?;
+                self.budget.charge((call.cost)(&[Value::Null], &Value::Null, self.work))?;
                 return Err(error);
             }
         };
@@ -91,7 +91,7 @@ impl<'a> Machine<'a, '_, '_> {
                 }
                 Ok(other) => other,
             };
-            self.budget.charge((call.cost)(&[Value::Null, other], &Value::Null))?;
+            self.budget.charge((call.cost)(&[Value::Null, other], &Value::Null, self.work))?;
         }
         Err(error)
     }
@@ -117,25 +117,25 @@ impl<'a> Machine<'a, '_, '_> {
     ) -> Outcome<'a> {
         if !is_final(&error) && before.len() + 1 == count {
             before.push(Value::Null);
-            self.budget.charge((call.cost)(&before, &Value::Null))?;
+            self.budget.charge((call.cost)(&before, &Value::Null, self.work))?;
         }
         Err(error)
     }
 
     /// Calls a function and pays for it.
     fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> Outcome<'a> {
-        let outcome = call.run(args);
+        let outcome = call.run(args, self.work);
         if let Some(breaks) = &call.breaks
             && let Some(Value::Null) = args.get(breaks.argument)
         {
             return Err(breaks.null.clone());
         }
         let cost = match &outcome {
-            Ok(value) => (call.cost)(args, value),
-            Err(_) => (call.cost)(args, &Value::Null),
+            Ok(value) => (call.cost)(args, value, self.work),
+            Err(_) => (call.cost)(args, &Value::Null, self.work),
         };
         self.budget.charge(cost)?;
-        work::take(work::through(args) + outcome.as_ref().map_or(0, work::of))?;
+        self.work.take_call(args, &outcome)?;
         outcome
     }
 }
@@ -150,28 +150,30 @@ impl Call {
     }
 
     /// Calls the function.
-    pub(super) fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
+    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
         match &self.run {
-            Dispatch::Known(overload) => match run(overload, args) {
+            Dispatch::Known(overload) => match run(overload, args, work) {
                 Err(Error::NoSuchOverload) => Err(self.refusal.refuse(&self.function, args)),
                 outcome => outcome,
             },
-            Dispatch::Guarded(overload) if takes(&overload.params, args) => run(overload, args),
+            Dispatch::Guarded(overload) if takes(&overload.params, args, work) => {
+                run(overload, args, work)
+            }
             Dispatch::Guarded(_) => Err(self.refusal.refuse(&self.function, args)),
             Dispatch::ByArguments(overloads) => {
-                match overloads.iter().find(|overload| takes(&overload.params, args)) {
-                    Some(overload) => run(overload, args),
+                match overloads.iter().find(|overload| takes(&overload.params, args, work)) {
+                    Some(overload) => run(overload, args, work),
                     None => Err(self.refusal.refuse(&self.function, args)),
                 }
             }
-            Dispatch::Prepared(prepared) => prepared.run(args),
+            Dispatch::Prepared(prepared) => prepared.run(args, work),
         }
     }
 }
 
-fn run<'a>(overload: &Overload, args: &[Value<'a>]) -> Outcome<'a> {
+fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     match overload.run {
-        Run::Strict(run) => run(args),
+        Run::Strict(run) => run(args, work),
         // The plan has nodes of their own for these.
         Run::Evaluator => Err(Error::NoSuchOverload),
     }

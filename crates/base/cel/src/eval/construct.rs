@@ -4,7 +4,7 @@ use super::native::go_type;
 use super::node::{Item, NodeId};
 use super::run::{Machine, is_final};
 use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
-use crate::value::{Error, Key, List, Map, Object, Outcome, Value, work};
+use crate::value::{Error, Key, List, Map, Object, Outcome, Value, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl<'a> Machine<'a, '_, '_> {
                 values.push(value);
                 continue;
             }
-            let held = held(value).map_err(|value| no_optional_element(&value))?;
+            let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
             values.extend(held.map(Value::unless_failed).transpose()?);
         }
         Ok(values)
@@ -44,7 +44,7 @@ impl<'a> Machine<'a, '_, '_> {
         for (key, item) in entries {
             let key = self.eval(*key)?;
             let value = self.eval(item.node)?;
-            add_entry(&mut map, &key, value, item.optional)?;
+            add_entry(&mut map, &key, value, item.optional, self.work)?;
         }
         Ok(map)
     }
@@ -72,7 +72,7 @@ impl<'a> Machine<'a, '_, '_> {
                 object.insert(name.clone(), value);
                 continue;
             }
-            let held = held(value).map_err(|value| no_optional_entry(name, &value))?;
+            let held = held(value).map_err(|value| no_optional_entry(name, &value, self.work))?;
             match held.map(Value::unless_failed).transpose()? {
                 Some(value) => object.insert(name.clone(), value),
                 None => object.remove(name),
@@ -89,8 +89,8 @@ impl<'a> Machine<'a, '_, '_> {
             return made;
         }
         self.budget.charge(cost)?;
-        // What is wrong may have been too long to be told.
-        work::take(0)?;
+        // Making the text of an error may have used up the work.
+        self.work.check()?;
         made
     }
 }
@@ -101,15 +101,17 @@ pub(super) fn add_entry<'a>(
     key: &Value<'a>,
     value: Value<'a>,
     optional: bool,
+    work: &Work,
 ) -> Result<(), Error> {
     let value = if optional {
-        let held = held(value).map_err(|value| no_optional_entry(key, &value))?;
+        let held =
+            held(value).map_err(|value| no_optional_entry(&key.display(work), &value, work))?;
         held.map(Value::unless_failed).transpose()?
     } else {
         Some(value)
     };
     let Some(key) = Key::of(key) else {
-        return Err(Error::text(format!("unsupported key type: {}", go_type(key))));
+        return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
     };
     match value {
         Some(value) => map.insert(key, value),
@@ -128,12 +130,16 @@ pub(super) fn held(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
 
 /// Of an element that is marked `?`.
 #[cold]
-pub(super) fn no_optional_element(value: &Value<'_>) -> Error {
-    Error::text(format!("cannot initialize optional list element from non-optional value {value}"))
+pub(super) fn no_optional_element(value: &Value<'_>, work: &Work) -> Error {
+    let value = value.display(work);
+    let what = "cannot initialize optional list element from non-optional value";
+    Error::text(format!("{what} {value}"), work)
 }
 
 /// Of an entry or field that is marked `?`.
 #[cold]
-fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>) -> Error {
-    Error::text(format!("cannot initialize optional entry '{key}' from non-optional value {value}"))
+fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &Work) -> Error {
+    let value = value.display(work);
+    let what = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
+    Error::text(what, work)
 }

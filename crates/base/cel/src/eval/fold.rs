@@ -8,7 +8,7 @@ use super::native::go_type;
 use super::node::{Item, Loop, Node, NodeId, Quantifier, SlotId};
 use super::run::{Machine, Slot, is_final};
 use crate::cost::LIST_CREATE;
-use crate::value::{Entries, Error, Key, List, Map, Outcome, Value};
+use crate::value::{Entries, Error, Key, List, Map, Outcome, Value, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,9 +38,9 @@ impl<'a> Machine<'a, '_, '_> {
     ) -> Result<(), Error> {
         match range {
             Value::List(list) => self.over_list(fold, list, turn),
-            Value::Map(map) => self.over_entries(fold, map.iter(), turn),
-            Value::Object(object) => self.over_entries(fold, object.iter(), turn),
-            other => Err(not_iterable(fold, other)),
+            Value::Map(map) => self.over_entries(fold, map.iter(self.work), turn),
+            Value::Object(object) => self.over_entries(fold, object.iter(self.work), turn),
+            other => Err(not_iterable(fold, other, self.work)),
         }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Machine<'a, '_, '_> {
         list: &List<'a>,
         mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        for (at, element) in list.iter().enumerate() {
+        for (at, element) in list.iter(self.work).enumerate() {
             let element = Slot::of(element);
             if let Some(second) = fold.second {
                 let index = Value::Int(i64::try_from(at).unwrap_or(i64::MAX));
@@ -62,7 +62,7 @@ impl<'a> Machine<'a, '_, '_> {
             if !turn(self)? {
                 break;
             }
-            self.budget.turn()?;
+            self.budget.turn(self.work)?;
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl<'a> Machine<'a, '_, '_> {
             if !turn(self)? {
                 break;
             }
-            self.budget.turn()?;
+            self.budget.turn(self.work)?;
         }
         Ok(())
     }
@@ -167,9 +167,9 @@ impl<'a> Machine<'a, '_, '_> {
                 Ok(Value::List(List::Values(values)))
             }
             (list, Added::Element(Some(element))) => {
-                list.join(&List::of(vec![element])).map(Value::List)
+                list.join(&List::of(vec![element]), self.work).map(Value::List)
             }
-            (list, Added::List(Value::List(more))) => list.join(&more).map(Value::List),
+            (list, Added::List(Value::List(more))) => list.join(&more, self.work).map(Value::List),
             (_, Added::List(_)) => Err(Error::NoSuchOverload),
         }
     }
@@ -179,12 +179,13 @@ impl<'a> Machine<'a, '_, '_> {
         if !optional {
             return Ok(Added::Element(Some(value)));
         }
-        let held = held(value).map_err(|value| no_optional_element(&value))?;
+        let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
         Ok(Added::Element(held.map(Value::unless_failed).transpose()?))
     }
 
     /// A map that is gathered, and what is added to it.
     pub(super) fn insert(&mut self, gathered: SlotId, args: &'a [NodeId]) -> Outcome<'a> {
+        let work = self.work;
         self.fill(gathered)?;
         self.budget.charge(1)?;
         let failed = match &self.slots[gathered as usize] {
@@ -204,7 +205,7 @@ impl<'a> Machine<'a, '_, '_> {
                 };
                 self.budget.charge(1)?;
                 let value = value?;
-                self.grow(gathered, |map| insert(map, &key, value))
+                self.grow(gathered, |map| insert(map, &key, value, work))
             }
             [more] => {
                 let more = match self.eval(*more) {
@@ -218,12 +219,12 @@ impl<'a> Machine<'a, '_, '_> {
                 let more = more?;
                 self.grow(gathered, |map| {
                     let entries = match &more {
-                        Value::Map(more) => more.iter(),
-                        Value::Object(more) => more.iter(),
+                        Value::Map(more) => more.iter(work),
+                        Value::Object(more) => more.iter(work),
                         _ => return Err(Error::NoSuchOverload),
                     };
                     for (key, value) in entries {
-                        insert(map, &key, value?)?;
+                        insert(map, &key, value?, work)?;
                     }
                     Ok(())
                 })
@@ -259,9 +260,10 @@ fn insert<'a>(
     map: &mut BTreeMap<Key<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
+    work: &Work,
 ) -> Result<(), Error> {
     let Some(known) = Key::of(key) else {
-        return Err(Error::text(format!("unsupported key type: {}", go_type(key))));
+        return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
     };
     match map.entry(known) {
         std::collections::btree_map::Entry::Vacant(entry) => {
@@ -269,16 +271,18 @@ fn insert<'a>(
             Ok(())
         }
         std::collections::btree_map::Entry::Occupied(_) => {
-            Err(Error::text(format!("insert failed: key {key} already exists")))
+            let text = format!("insert failed: key {} already exists", key.display(work));
+            Err(Error::text(text, work))
         }
     }
 }
 
 #[cold]
-fn not_iterable(fold: &Loop, range: &Value<'_>) -> Error {
+fn not_iterable(fold: &Loop, range: &Value<'_>, work: &Work) -> Error {
     let name = go_type(range);
-    Error::text(match fold.second {
+    let text = match fold.second {
         Some(_) => format!("unsupported comprehension range type: {name}"),
         None => format!("got '{name}', expected iterable type"),
-    })
+    };
+    Error::text(text, work)
 }

@@ -28,7 +28,7 @@ mod within;
 use crate::check::Checked;
 use crate::env::Env;
 use crate::syntax::ast::Parsed;
-use crate::value::{Error, Outcome, Value, work};
+use crate::value::{Error, Outcome, Value, Work, work};
 use node::{Node, NodeId};
 use std::sync::Arc;
 
@@ -57,9 +57,10 @@ pub trait Activation<'a> {
     /// once in an evaluation.
     fn get(&self, name: &str) -> Option<Value<'a>>;
 
-    /// As [`Self::get`], where finding a value may fail. What is not asked for needs not be found:
-    /// with [`Program::with_parts`], so are the fields of a variable, each by itself.
-    fn look_up(&self, name: &str) -> Option<Outcome<'a>> {
+    /// As [`Self::get`], where finding a value may fail, and is work of the evaluation. What is not
+    /// asked for needs not be found: with [`Program::with_parts`], so are the fields of a variable,
+    /// each by itself.
+    fn look_up(&self, name: &str, _work: &Work) -> Option<Outcome<'a>> {
         self.get(name).map(Ok)
     }
 }
@@ -94,14 +95,13 @@ fn named<'a>(variables: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
 
 /// What an evaluation may cost and has cost, and who may stop it.
 ///
-/// Beside costs there is a measure of what is gone through and made, which has no end of its own to
-/// choose: no evaluation takes more than about a second or some hundred megabytes, whatever it may
-/// cost.
+/// Beside costs there is a limit of work ([`Work`]), which callers cannot choose: no evaluation takes
+/// more than about a second or some hundred megabytes, whatever it may cost.
 #[derive(Clone)]
 pub struct Budget<'i> {
     limit: u64,
     spent: u64,
-    /// What may still be gone through and made.
+    /// The work that remains. An evaluation takes it over as its [`Work`], and puts back the rest.
     work: u64,
     turns: u32,
     interrupt: Option<&'i dyn Fn() -> bool>,
@@ -119,7 +119,7 @@ impl<'i> Budget<'i> {
 
     /// One that may be used up, but not exceeded.
     pub const fn new(limit: u64) -> Self {
-        Self { limit, spent: 0, work: work::MOST, turns: 0, interrupt: None }
+        Self { limit, spent: 0, work: work::LIMIT, turns: 0, interrupt: None }
     }
 
     /// The same, with something to ask, every 100 turns of loops, whether to stop.
@@ -129,8 +129,8 @@ impl<'i> Budget<'i> {
         self
     }
 
-    /// The budget of the next evaluation of several: what they cost is counted for each, what they
-    /// go through and make for all of them.
+    /// The budget of the next evaluation of several: what they cost is counted for each, their work
+    /// for all of them.
     pub const fn renew(&mut self, limit: u64) {
         self.limit = limit;
         self.spent = 0;
@@ -156,9 +156,9 @@ impl<'i> Budget<'i> {
 
     /// Takes note of a turn of a loop.
     #[inline]
-    fn turn(&mut self) -> Result<(), Error> {
-        // What has used it up may have been forgiven since.
-        work::take(0)?;
+    fn turn(&mut self, work: &Work) -> Result<(), Error> {
+        // An operator may have absorbed the error of the step that used up the work.
+        work.check()?;
         let Some(interrupt) = self.interrupt else { return Ok(()) };
         self.turns += 1;
         if self.turns < TURNS {

@@ -9,7 +9,7 @@ use crate::cost::{Breaks, CallCost};
 use crate::kubernetes::{ObjectShape, Shape, ShapeKind, names};
 use crate::library::{Overload, Prepared};
 use crate::types::Type;
-use crate::value::{Error, Found, Object, Value};
+use crate::value::{Error, Found, Object, Value, Work};
 use std::sync::{Arc, OnceLock};
 
 /// The number of a node.
@@ -164,7 +164,7 @@ impl Field {
     }
 
     /// The field of a value; none if it has none of this name.
-    pub(super) fn of<'a>(&'a self, value: &Value<'a>) -> Found<'a> {
+    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &Work) -> Found<'a> {
         if let Value::Object(Object::Json { fields, shape }) = value
             && let ShapeKind::Object(object) = &shape.kind
         {
@@ -175,9 +175,9 @@ impl Field {
             let find = || object.fields.get(property).map(|field| &field.shape);
             let (seen, known) = self.seen.get_or_init(|| (object.clone(), find().cloned()));
             let shape = if Arc::ptr_eq(seen, object) { known.as_ref() } else { find() };
-            return shape.map(|shape| shape.view(json)).transpose();
+            return shape.map(|shape| shape.view(json, work)).transpose();
         }
-        value.find_field(&self.name)
+        value.find_field(&self.name, work)
     }
 }
 

@@ -7,7 +7,7 @@
 use super::native::native;
 use super::node::{Candidate, Path, Root, SlotId, Source, Step, StepKey};
 use super::run::{Machine, Slot, borrowed, is_final};
-use crate::value::{Error, Outcome, Value};
+use crate::value::{Error, Outcome, Value, Work};
 use std::sync::Arc;
 
 /// What a step leads to; none if it leads nowhere and may.
@@ -70,9 +70,9 @@ impl<'a> Machine<'a, '_, '_> {
     #[cold]
     fn missing(&self, slot: SlotId) -> Error {
         match &self.program.slots[slot as usize] {
-            super::SlotKind::Variable(name) => missing(name),
+            super::SlotKind::Variable(name) => missing(name, self.work),
             // Elements are set before they are looked at.
-            super::SlotKind::Element | super::SlotKind::Gathered(_) => missing(""),
+            super::SlotKind::Element | super::SlotKind::Gathered(_) => missing("", self.work),
         }
     }
 
@@ -90,15 +90,15 @@ impl<'a> Machine<'a, '_, '_> {
         match steps {
             [] => Ok(begin.clone()),
             [Step { key: StepKey::Field(field), optional: false, test: false }, rest @ ..] => {
-                let next = field.of(begin);
+                let next = field.of(begin, self.work);
                 self.budget.charge(1)?;
                 match next? {
                     Some(next) => self.follow(next, false, rest),
-                    None => Err(no_such_field(&field.name)),
+                    None => Err(no_such_field(&field.name, self.work)),
                 }
             }
             [Step { key: StepKey::Field(field), optional: false, test: true }] => {
-                let next = if leads(begin) { field.of(begin) } else { Ok(None) };
+                let next = if leads(begin) { field.of(begin, self.work) } else { Ok(None) };
                 self.budget.charge(1)?;
                 Ok(Value::Bool(next?.is_some()))
             }
@@ -152,10 +152,14 @@ impl<'a> Machine<'a, '_, '_> {
     fn take(&mut self, value: &Value<'a>, step: &'a Step, lenient: bool) -> Taken<'a> {
         match &step.key {
             StepKey::Field(field) => {
-                let next = if leads(value) { field.of(value)? } else { None };
-                if next.is_some() || lenient { Ok(next) } else { Err(no_such_field(&field.name)) }
+                let next = if leads(value) { field.of(value, self.work)? } else { None };
+                if next.is_some() || lenient {
+                    Ok(next)
+                } else {
+                    Err(no_such_field(&field.name, self.work))
+                }
             }
-            StepKey::Constant(key) => index(value, &borrowed(key), lenient),
+            StepKey::Constant(key) => index(value, &borrowed(key), lenient, self.work),
             StepKey::Computed(node) => {
                 let key = self.resolve(*node)?;
                 if !matches!(
@@ -166,9 +170,9 @@ impl<'a> Machine<'a, '_, '_> {
                         | Value::Bool(_)
                         | Value::Double(_)
                 ) {
-                    return Err(super::native::invalid_key(&key));
+                    return Err(super::native::invalid_key(&key, self.work));
                 }
-                index(value, &key, lenient)
+                index(value, &key, lenient, self.work)
             }
         }
     }
@@ -188,17 +192,17 @@ impl<'a> Machine<'a, '_, '_> {
             }
         }
         let names = candidates.first().map_or(String::new(), |first| first.names.join(", "));
-        Err(missing(&names))
+        Err(missing(&names, self.work))
     }
 }
 
-fn missing(name: &str) -> Error {
-    Error::text(format!("no such attribute(s): {name}"))
+fn missing(name: &str, work: &Work) -> Error {
+    Error::text(format!("no such attribute(s): {name}"), work)
 }
 
 #[cold]
-fn no_such_field(name: &str) -> Error {
-    Error::no_such_key(&Value::text(name))
+fn no_such_field(name: &str, work: &Work) -> Error {
+    Error::no_such_key(&Value::text(name), work)
 }
 
 /// Whether a value has something in it that steps could lead to.
@@ -207,14 +211,14 @@ const fn leads(value: &Value<'_>) -> bool {
 }
 
 /// What is under a key or at an index.
-fn index<'a>(value: &Value<'a>, key: &Value<'a>, lenient: bool) -> Taken<'a> {
+fn index<'a>(value: &Value<'a>, key: &Value<'a>, lenient: bool, work: &Work) -> Taken<'a> {
     if !leads(value) {
-        return if lenient { Ok(None) } else { Err(Error::no_such_key(key)) };
+        return if lenient { Ok(None) } else { Err(Error::no_such_key(key, work)) };
     }
-    match value.find(key)? {
+    match value.find(key, work)? {
         None if !lenient => Err(match value {
-            Value::List(_) => Error::out_of_bounds(key),
-            _ => Error::no_such_key(key),
+            Value::List(_) => Error::out_of_bounds(key, work),
+            _ => Error::no_such_key(key, work),
         }),
         found => Ok(found),
     }

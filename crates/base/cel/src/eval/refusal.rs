@@ -5,7 +5,7 @@
 //! has nothing to do with it; a function for each overload names all that it was called with.
 
 use crate::types::Type;
-use crate::value::{Error, Value};
+use crate::value::{Error, Value, Work};
 
 /// How a function refuses arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,11 +132,12 @@ impl Refusal {
 
 /// Whether values are of the types that a function takes: lists and maps are judged by their first
 /// elements, types of libraries by their names.
-pub(super) fn takes(params: &[Type], args: &[Value<'_>]) -> bool {
-    params.len() == args.len() && params.iter().zip(args).all(|(param, arg)| is_of(param, arg))
+pub(super) fn takes(params: &[Type], args: &[Value<'_>], work: &Work) -> bool {
+    params.len() == args.len()
+        && params.iter().zip(args).all(|(param, arg)| is_of(param, arg, work))
 }
 
-fn is_of(param: &Type, value: &Value<'_>) -> bool {
+fn is_of(param: &Type, value: &Value<'_>, work: &Work) -> bool {
     match (param, value) {
         (Type::Dyn | Type::Any | Type::Param(_) | Type::Var(_), _)
         | (Type::Null, Value::Null)
@@ -149,23 +150,27 @@ fn is_of(param: &Type, value: &Value<'_>) -> bool {
         | (Type::Duration, Value::Duration(_))
         | (Type::Timestamp, Value::Timestamp(_))
         | (Type::Type(_), Value::Type(_)) => true,
-        (Type::List(element), Value::List(list)) => match list.get(0) {
-            Some(Ok(first)) => is_of(element, &first),
+        (Type::List(element), Value::List(list)) => match list.get(0, work) {
+            Some(Ok(first)) => is_of(element, &first, work),
             Some(Err(_)) => false,
             None => true,
         },
-        (Type::Map(of), Value::Map(map)) => first_is_of(of, map.iter().next()),
+        (Type::Map(of), Value::Map(map)) => first_is_of(of, map.iter(work).next(), work),
         (Type::Map(of), Value::Object(object @ crate::value::Object::Json { .. })) => {
-            first_is_of(of, object.iter().next())
+            first_is_of(of, object.iter(work).next(), work)
         }
         (Type::Opaque(_) | Type::Object(_), _) => *param.name() == *value.type_name(),
         _ => false,
     }
 }
 
-fn first_is_of(of: &(Type, Type), first: Option<(Value<'_>, crate::value::Outcome<'_>)>) -> bool {
+fn first_is_of(
+    of: &(Type, Type),
+    first: Option<(Value<'_>, crate::value::Outcome<'_>)>,
+    work: &Work,
+) -> bool {
     match first {
-        Some((key, Ok(value))) => is_of(&of.0, &key) && is_of(&of.1, &value),
+        Some((key, Ok(value))) => is_of(&of.0, &key, work) && is_of(&of.1, &value, work),
         Some((_, Err(_))) => false,
         None => true,
     }

@@ -7,7 +7,7 @@ use super::native::repacked;
 use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
 use super::{Activation, Budget, Program, SlotKind};
 use crate::cost::CallCost;
-use crate::value::{Blob, Error, Outcome, Text, Value, work};
+use crate::value::{Blob, Error, Outcome, Text, Value, Work};
 
 /// An evaluation.
 pub(super) struct Machine<'a, 'm, 'i> {
@@ -15,6 +15,8 @@ pub(super) struct Machine<'a, 'm, 'i> {
     pub variables: &'m dyn Activation<'a>,
     pub slots: &'m mut [Slot<'a>],
     pub budget: &'m mut Budget<'i>,
+    /// The work that remains; that of the budget is out of date until the evaluation ends.
+    pub work: &'m Work,
 }
 
 /// A place for a value.
@@ -57,9 +59,10 @@ pub(super) fn run<'a>(
         heap.resize_with(many, || Slot::Empty);
         heap.as_mut_slice()
     };
-    let measure = work::Measure::begin(budget.work);
-    let outcome = Machine { program, variables, slots, budget }.eval(program.root);
-    budget.work = measure.end();
+    let work = Work::new(budget.work);
+    let machine = &mut Machine { program, variables, slots, budget, work: &work };
+    let outcome = machine.eval(program.root);
+    budget.work = work.remaining();
     outcome
 }
 
@@ -104,7 +107,7 @@ impl<'a> Machine<'a, '_, '_> {
             Node::Path(path) => self.walk(path),
             Node::Conditional(condition, yes, no) => self.conditional(*condition, *yes, *no),
             _ => match self.eval(node)? {
-                Value::Optional(Some(held)) => Ok(Value::some(repacked(&held))),
+                Value::Optional(Some(held)) => Ok(Value::some(repacked(&held, self.work))),
                 value => Ok(value),
             },
         }
@@ -126,7 +129,7 @@ impl<'a> Machine<'a, '_, '_> {
         }
         let program: &'a Program = self.program;
         self.slots[at] = match &program.slots[at] {
-            SlotKind::Variable(name) => match self.variables.look_up(name) {
+            SlotKind::Variable(name) => match self.variables.look_up(name, self.work) {
                 Some(Err(error)) if is_final(&error) => return Err(error),
                 Some(outcome) => Slot::of(outcome),
                 None => return Ok(false),
@@ -203,19 +206,23 @@ impl<'a> Machine<'a, '_, '_> {
             (Value::String(one), Value::String(other)) if is_short(one) && is_short(other) => {
                 (one.as_str() == other.as_str(), 1)
             }
-            _ => match one.equals(&other) {
-                Ok(answer) => (answer, (equal.cost)(&[one, other], &Value::Bool(answer))),
+            _ => match one.equals(&other, self.work) {
+                Ok(answer) => {
+                    (answer, (equal.cost)(&[one, other], &Value::Bool(answer), self.work))
+                }
                 // Not being comparable is a way of being different.
-                Err(_) if equal.negate => (false, (equal.cost)(&[one, other], &Value::Null)),
+                Err(_) if equal.negate => {
+                    (false, (equal.cost)(&[one, other], &Value::Null, self.work))
+                }
                 Err(error) => {
-                    self.budget.charge((equal.cost)(&[one, other], &Value::Null))?;
+                    self.budget.charge((equal.cost)(&[one, other], &Value::Null, self.work))?;
                     return Err(error);
                 }
             },
         };
         self.budget.charge(cost)?;
-        // It may have ended before both sides were gone through.
-        work::take(0)?;
+        // The comparison may have ended early, with an answer, for want of work.
+        self.work.check()?;
         Ok(Value::Bool(answer != equal.negate))
     }
 
@@ -235,7 +242,7 @@ impl<'a> Machine<'a, '_, '_> {
             Err(error) if is_final(&error) => return Err(error),
             outcome => outcome.unwrap_or(Value::Null),
         };
-        self.budget.charge(cost(&[Value::Null, second], &Value::Null))?;
+        self.budget.charge(cost(&[Value::Null, second], &Value::Null, self.work))?;
         Err(error)
     }
 
@@ -248,7 +255,7 @@ impl<'a> Machine<'a, '_, '_> {
         cost: CallCost,
     ) -> Outcome<'a> {
         if !is_final(&error) {
-            self.budget.charge(cost(&[first, Value::Null], &Value::Null))?;
+            self.budget.charge(cost(&[first, Value::Null], &Value::Null, self.work))?;
         }
         Err(error)
     }

@@ -1,7 +1,7 @@
 //! Data of objects as values, as their schemas say.
 
 use super::{Shape, ShapeKind};
-use crate::value::{Error, List, Map, Object, Outcome, Value, time};
+use crate::value::{Error, List, Map, Object, Outcome, Value, Work, time};
 use base64::alphabet;
 use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value as Json;
@@ -29,7 +29,7 @@ impl Shape {
     /// # Errors
     ///
     /// If the data is not what the schema says (`invalid data, expected string, got int64`).
-    pub fn view<'a>(&'a self, json: &'a Json) -> Outcome<'a> {
+    pub fn view<'a>(&'a self, json: &'a Json, work: &Work) -> Outcome<'a> {
         if json.is_null() {
             return if self.nullable || self.is_dynamic() {
                 Ok(Value::Null)
@@ -57,10 +57,10 @@ impl Shape {
             (ShapeKind::String | ShapeKind::IntOrString, Json::String(text)) => {
                 Ok(Value::text(text.as_str()))
             }
-            (ShapeKind::Bytes, Json::String(text)) => bytes(text),
-            (ShapeKind::Duration, Json::String(text)) => time::schema_duration(text),
-            (ShapeKind::Date, Json::String(text)) => time::schema_date(text),
-            (ShapeKind::DateTime, Json::String(text)) => time::schema_date_time(text),
+            (ShapeKind::Bytes, Json::String(text)) => bytes(text, work),
+            (ShapeKind::Duration, Json::String(text)) => time::schema_duration(text, work),
+            (ShapeKind::Date, Json::String(text)) => time::schema_date(text, work),
+            (ShapeKind::DateTime, Json::String(text)) => time::schema_date_time(text, work),
             (
                 ShapeKind::String
                 | ShapeKind::Bytes
@@ -68,16 +68,16 @@ impl Shape {
                 | ShapeKind::Date
                 | ShapeKind::DateTime,
                 _,
-            ) => Err(expected("string", json)),
+            ) => Err(expected("string", json, work)),
             (ShapeKind::Integer, _) => {
-                json.as_i64().map(Value::Int).ok_or_else(|| expected("int", json))
+                json.as_i64().map(Value::Int).ok_or_else(|| expected("int", json, work))
             }
             (ShapeKind::IntOrString, _) => json.as_i64().map(Value::Int).ok_or(INT_OR_STRING),
             (ShapeKind::Number, _) => {
-                json.as_f64().map(Value::Double).ok_or_else(|| expected("float", json))
+                json.as_f64().map(Value::Double).ok_or_else(|| expected("float", json, work))
             }
             (ShapeKind::Boolean, _) => {
-                json.as_bool().map(Value::Bool).ok_or_else(|| expected("bool", json))
+                json.as_bool().map(Value::Bool).ok_or_else(|| expected("bool", json, work))
             }
             (ShapeKind::Preserved, _) => Ok(Value::Preserved(json)),
         }
@@ -87,12 +87,12 @@ impl Shape {
 impl Shape {
     /// Looks at a value as if it lay in an object: what Kubernetes makes of the elements that rules
     /// add to a list. Texts that a schema reads as something else (times) have to be texts.
-    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>) -> Outcome<'a> {
+    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>, work: &Work) -> Outcome<'a> {
         const NO_MAP: Error =
             Error::fixed("invalid data, expected a map for the provided schema with type=object");
         const NO_LIST: Error =
             Error::fixed("invalid data, expected an array for the provided schema with type=array");
-        let wrong = |what: &str| Err(unexpected(what, native(value)));
+        let wrong = |what: &str| Err(unexpected(what, native(value), work));
         match (&self.kind, value) {
             (ShapeKind::Dynamic | ShapeKind::Preserved, _)
             | (ShapeKind::List { .. }, Value::List(List::Joined { .. }))
@@ -115,10 +115,10 @@ impl Shape {
                 Ok(Value::List(List::Json { items, shape: self }))
             }
             (ShapeKind::List { .. }, _) => Err(NO_LIST),
-            (ShapeKind::Duration, Value::String(text)) => time::schema_duration(text),
-            (ShapeKind::Date, Value::String(text)) => time::schema_date(text),
-            (ShapeKind::DateTime, Value::String(text)) => time::schema_date_time(text),
-            (ShapeKind::Bytes, Value::String(text)) => bytes(text),
+            (ShapeKind::Duration, Value::String(text)) => time::schema_duration(text, work),
+            (ShapeKind::Date, Value::String(text)) => time::schema_date(text, work),
+            (ShapeKind::DateTime, Value::String(text)) => time::schema_date_time(text, work),
+            (ShapeKind::Bytes, Value::String(text)) => bytes(text, work),
             #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
             (ShapeKind::Number, Value::Int(int)) => Ok(Value::Double(*int as f64)),
             (ShapeKind::IntOrString, _) => Err(INT_OR_STRING),
@@ -180,7 +180,7 @@ fn dynamic<'a>(shape: &'a Shape, json: &'a Json) -> Value<'a> {
 }
 
 /// Data that a schema did not let expect, with the names that Go has for what is there.
-fn expected(what: &str, json: &Json) -> Error {
+fn expected(what: &str, json: &Json, work: &Work) -> Error {
     let got = match json {
         Json::Null => "<nil>",
         Json::Bool(_) => "bool",
@@ -190,18 +190,18 @@ fn expected(what: &str, json: &Json) -> Error {
         Json::Array(_) => "[]interface {}",
         Json::Object(_) => "map[string]interface {}",
     };
-    unexpected(what, got)
+    unexpected(what, got, work)
 }
 
-fn unexpected(what: &str, got: &str) -> Error {
-    Error::text(format!("invalid data, expected {what}, got {got}"))
+fn unexpected(what: &str, got: &str, work: &Work) -> Error {
+    Error::text(format!("invalid data, expected {what}, got {got}"), work)
 }
 
 const INT_OR_STRING: Error =
     Error::fixed("invalid data, expected XIntOrString value to be either a string or integer");
 
 /// `format: byte`: base64 with the letters of URLs, line breaks left out.
-fn bytes(text: &str) -> Outcome<'static> {
+fn bytes(text: &str, work: &Work) -> Outcome<'static> {
     // As in Go, bits that say nothing may be anything.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::URL_SAFE,
@@ -213,7 +213,8 @@ fn bytes(text: &str) -> Outcome<'static> {
     }
     let at = clean.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
     let at = at.unwrap_or(clean.len());
-    Err(Error::text(format!(
-        "Invalid byte formatted string {text}: illegal base64 data at input byte {at}"
-    )))
+    Err(Error::text(
+        format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}"),
+        work,
+    ))
 }

@@ -3,7 +3,7 @@
 use super::args::{exactly, made, str};
 use super::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value};
+use crate::value::{Error, Outcome, Value, Work};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -24,16 +24,20 @@ fn overloads() -> Vec<Overload> {
     use Type::{Bytes, String};
     vec![
         Overload::function("base64.decode", "base64_decode_string", vec![String], Bytes, decode),
-        Overload::function("base64.encode", "base64_encode_bytes", vec![Bytes], String, |args| {
-            match args {
+        Overload::function(
+            "base64.encode",
+            "base64_encode_bytes",
+            vec![Bytes],
+            String,
+            |args, _| match args {
                 [Value::Bytes(bytes)] => Ok(made(LENIENT.encode(bytes.as_slice()))),
                 _ => Err(Error::NoSuchOverload),
-            }
-        }),
+            },
+        ),
     ]
 }
 
-fn decode<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn decode<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     // Line breaks do not count.
@@ -51,5 +55,5 @@ fn decode<'a>(args: &[Value<'a>]) -> Outcome<'a> {
         .bytes()
         .position(|byte| !alphabet(byte) && !matches!(byte, b'\r' | b'\n'))
         .unwrap_or(written.len().saturating_sub(1));
-    Err(Error::text(format!("illegal base64 data at input byte {at}")))
+    Err(Error::text(format!("illegal base64 data at input byte {at}"), work))
 }

@@ -5,7 +5,7 @@ use super::{Library, Overload, Strict};
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::syntax::{Expanded, Macro, Maker, Refusal, macros};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Outcome, Value, work};
+use crate::value::{Error, Key, List, Outcome, Value, Work};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -119,9 +119,9 @@ fn overloads(version: u32) -> Vec<Overload> {
             Type::list(Type::Int),
             range,
         ));
-        all.push(same("reverse", "list_reverse", |args| {
+        all.push(same("reverse", "list_reverse", |args, work| {
             let [list] = exactly(args)?;
-            Ok(made(elements(list)?.iter().rev().collect::<Result<_, _>>()?))
+            Ok(made(elements(list)?.iter(work).rev().collect::<Result<_, _>>()?))
         }));
         all.push(same("distinct", "list_distinct", distinct));
     }
@@ -135,10 +135,10 @@ fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v List<'a>, Error> {
     }
 }
 
-fn slice<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn slice<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [list, start, end] = exactly(args)?;
     let (list, start, end) = (elements(list)?, int(start)?, int(end)?);
-    let refuse = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}")));
+    let refuse = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}"), work));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return refuse("negative indexes not supported".to_owned());
     };
@@ -148,12 +148,12 @@ fn slice<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     if to > list.len() {
         return refuse(format!("list is length {}", list.len()));
     }
-    Ok(made(list.iter().skip(from).take(to - from).collect::<Result<_, _>>()?))
+    Ok(made(list.iter(work).skip(from).take(to - from).collect::<Result<_, _>>()?))
 }
 
 /// Also of lists in which no list is, whatever their type says; other values are refused in words
 /// of its own.
-fn flatten<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn flatten<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let (list, depth) = match args {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
@@ -164,7 +164,7 @@ fn flatten<'a>(args: &[Value<'a>]) -> Outcome<'a> {
             };
             let depth = rest.first().map(shown).unwrap_or_default();
             let value = shown(value);
-            return Err(Error::text(format!("no such overload: {value}.flatten({depth})")));
+            return Err(Error::text(format!("no such overload: {value}.flatten({depth})"), work));
         }
         [] => return Err(Error::NoSuchOverload),
     };
@@ -172,16 +172,21 @@ fn flatten<'a>(args: &[Value<'a>]) -> Outcome<'a> {
         return Err(Error::fixed("level must be non-negative"));
     }
     let mut flat = Vec::new();
-    flatten_into(list, depth, &mut flat)?;
+    flatten_into(list, depth, &mut flat, work)?;
     Ok(made(flat))
 }
 
 /// Lists are no deeper than the expressions and objects that they are of, whose depth is limited.
-fn flatten_into<'a>(list: &List<'a>, depth: i64, flat: &mut Vec<Value<'a>>) -> Result<(), Error> {
-    work::take(list.len())?;
-    for value in list.iter() {
+fn flatten_into<'a>(
+    list: &List<'a>,
+    depth: i64,
+    flat: &mut Vec<Value<'a>>,
+    work: &Work,
+) -> Result<(), Error> {
+    work.take(list.len())?;
+    for value in list.iter(work) {
         match value? {
-            Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, flat)?,
+            Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, flat, work)?,
             value => flat.push(value),
         }
         if flat.len() > MOST {
@@ -191,7 +196,7 @@ fn flatten_into<'a>(list: &List<'a>, depth: i64, flat: &mut Vec<Value<'a>>) -> R
     Ok(())
 }
 
-fn range<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn range<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let [end] = exactly(args)?;
     let end = int(end)?;
     if usize::try_from(end).is_ok_and(|end| end > MOST) {
@@ -200,30 +205,33 @@ fn range<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     Ok(made((0..end).map(Value::Int).collect()))
 }
 
-fn sort<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn sort<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [list] = exactly(args)?;
     let list = elements(list)?;
-    sorted_by(list, list)
+    sorted_by(list, list, work)
 }
 
-fn sort_by_keys<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn sort_by_keys<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [list, keys] = exactly(args)?;
-    sorted_by(elements(list)?, elements(keys)?)
+    sorted_by(elements(list)?, elements(keys)?, work)
 }
 
 /// The elements of a list in the order of keys, those of equal keys in their order.
 ///
 /// Upstream leaves the order of equal keys open, and where one is `NaN`.
-fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<'a> {
+fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>, work: &Work) -> Outcome<'a> {
     if list.len() != keys.len() {
-        return Err(Error::text(format!(
-            "@sortByAssociatedKeys() expected a list of the same size as the associated keys \
-             list, but got {} and {} elements respectively",
-            list.len(),
-            keys.len()
-        )));
+        return Err(Error::text(
+            format!(
+                "@sortByAssociatedKeys() expected a list of the same size as the associated keys \
+                 list, but got {} and {} elements respectively",
+                list.len(),
+                keys.len()
+            ),
+            work,
+        ));
     }
-    let keys: Vec<Value<'a>> = keys.iter().collect::<Result<_, _>>()?;
+    let keys: Vec<Value<'a>> = keys.iter(work).collect::<Result<_, _>>()?;
     let Some(first) = keys.first() else { return Ok(Value::List(list.clone())) };
     if first.compare(first) == Err(Error::NoSuchOverload) {
         return Err(Error::fixed("list elements must be comparable"));
@@ -232,7 +240,7 @@ fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<'a> {
         return Err(Error::fixed("list elements must have the same type"));
     }
     let mut pairs: Vec<(&Value<'a>, Value<'a>)> = Vec::with_capacity(keys.len());
-    for (key, value) in keys.iter().zip(list.iter()) {
+    for (key, value) in keys.iter().zip(list.iter(work)) {
         pairs.push((key, value?));
     }
     pairs.sort_by(|(one, _), (other, _)| order(one, other));
@@ -246,9 +254,9 @@ fn order(one: &Value<'_>, other: &Value<'_>) -> Ordering {
 }
 
 /// The elements without those that are equal to one before them.
-fn distinct<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn distinct<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [list] = exactly(args)?;
-    let values: Vec<Value<'a>> = elements(list)?.iter().collect::<Result<_, _>>()?;
+    let values: Vec<Value<'a>> = elements(list)?.iter(work).collect::<Result<_, _>>()?;
     // Nearly always strings or whole numbers, which need not be compared each with each.
     let keys: Option<Vec<Key<'a>>> = values.iter().map(Key::of).collect();
     if let Some(keys) = keys {
@@ -259,8 +267,8 @@ fn distinct<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
     let mut unique: Vec<Value<'a>> = Vec::new();
     for value in values {
-        work::take(unique.len())?;
-        if !unique.iter().any(|known| value.equals(known) == Ok(true)) {
+        work.take(unique.len())?;
+        if !unique.iter().any(|known| value.equals(known, work) == Ok(true)) {
             unique.push(value);
         }
     }

@@ -4,7 +4,7 @@ use super::{Library, Overload, Strict};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::syntax::{Expanded, Macro, Maker, Refusal};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value};
+use crate::value::{Error, List, Outcome, Value, Work};
 use std::cmp::Ordering;
 
 /// The macros `math.least` and `math.greatest`, and all functions.
@@ -138,16 +138,20 @@ fn overloads() -> Vec<Overload> {
     let shift =
         |name, id, of: Type, run: Strict| function(name, id, vec![of.clone(), Int], of, run);
     let mut all = Vec::new();
-    extremes!(all, "math.@min", "math_@min", |args| extreme(args, Ordering::Greater, "math.@min"));
-    extremes!(all, "math.@max", "math_@max", |args| extreme(args, Ordering::Less, "math.@max"));
+    extremes!(all, "math.@min", "math_@min", |args, work| {
+        extreme(args, Ordering::Greater, "math.@min", work)
+    });
+    extremes!(all, "math.@max", "math_@max", |args, work| {
+        extreme(args, Ordering::Less, "math.@max", work)
+    });
     all.extend([
-        double("math.ceil", "math_ceil_double", |args| rounded(args, f64::ceil)),
-        double("math.floor", "math_floor_double", |args| rounded(args, f64::floor)),
-        double("math.round", "math_round_double", |args| rounded(args, f64::round)),
-        double("math.trunc", "math_trunc_double", |args| rounded(args, f64::trunc)),
-        ask("math.isInf", "math_isInf_double", |args| asked(args, f64::is_infinite)),
-        ask("math.isNaN", "math_isNaN_double", |args| asked(args, f64::is_nan)),
-        ask("math.isFinite", "math_isFinite_double", |args| asked(args, f64::is_finite)),
+        double("math.ceil", "math_ceil_double", |args, _| rounded(args, f64::ceil)),
+        double("math.floor", "math_floor_double", |args, _| rounded(args, f64::floor)),
+        double("math.round", "math_round_double", |args, _| rounded(args, f64::round)),
+        double("math.trunc", "math_trunc_double", |args, _| rounded(args, f64::trunc)),
+        ask("math.isInf", "math_isInf_double", |args, _| asked(args, f64::is_infinite)),
+        ask("math.isNaN", "math_isNaN_double", |args, _| asked(args, f64::is_nan)),
+        ask("math.isFinite", "math_isFinite_double", |args, _| asked(args, f64::is_finite)),
         same("math.abs", "math_abs_double", Double, abs),
         same("math.abs", "math_abs_int", Int, abs),
         same("math.abs", "math_abs_uint", Uint, abs),
@@ -174,21 +178,23 @@ fn overloads() -> Vec<Overload> {
 }
 
 /// The number that no other passes by `order`.
-fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str) -> Outcome<'a> {
+fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &Work) -> Outcome<'a> {
     match args {
-        [Value::List(list)] => extreme_of(list, order, name),
+        [Value::List(list)] => extreme_of(list, order, name, work),
         [one] if is_number(one) => Ok(one.clone()),
-        [one, other] if is_number(one) && is_number(other) => further(one, other, order, name),
+        [one, other] if is_number(one) && is_number(other) => {
+            further(one, other, order, name, work)
+        }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str) -> Outcome<'a> {
-    let mut values = list.iter();
+fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str, work: &Work) -> Outcome<'a> {
+    let mut values = list.iter(work);
     let Some(first) = values.next() else {
-        return Err(Error::text(format!("{name}(list) argument must not be empty")));
+        return Err(Error::text(format!("{name}(list) argument must not be empty"), work));
     };
-    let other = || Error::text(format!("no such overload: {name}"));
+    let other = || Error::text(format!("no such overload: {name}"), work);
     let mut best = first?;
     if !is_number(&best) {
         return Err(Error::NoSuchOverload);
@@ -198,7 +204,7 @@ fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str) -> Outcome<'a> {
         if !is_number(&value) {
             return Err(other());
         }
-        best = further(&best, &value, order, name).map_err(|_| other())?;
+        best = further(&best, &value, order, name, work).map_err(|_| other())?;
     }
     Ok(best)
 }
@@ -207,11 +213,17 @@ fn is_number(value: &Value<'_>) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 
-fn further<'a>(one: &Value<'a>, other: &Value<'a>, order: Ordering, name: &str) -> Outcome<'a> {
+fn further<'a>(
+    one: &Value<'a>,
+    other: &Value<'a>,
+    order: Ordering,
+    name: &str,
+    work: &Work,
+) -> Outcome<'a> {
     match one.compare(other) {
         Ok(found) if found == order => Ok(other.clone()),
         Ok(_) => Ok(one.clone()),
-        Err(why) => Err(Error::text(format!("{why}: {name}"))),
+        Err(why) => Err(Error::text(format!("{why}: {name}"), work)),
     }
 }
 
@@ -229,7 +241,7 @@ fn asked<'a>(args: &[Value<'a>], what: fn(f64) -> bool) -> Outcome<'a> {
     }
 }
 
-fn abs<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn abs<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match args {
         [Value::Double(number)] => Ok(Value::Double(number.abs())),
         [Value::Int(number)] => {
@@ -240,7 +252,7 @@ fn abs<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn sign<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match args {
         [Value::Double(number)] if number.is_nan() => Ok(Value::Double(*number)),
         [Value::Double(number)] if *number == 0.0 => Ok(Value::Double(0.0)),
@@ -251,7 +263,7 @@ fn sign<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn and<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn and<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one & other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one & other)),
@@ -259,7 +271,7 @@ fn and<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn or<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn or<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one | other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one | other)),
@@ -267,7 +279,7 @@ fn or<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn xor<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn xor<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one ^ other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one ^ other)),
@@ -275,7 +287,7 @@ fn xor<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn not<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn not<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match args {
         [Value::Int(number)] => Ok(Value::Int(!number)),
         [Value::Uint(number)] => Ok(Value::Uint(!number)),
@@ -284,43 +296,44 @@ fn not<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 }
 
 /// How far to shift; beyond all bits nothing is left.
-fn distance(offset: i64, name: &str) -> Result<u32, Error> {
+fn distance(offset: i64, name: &str, work: &Work) -> Result<u32, Error> {
     if offset < 0 {
-        return Err(Error::text(format!("{name}() negative offset: {offset}")));
+        return Err(Error::text(format!("{name}() negative offset: {offset}"), work));
     }
     Ok(u32::try_from(offset).unwrap_or(u32::MAX))
 }
 
-fn shift_left<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn shift_left<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     const NAME: &str = "math.bitShiftLeft";
     match args {
         [Value::Int(number), Value::Int(by)] => {
-            Ok(Value::Int(number.checked_shl(distance(*by, NAME)?).unwrap_or(0)))
+            Ok(Value::Int(number.checked_shl(distance(*by, NAME, work)?).unwrap_or(0)))
         }
         [Value::Uint(number), Value::Int(by)] => {
-            Ok(Value::Uint(number.checked_shl(distance(*by, NAME)?).unwrap_or(0)))
+            Ok(Value::Uint(number.checked_shl(distance(*by, NAME, work)?).unwrap_or(0)))
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
 /// Zeros come in from above, also into numbers below zero.
-fn shift_right<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn shift_right<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     const NAME: &str = "math.bitShiftRight";
     match args {
         [Value::Int(number), Value::Int(by)] => {
-            let shifted = number.cast_unsigned().checked_shr(distance(*by, NAME)?).unwrap_or(0);
+            let shifted =
+                number.cast_unsigned().checked_shr(distance(*by, NAME, work)?).unwrap_or(0);
             Ok(Value::Int(shifted.cast_signed()))
         }
         [Value::Uint(number), Value::Int(by)] => {
-            Ok(Value::Uint(number.checked_shr(distance(*by, NAME)?).unwrap_or(0)))
+            Ok(Value::Uint(number.checked_shr(distance(*by, NAME, work)?).unwrap_or(0)))
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the root is a double")]
-fn sqrt<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn sqrt<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let number = match args {
         [Value::Double(number)] => *number,
         [Value::Int(number)] => *number as f64,

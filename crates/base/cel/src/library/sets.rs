@@ -3,7 +3,7 @@
 use super::args::exactly;
 use super::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Value};
+use crate::value::{Error, Key, List, Value, Work};
 use std::collections::BTreeSet;
 
 /// `sets.contains`, `sets.equivalent`, `sets.intersects`.
@@ -16,18 +16,20 @@ fn overloads() -> Vec<Overload> {
         Overload::function(name, id, vec![list(), list()], Type::Bool, run)
     };
     vec![
-        function("sets.contains", "list_sets_contains_list", |args| {
+        function("sets.contains", "list_sets_contains_list", |args, work| {
             let [list, part] = lists(args)?;
-            contains(list, part).map(Value::Bool)
+            contains(list, part, work).map(Value::Bool)
         }),
-        function("sets.equivalent", "list_sets_equivalent_list", |args| {
+        function("sets.equivalent", "list_sets_equivalent_list", |args, work| {
             let [one, other] = lists(args)?;
-            Ok(Value::Bool(contains(one, other)? && contains(other, one)?))
+            Ok(Value::Bool(contains(one, other, work)? && contains(other, one, work)?))
         }),
-        function("sets.intersects", "list_sets_intersects_list", |args| {
+        function("sets.intersects", "list_sets_intersects_list", |args, work| {
             let [one, other] = lists(args)?;
-            let other = Members::of(other);
-            Ok(Value::Bool(one.iter().flatten().any(|value| other.contain(&value) == Ok(true))))
+            let other = Members::of(other, work);
+            Ok(Value::Bool(
+                one.iter(work).flatten().any(|value| other.contain(&value, work) == Ok(true)),
+            ))
         }),
     ]
 }
@@ -40,10 +42,10 @@ fn lists<'v, 'a>(args: &'v [Value<'a>]) -> Result<[&'v List<'a>; 2], Error> {
 }
 
 /// Whether all elements of a list are in another.
-fn contains<'a>(list: &List<'a>, part: &List<'a>) -> Result<bool, Error> {
-    let members = Members::of(list);
-    for value in part.iter() {
-        if !members.contain(&value?)? {
+fn contains<'a>(list: &List<'a>, part: &List<'a>, work: &Work) -> Result<bool, Error> {
+    let members = Members::of(list, work);
+    for value in part.iter(work) {
+        if !members.contain(&value?, work)? {
             return Ok(false);
         }
     }
@@ -62,18 +64,18 @@ enum Members<'v, 'a> {
 const LONG: usize = 16;
 
 impl<'v, 'a> Members<'v, 'a> {
-    fn of(list: &'v List<'a>) -> Self {
-        let keys = |list: &List<'a>| list.iter().map(|value| Key::of(&value.ok()?)).collect();
+    fn of(list: &'v List<'a>, work: &Work) -> Self {
+        let keys = |list: &List<'a>| list.iter(work).map(|value| Key::of(&value.ok()?)).collect();
         match (list.len() > LONG).then(|| keys(list)).flatten() {
             Some(keys) => Self::Keys(keys, list),
             None => Self::List(list),
         }
     }
 
-    fn contain(&self, value: &Value<'a>) -> Result<bool, Error> {
+    fn contain(&self, value: &Value<'a>, work: &Work) -> Result<bool, Error> {
         match (self, Key::of(value)) {
             (Self::Keys(keys, _), Some(key)) => Ok(keys.contains(&key)),
-            (Self::Keys(_, list) | Self::List(list), _) => list.contains(value),
+            (Self::Keys(_, list) | Self::List(list), _) => list.contains(value, work),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::args::exactly;
 use super::{Library, Overload};
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Outcome, Value};
+use crate::value::{Error, Key, Map, Outcome, Value, Work};
 use std::collections::BTreeMap;
 
 /// The macros, and `cel.@mapInsert`, which only they call.
@@ -27,10 +27,10 @@ fn overloads() -> Vec<Overload> {
             "@mapInsert_map_key_value",
             vec![map(), key.clone(), value.clone()],
             map(),
-            |args| {
+            |args, work| {
                 let [map, key, value] = exactly(args)?;
-                let mut entries = entries_of(map)?;
-                insert(&mut entries, key, value.clone())?;
+                let mut entries = entries_of(map, work)?;
+                insert(&mut entries, key, value.clone(), work)?;
                 Ok(Value::Map(Map::of(entries)))
             },
         ),
@@ -44,10 +44,10 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn entries_of<'a>(map: &Value<'a>) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+fn entries_of<'a>(map: &Value<'a>, work: &Work) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
     let Value::Map(map) = map else { return Err(Error::NoSuchOverload) };
     let mut entries = BTreeMap::new();
-    for (key, value) in map {
+    for (key, value) in map.iter(work) {
         let Some(key) = Key::of(&key) else { return Err(Error::NoSuchOverload) };
         entries.insert(key, value?);
     }
@@ -59,6 +59,7 @@ fn insert<'a>(
     entries: &mut BTreeMap<Key<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
+    work: &Work,
 ) -> Result<(), Error> {
     let Some(owned) = Key::of(key) else { return Err(Error::fixed("unsupported key type")) };
     match entries.entry(owned) {
@@ -66,18 +67,19 @@ fn insert<'a>(
             place.insert(value);
             Ok(())
         }
-        std::collections::btree_map::Entry::Occupied(_) => {
-            Err(Error::text(format!("insert failed: key {key} already exists")))
-        }
+        std::collections::btree_map::Entry::Occupied(_) => Err(Error::text(
+            format!("insert failed: key {} already exists", key.display(work)),
+            work,
+        )),
     }
 }
 
-fn merge<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn merge<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [map, more] = exactly(args)?;
-    let mut entries = entries_of(map)?;
+    let mut entries = entries_of(map, work)?;
     let Value::Map(more) = more else { return Err(Error::NoSuchOverload) };
-    for (key, value) in more {
-        insert(&mut entries, &key, value?)?;
+    for (key, value) in more.iter(work) {
+        insert(&mut entries, &key, value?, work)?;
     }
     Ok(Value::Map(Map::of(entries)))
 }

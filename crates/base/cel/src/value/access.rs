@@ -1,6 +1,6 @@
 //! What every value can be asked: its type, its size, what is in it.
 
-use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, number};
+use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, Work, number};
 use crate::syntax::ast::Literal;
 use crate::types::Type;
 use std::sync::{Arc, LazyLock};
@@ -189,12 +189,14 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// `no such key: …` if there is nothing to look into; what is wrong with an index.
-    pub fn find(&self, key: &Value<'_>) -> Found<'a> {
+    pub fn find(&self, key: &Value<'_>, work: &Work) -> Found<'a> {
         match self {
-            Self::Map(map) => map.get(key),
-            Self::Object(object) => object.get_by(key),
-            Self::List(list) => list_index(key)?.and_then(|at| list.get(at)).transpose(),
-            _ => Err(Error::no_such_key(key)),
+            Self::Map(map) => map.get(key, work),
+            Self::Object(object) => object.get_by(key, work),
+            Self::List(list) => {
+                list_index(key, work)?.and_then(|at| list.get(at, work)).transpose()
+            }
+            _ => Err(Error::no_such_key(key, work)),
         }
     }
 
@@ -203,11 +205,11 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// `no such key: …` and `index out of bounds: …` if nothing is, else as [`Self::find`].
-    pub fn index(&self, key: &Value<'_>) -> Outcome<'a> {
-        match self.find(key)? {
+    pub fn index(&self, key: &Value<'_>, work: &Work) -> Outcome<'a> {
+        match self.find(key, work)? {
             Some(value) => Ok(value),
-            None if matches!(self, Self::List(_)) => Err(Error::out_of_bounds(key)),
-            None => Err(Error::no_such_key(key)),
+            None if matches!(self, Self::List(_)) => Err(Error::out_of_bounds(key, work)),
+            None => Err(Error::no_such_key(key, work)),
         }
     }
 
@@ -216,12 +218,12 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// As [`Self::find`].
-    pub fn find_field(&self, name: &str) -> Found<'a> {
+    pub fn find_field(&self, name: &str, work: &Work) -> Found<'a> {
         match self {
-            Self::Map(map) => map.get_str(name),
-            Self::Object(object) => object.get(name),
+            Self::Map(map) => map.get_str(name, work),
+            Self::Object(object) => object.get(name, work),
             Self::List(_) => Err(Error::fixed("unsupported index type 'string' in list")),
-            _ => Err(Error::no_such_key(&Value::text(name))),
+            _ => Err(Error::no_such_key(&Value::text(name), work)),
         }
     }
 
@@ -230,8 +232,8 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// As [`Self::index`].
-    pub fn field(&self, name: &str) -> Outcome<'a> {
-        self.find_field(name)?.ok_or_else(|| Error::no_such_key(&Value::text(name)))
+    pub fn field(&self, name: &str, work: &Work) -> Outcome<'a> {
+        self.find_field(name, work)?.ok_or_else(|| Error::no_such_key(&Value::text(name), work))
     }
 
     /// Whether it is in a list, or a key of a map.
@@ -240,18 +242,18 @@ impl<'a> Value<'a> {
     ///
     /// [`Error::NoSuchOverload`] if the other is neither, or the key of a map of an object is no
     /// string; where elements of an object's list cannot be compared with it.
-    pub fn is_in(&self, container: &Value<'_>) -> Result<bool, Error> {
+    pub fn is_in(&self, container: &Value<'_>, work: &Work) -> Result<bool, Error> {
         match container {
-            Value::List(list) => list.contains(self),
-            Value::Map(map) => map.contains(self),
-            Value::Object(object @ Object::Json { .. }) => Ok(object.get_by(self)?.is_some()),
+            Value::List(list) => list.contains(self, work),
+            Value::Map(map) => map.contains(self, work),
+            Value::Object(object @ Object::Json { .. }) => Ok(object.get_by(self, work)?.is_some()),
             _ => Err(Error::NoSuchOverload),
         }
     }
 }
 
 /// The place that a value means in a list; none if no list has it.
-fn list_index(index: &Value<'_>) -> Result<Option<usize>, Error> {
+fn list_index(index: &Value<'_>, work: &Work) -> Result<Option<usize>, Error> {
     let place = match index {
         Value::Int(int) => i128::from(*int),
         Value::Uint(uint) if i64::try_from(*uint).is_ok() => i128::from(*uint),
@@ -261,11 +263,14 @@ fn list_index(index: &Value<'_>) -> Result<Option<usize>, Error> {
             number::whole(*double).unwrap_or(-1)
         }
         Value::Uint(_) | Value::Double(_) => {
-            return Err(Error::text(format!("unsupported index value {index} in list")));
+            return Err(Error::text(
+                format!("unsupported index value {} in list", index.display(work)),
+                work,
+            ));
         }
         _ => {
             let name = super::show::type_text(&index.type_of());
-            return Err(Error::text(format!("unsupported index type '{name}' in list")));
+            return Err(Error::text(format!("unsupported index type '{name}' in list"), work));
         }
     };
     Ok(usize::try_from(place).ok())

@@ -4,7 +4,7 @@
 //! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
 //! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
 
-use super::{Error, Key, List, Map, Object, Value, keyed, number, work};
+use super::{Error, Key, List, Map, Object, Value, Work, keyed, number};
 use crate::kubernetes::{ListShape, Shape, ShapeKind, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::cmp::Ordering;
@@ -17,31 +17,33 @@ impl Value<'_> {
     /// # Errors
     ///
     /// Where a value of an object or of a library refuses, or data is not what its schema says.
-    pub fn equals(&self, other: &Value<'_>) -> Equal {
+    pub fn equals(&self, other: &Value<'_>, work: &Work) -> Equal {
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
             (Value::Null, _) | (_, Value::Null) => Ok(false),
-            _ => self.raw_equals(other),
+            _ => self.raw_equals(other, work),
         }
     }
 
     /// As [`Self::equals`], with the left value alone to decide about `null`.
-    pub(super) fn raw_equals(&self, other: &Value<'_>) -> Equal {
+    pub(super) fn raw_equals(&self, other: &Value<'_>, work: &Work) -> Equal {
         // Values borrow from what outlives both of them here.
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
             (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
-            (Value::String(one), Value::String(other)) => same_text(one, other),
+            (Value::String(one), Value::String(other)) => same_text(one, other, work),
             (Value::Bytes(one), Value::Bytes(other)) => Ok(one == other),
             (Value::Duration(one), Value::Duration(other)) => Ok(one == other),
             (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one == other),
             (Value::Type(one), Value::Type(other)) => Ok(one.name() == other.name()),
-            (Value::List(one), _) => list(one, other),
+            (Value::List(one), _) => list(one, other, work),
             (Value::Map(Map::Json { entries, shape }), _) if !shape.is_dynamic() => {
-                declared(entries, shape, other)
+                declared(entries, shape, other, work)
             }
-            (Value::Map(one), _) => Ok(map(one, other)),
-            (Value::Object(Object::Json { fields, shape }), _) => declared(fields, shape, other),
+            (Value::Map(one), _) => Ok(map(one, other, work)),
+            (Value::Object(Object::Json { fields, shape }), _) => {
+                declared(fields, shape, other, work)
+            }
             (
                 Value::Object(Object::Values { name, fields }),
                 Value::Object(Object::Values { name: other_name, fields: other_fields }),
@@ -51,16 +53,18 @@ impl Value<'_> {
                 }
                 for (field, value) in fields.iter() {
                     let Some(other) = other_fields.get(field) else { return Ok(false) };
-                    if !value.equals(other)? {
+                    if !value.equals(other, work)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
             (Value::Optional(None), Value::Optional(other)) => Ok(other.is_none()),
-            (Value::Optional(Some(one)), Value::Optional(Some(other))) => one.raw_equals(other),
+            (Value::Optional(Some(one)), Value::Optional(Some(other))) => {
+                one.raw_equals(other, work)
+            }
             (Value::Opaque(one), _) => one.equals(other),
-            (Value::Preserved(one), _) => preserved(one, other),
+            (Value::Preserved(one), _) => preserved(one, other, work),
             // Neither is `NaN` if they have an order.
             _ => Ok(matches!(number::compare(self, other), Some(Ok(Ordering::Equal)))),
         }
@@ -84,7 +88,7 @@ impl Value<'_> {
     }
 }
 
-fn list(one: &List<'_>, other: &Value<'_>) -> Equal {
+fn list(one: &List<'_>, other: &Value<'_>, work: &Work) -> Equal {
     let kind = one.declared();
     let Value::List(other) = other else {
         return if kind.is_some() { Err(Error::NoSuchOverload) } else { Ok(false) };
@@ -92,23 +96,23 @@ fn list(one: &List<'_>, other: &Value<'_>) -> Equal {
     if one.len() != other.len() {
         return Ok(false);
     }
-    work::take(one.len())?;
+    work.take(one.len())?;
     match kind {
         None => {
-            for (one, other) in one.iter().zip(other.iter()) {
+            for (one, other) in one.iter(work).zip(other.iter(work)) {
                 // What cannot be compared does not make lists of the language differ.
                 let (Ok(one), Ok(other)) = (one, other) else { return Ok(false) };
-                if one.equals(&other) == Ok(false) {
+                if one.equals(&other, work) == Ok(false) {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
         Some(ListShape::Atomic) => {
-            for (one, other) in one.iter().zip(other.iter()) {
+            for (one, other) in one.iter(work).zip(other.iter(work)) {
                 let one = one?;
                 let equal = match other {
-                    Ok(other) => one.raw_equals(&other)?,
+                    Ok(other) => one.raw_equals(&other, work)?,
                     Err(error) if one.is_declared() => return Err(error),
                     Err(_) => false,
                 };
@@ -118,29 +122,29 @@ fn list(one: &List<'_>, other: &Value<'_>) -> Equal {
             }
             Ok(true)
         }
-        Some(ListShape::Set) => Ok(keyed::same_set(one, other)),
-        Some(ListShape::Map(properties)) => keyed::same_by_keys(one, other, properties),
+        Some(ListShape::Set) => Ok(keyed::same_set(one, other, work)),
+        Some(ListShape::Map(properties)) => keyed::same_by_keys(one, other, properties, work),
     }
 }
 
-fn map(one: &Map<'_>, other: &Value<'_>) -> bool {
+fn map(one: &Map<'_>, other: &Value<'_>, work: &Work) -> bool {
     let other_len = match other {
         Value::Map(map) => map.len(),
         Value::Object(object @ Object::Json { .. }) => object.len(),
         _ => return false,
     };
-    // Whoever compares asks what is left of the measure.
-    if one.len() != other_len || work::take(one.len()).is_err() {
+    // The evaluation checks later whether work remains.
+    if one.len() != other_len || work.take(one.len()).is_err() {
         return false;
     }
-    for (key, value) in one {
+    for (key, value) in one.iter(work) {
         let other = match other {
-            Value::Object(object) => object.get_by(&key),
-            Value::Map(map) => map.get(&key),
+            Value::Object(object) => object.get_by(&key, work),
+            Value::Map(map) => map.get(&key, work),
             _ => return false,
         };
         let (Ok(value), Ok(Some(other))) = (value, other) else { return false };
-        if value.equals(&other) == Ok(false) {
+        if value.equals(&other, work) == Ok(false) {
             return false;
         }
     }
@@ -148,7 +152,12 @@ fn map(one: &Map<'_>, other: &Value<'_>) -> bool {
 }
 
 /// A map or an object of an object, beside anything.
-fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -> Equal {
+fn declared(
+    entries: &JsonMap<String, Json>,
+    shape: &Shape,
+    other: &Value<'_>,
+    work: &Work,
+) -> Equal {
     let (other_len, other_json) = match other {
         Value::Map(map @ Map::Json { entries, shape }) => {
             (map.len(), (!shape.is_dynamic()).then_some(*entries))
@@ -160,7 +169,7 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
     if entries.len() != other_len {
         return Ok(false);
     }
-    work::take(entries.len())?;
+    work.take(entries.len())?;
     for (key, json) in entries {
         let known = match &shape.kind {
             ShapeKind::Object(object) => object.fields.contains_key(key.as_str()),
@@ -170,7 +179,7 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
             // Only the data can be compared; what is on one side only has been counted.
             match other_json.map(|other| other.get(key)) {
                 None => return Err(Error::NoSuchOverload),
-                Some(Some(other)) if !same_data(json, other)? => return Ok(false),
+                Some(Some(other)) if !same_data(json, other, work)? => return Ok(false),
                 Some(_) => continue,
             }
         }
@@ -180,21 +189,21 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
                 let Some(name) = names::unescape(key) else { continue };
                 match (entries.get(&*name), object.fields.get(&*name)) {
                     (None | Some(Json::Null), _) | (_, None) => None,
-                    (Some(json), Some(field)) => Some(field.shape.view(json)),
+                    (Some(json), Some(field)) => Some(field.shape.view(json, work)),
                 }
             }
-            _ => Some(shape.element().view(json)),
+            _ => Some(shape.element().view(json, work)),
         };
         let key = Key::String(key.as_str().into()).to_value();
         let other = match other {
-            Value::Map(map) => map.get(&key),
-            Value::Object(object) => object.get_by(&key),
+            Value::Map(map) => map.get(&key, work),
+            Value::Object(object) => object.get_by(&key, work),
             _ => Ok(None),
         };
         let equal = match (value, other) {
             (None, Ok(None)) => continue,
             (None, _) | (_, Ok(None)) => false,
-            (Some(value), Ok(Some(other))) => value?.raw_equals(&other)?,
+            (Some(value), Ok(Some(other))) => value?.raw_equals(&other, work)?,
             (Some(value), Err(error)) => {
                 if value?.is_declared() {
                     return Err(error);
@@ -210,54 +219,54 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
 }
 
 /// Data that no schema describes, beside anything: equal if it is the same data.
-fn preserved(one: &Json, other: &Value<'_>) -> Equal {
+fn preserved(one: &Json, other: &Value<'_>, work: &Work) -> Equal {
     match other {
-        Value::Preserved(other) => same_data(one, other),
+        Value::Preserved(other) => same_data(one, other, work),
         Value::Bool(other) => Ok(one.as_bool() == Some(*other)),
         Value::Int(other) => Ok(one.as_i64() == Some(*other)),
         Value::Double(other) => Ok(one.is_f64() && one.as_f64() == Some(*other)),
-        Value::String(other) => one.as_str().map_or(Ok(false), |one| same_text(one, other)),
+        Value::String(other) => one.as_str().map_or(Ok(false), |one| same_text(one, other, work)),
         Value::Map(Map::Json { entries: other, .. })
         | Value::Object(Object::Json { fields: other, .. }) => {
-            one.as_object().map_or(Ok(false), |one| same_fields(one, other))
+            one.as_object().map_or(Ok(false), |one| same_fields(one, other, work))
         }
         Value::List(List::Json { items, .. }) => {
-            one.as_array().map_or(Ok(false), |one| same_items(one, items))
+            one.as_array().map_or(Ok(false), |one| same_items(one, items, work))
         }
         _ => Ok(false),
     }
 }
 
 /// Whether data is the same, level by level.
-fn same_data(one: &Json, other: &Json) -> Equal {
+fn same_data(one: &Json, other: &Json, work: &Work) -> Equal {
     match (one, other) {
-        (Json::String(one), Json::String(other)) => same_text(one, other),
-        (Json::Array(one), Json::Array(other)) => same_items(one, other),
-        (Json::Object(one), Json::Object(other)) => same_fields(one, other),
+        (Json::String(one), Json::String(other)) => same_text(one, other, work),
+        (Json::Array(one), Json::Array(other)) => same_items(one, other, work),
+        (Json::Object(one), Json::Object(other)) => same_fields(one, other, work),
         _ => Ok(one == other),
     }
 }
 
-fn same_items(one: &[Json], other: &[Json]) -> Equal {
+fn same_items(one: &[Json], other: &[Json], work: &Work) -> Equal {
     if one.len() != other.len() {
         return Ok(false);
     }
-    work::take(one.len())?;
+    work.take(one.len())?;
     for (one, other) in one.iter().zip(other) {
-        if !same_data(one, other)? {
+        if !same_data(one, other, work)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn same_fields(one: &JsonMap<String, Json>, other: &JsonMap<String, Json>) -> Equal {
+fn same_fields(one: &JsonMap<String, Json>, other: &JsonMap<String, Json>, work: &Work) -> Equal {
     if one.len() != other.len() {
         return Ok(false);
     }
-    work::take(one.len())?;
+    work.take(one.len())?;
     for (name, one) in one {
-        if !other.get(name).map_or(Ok(false), |other| same_data(one, other))? {
+        if !other.get(name).map_or(Ok(false), |other| same_data(one, other, work))? {
             return Ok(false);
         }
     }
@@ -265,9 +274,9 @@ fn same_fields(one: &JsonMap<String, Json>, other: &JsonMap<String, Json>) -> Eq
 }
 
 /// Short texts are not worth counting.
-fn same_text(one: &str, other: &str) -> Equal {
+fn same_text(one: &str, other: &str, work: &Work) -> Equal {
     if one.len() == other.len() && one.len() >= 64 {
-        work::take(work::through_text(one.len()))?;
+        work.read_text(one.len())?;
     }
     Ok(one == other)
 }

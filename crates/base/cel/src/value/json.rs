@@ -1,6 +1,6 @@
 //! Values as data of objects.
 
-use super::{Error, Value, show, time};
+use super::{Error, Value, Work, show, time};
 use base64::Engine as _;
 use serde_json::{Map as JsonMap, Value as Json};
 
@@ -13,6 +13,10 @@ impl Value<'_> {
     /// If there is no such data: of types, of values of libraries, of `NaN`, of nothing; or if data
     /// that it looks at is not what its schema says.
     pub fn to_json(&self) -> Result<Json, Error> {
+        self.to_json_with(&Work::unlimited())
+    }
+
+    fn to_json_with(&self, work: &Work) -> Result<Json, Error> {
         Ok(match self {
             Self::Null => Json::Null,
             Self::Bool(bool) => Json::Bool(*bool),
@@ -21,7 +25,7 @@ impl Value<'_> {
             Self::Double(double) => {
                 serde_json::Number::from_f64(*double).map(Json::Number).ok_or_else(|| {
                     let text = show::go_double(*double);
-                    Error::text(format!("json: unsupported value: {text}"))
+                    Error::text(format!("json: unsupported value: {text}"), work)
                 })?
             }
             Self::String(text) => Json::from(text.as_str()),
@@ -31,12 +35,12 @@ impl Value<'_> {
             Self::Duration(duration) => Json::from(time::seconds(*duration)),
             Self::Timestamp(time) => Json::from(time.to_string()),
             Self::List(list) => {
-                let values = list.iter().map(|value| value?.to_json());
+                let values = list.iter(work).map(|value| value?.to_json_with(work));
                 Json::Array(values.collect::<Result<_, _>>()?)
             }
-            Self::Map(map) => object(map.iter())?,
-            Self::Object(fields) => object(fields.iter())?,
-            Self::Optional(Some(value)) => value.to_json()?,
+            Self::Map(map) => object(map.iter(work), work)?,
+            Self::Object(fields) => object(fields.iter(work), work)?,
+            Self::Optional(Some(value)) => value.to_json_with(work)?,
             Self::Optional(None) => return Err(Error::fixed("optional.none() dereference")),
             Self::Preserved(json) => (*json).clone(),
             Self::Type(_) => {
@@ -44,16 +48,19 @@ impl Value<'_> {
             }
             Self::Opaque(_) => {
                 let name = self.type_name();
-                return Err(Error::text(format!("type conversion error from '{name}' to JSON")));
+                return Err(Error::text(
+                    format!("type conversion error from '{name}' to JSON"),
+                    work,
+                ));
             }
         })
     }
 }
 
-fn object(entries: super::Entries<'_, '_>) -> Result<Json, Error> {
+fn object(entries: super::Entries<'_, '_>, work: &Work) -> Result<Json, Error> {
     let mut object = JsonMap::new();
     for (key, value) in entries {
-        object.insert(key.to_string(), value?.to_json()?);
+        object.insert(key.display(work).to_string(), value?.to_json_with(work)?);
     }
     Ok(Json::Object(object))
 }

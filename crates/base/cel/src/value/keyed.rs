@@ -5,7 +5,7 @@
 //! doubles is not the double 1. Keys are looked up in objects under the names that they have in
 //! rules (`__namespace__`), as Kubernetes does.
 
-use super::{Element, Error, List, Map, Object, Outcome, Text, Value, work};
+use super::{Element, Error, List, Map, Object, Outcome, Text, Value, Work};
 use crate::kubernetes::names;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{HashMap, HashSet};
@@ -30,7 +30,7 @@ enum Raw<'a> {
 
 impl<'a> Raw<'a> {
     /// What lies there; none of what is no scalar.
-    fn of(json: &'a Json) -> Option<Self> {
+    fn of(json: &'a Json, work: &Work) -> Option<Self> {
         Some(match json {
             Json::Null => Self::Null,
             Json::Bool(bool) => Self::Bool(*bool),
@@ -38,36 +38,36 @@ impl<'a> Raw<'a> {
                 Some(int) => Self::Int(int),
                 None => Self::double(number.as_f64()?),
             },
-            Json::String(text) => Self::text(Text::Borrowed(text)),
+            Json::String(text) => Self::text(Text::Borrowed(text), work),
             Json::Array(_) | Json::Object(_) => return None,
         })
     }
 
-    fn of_value(value: &Value<'a>) -> Option<Self> {
+    fn of_value(value: &Value<'a>, work: &Work) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Added,
             Value::Bool(bool) => Self::Bool(*bool),
             Value::Int(int) => Self::Int(*int),
             Value::Uint(uint) => Self::Uint(*uint),
             Value::Double(double) => Self::double(*double),
-            Value::String(text) => Self::text(text.clone()),
+            Value::String(text) => Self::text(text.clone(), work),
             Value::Duration(duration) => Self::Duration(*duration),
             Value::Timestamp(time) => Self::Time(time.seconds, time.nanos, time.offset),
-            Value::Preserved(json) => return Self::of(json),
+            Value::Preserved(json) => return Self::of(json, work),
             _ => return None,
         })
     }
 
-    fn of_element(element: &Element<'a>) -> Option<Self> {
+    fn of_element(element: &Element<'a>, work: &Work) -> Option<Self> {
         match element {
-            Element::Lying(json) => Self::of(json),
-            Element::Added(value) => Self::of_value(value),
+            Element::Lying(json) => Self::of(json, work),
+            Element::Added(value) => Self::of_value(value, work),
         }
     }
 
-    /// Texts are hashed or compared. Whoever asks for that looks at what is left of the measure.
-    fn text(text: Text<'a>) -> Self {
-        let _ = work::take(work::through_text(text.len()));
+    /// A text will be hashed or compared. The evaluation checks later whether work remains.
+    fn text(text: Text<'a>, work: &Work) -> Self {
+        let _ = work.read_text(text.len());
         Self::String(text)
     }
 
@@ -78,33 +78,39 @@ impl<'a> Raw<'a> {
 }
 
 /// The element of a list as it lies there.
-fn raw<'a>(list: &List<'a>, at: usize) -> Option<Raw<'a>> {
+fn raw<'a>(list: &List<'a>, at: usize, work: &Work) -> Option<Raw<'a>> {
     match list {
-        List::Json { items, .. } => Raw::of(items.get(at)?),
-        List::Joined { elements, .. } => Raw::of_element(elements.get(at)?),
-        List::Values(values) => Raw::of_value(values.get(at)?),
+        List::Json { items, .. } => Raw::of(items.get(at)?, work),
+        List::Joined { elements, .. } => Raw::of_element(elements.get(at)?, work),
+        List::Values(values) => Raw::of_value(values.get(at)?, work),
     }
 }
 
 /// Whether a set has the elements of another list of the same length.
-pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>) -> bool {
-    let wanted = |value: Outcome<'a>| value.ok().as_ref().and_then(Raw::of_value);
+pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>, work: &Work) -> bool {
+    let wanted = |value: Outcome<'a>| Raw::of_value(&value.ok()?, work);
     if set.len() <= FEW {
-        return other.iter().all(|value| {
-            wanted(value)
-                .is_some_and(|value| (0..set.len()).any(|at| raw(set, at).as_ref() == Some(&value)))
+        return other.iter(work).all(|value| {
+            wanted(value).is_some_and(|value| {
+                (0..set.len()).any(|at| raw(set, at, work).as_ref() == Some(&value))
+            })
         });
     }
-    let known: HashSet<Raw<'a>> = (0..set.len()).filter_map(|at| raw(set, at)).collect();
-    other.iter().all(|value| wanted(value).is_some_and(|value| known.contains(&value)))
+    let known: HashSet<Raw<'a>> = (0..set.len()).filter_map(|at| raw(set, at, work)).collect();
+    other.iter(work).all(|value| wanted(value).is_some_and(|value| known.contains(&value)))
 }
 
 /// Adds to a set what it does not have yet.
-pub(super) fn join_set<'a>(set: &mut Vec<Element<'a>>, other: &List<'a>) -> Result<(), Error> {
-    let mut known: HashSet<Raw<'a>> = set.iter().filter_map(Raw::of_element).collect();
-    for value in other.iter() {
+pub(super) fn join_set<'a>(
+    set: &mut Vec<Element<'a>>,
+    other: &List<'a>,
+    work: &Work,
+) -> Result<(), Error> {
+    let mut known: HashSet<Raw<'a>> =
+        set.iter().filter_map(|element| Raw::of_element(element, work)).collect();
+    for value in other.iter(work) {
         let value = value?;
-        if Raw::of_value(&value).is_none_or(|raw| known.insert(raw)) {
+        if Raw::of_value(&value, work).is_none_or(|raw| known.insert(raw)) {
             set.push(Element::Added(value));
         }
     }
@@ -139,20 +145,25 @@ fn fields_at<'a>(list: &List<'a>, at: usize) -> Option<&'a JsonMap<String, Json>
 fn keys<'a>(
     properties: &[Box<str>],
     fields: &'a JsonMap<String, Json>,
+    work: &Work,
 ) -> impl Iterator<Item = Option<Raw<'a>>> {
-    properties.iter().map(|property| {
+    properties.iter().map(move |property| {
         let name = names::escape(property);
         match fields.get(name.as_deref().unwrap_or(property)) {
             // What is not there is what is null.
             None => Some(Raw::Null),
-            Some(json) => Raw::of(json),
+            Some(json) => Raw::of(json, work),
         }
     })
 }
 
 /// All of [`keys`].
-fn key<'a>(properties: &[Box<str>], fields: &'a JsonMap<String, Json>) -> Option<Vec<Raw<'a>>> {
-    keys(properties, fields).collect()
+fn key<'a>(
+    properties: &[Box<str>],
+    fields: &'a JsonMap<String, Json>,
+    work: &Work,
+) -> Option<Vec<Raw<'a>>> {
+    keys(properties, fields, work).collect()
 }
 
 /// Whether a list with keys has the elements of another list of the same length.
@@ -160,31 +171,34 @@ pub(super) fn same_by_keys<'a>(
     list: &List<'a>,
     other: &List<'a>,
     properties: &[Box<str>],
+    work: &Work,
 ) -> Result<bool, Error> {
     let all = 0..list.len();
     // Of elements with the same keys the last one counts.
     let known: HashMap<Vec<Raw<'a>>, usize> = if list.len() <= FEW {
         HashMap::new()
     } else {
-        all.clone().filter_map(|at| Some((key(properties, fields_at(list, at)?)?, at))).collect()
+        all.clone()
+            .filter_map(|at| Some((key(properties, fields_at(list, at)?, work)?, at)))
+            .collect()
     };
     let place = |fields: &'a JsonMap<String, Json>| {
         if list.len() > FEW {
-            return known.get(&key(properties, fields)?).copied();
+            return known.get(&key(properties, fields, work)?).copied();
         }
         all.clone().rev().find(|at| {
             fields_at(list, *at).is_some_and(|own| {
-                keys(properties, own)
-                    .zip(keys(properties, fields))
+                keys(properties, own, work)
+                    .zip(keys(properties, fields, work))
                     .all(|(one, other)| one.is_some() && one == other)
             })
         })
     };
-    for element in other.iter() {
+    for element in other.iter(work) {
         let Ok(element) = element else { return Ok(false) };
-        let found = fields_of(&element).and_then(place).and_then(|at| list.get(at));
+        let found = fields_of(&element).and_then(place).and_then(|at| list.get(at, work));
         let Some(found) = found else { return Ok(false) };
-        if !found?.raw_equals(&element)? {
+        if !found?.raw_equals(&element, work)? {
             return Ok(false);
         }
     }
@@ -196,16 +210,19 @@ pub(super) fn join_by_keys<'a>(
     list: &mut Vec<Element<'a>>,
     other: &List<'a>,
     properties: &[Box<str>],
+    work: &Work,
 ) -> Result<(), Error> {
     let mut places = HashMap::with_capacity(list.len());
     for (at, element) in list.iter().enumerate() {
-        if let Some(key) = fields_of_element(element).and_then(|fields| key(properties, fields)) {
+        if let Some(key) =
+            fields_of_element(element).and_then(|fields| key(properties, fields, work))
+        {
             places.insert(key, at);
         }
     }
-    for element in other.iter() {
+    for element in other.iter(work) {
         let element = element?;
-        let key = fields_of(&element).and_then(|fields| key(properties, fields));
+        let key = fields_of(&element).and_then(|fields| key(properties, fields, work));
         match key.and_then(|key| places.get(&key)) {
             Some(at) => list[*at] = Element::Added(element),
             None => list.push(Element::Added(element)),

@@ -1,6 +1,6 @@
 //! Lists: how their elements are reached, and how they grow.
 
-use super::{Element, Error, List, Outcome, Value, keyed, work};
+use super::{Element, Error, List, Outcome, Value, Work, keyed};
 use crate::kubernetes::{ListShape, Shape, ShapeKind};
 use std::sync::Arc;
 
@@ -26,24 +26,27 @@ impl<'a> List<'a> {
 
     /// The element at a place; none if there is none. It is an error if data is not what its
     /// schema says.
-    pub fn get(&self, at: usize) -> Option<Outcome<'a>> {
+    pub fn get(&self, at: usize, work: &Work) -> Option<Outcome<'a>> {
         match self {
-            Self::Json { items, shape } => Some(shape.element().view(items.get(at)?)),
+            Self::Json { items, shape } => Some(shape.element().view(items.get(at)?, work)),
             Self::Values(values) => Some(Ok(values.get(at)?.clone())),
             Self::Joined { elements, shape } => {
                 let shape = shape.element();
                 Some(match elements.get(at)? {
-                    Element::Lying(json) => shape.view(json),
-                    Element::Added(value) => shape.view_again(value),
+                    Element::Lying(json) => shape.view(json, work),
+                    Element::Added(value) => shape.view_again(value, work),
                 })
             }
         }
     }
 
     /// The elements in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Outcome<'a>> + DoubleEndedIterator + '_ {
+    pub fn iter<'v>(
+        &'v self,
+        work: &'v Work,
+    ) -> impl ExactSizeIterator<Item = Outcome<'a>> + DoubleEndedIterator + 'v {
         // A place below the length has an element.
-        (0..self.len()).map(|at| self.get(at).unwrap_or(Err(Error::NoSuchOverload)))
+        (0..self.len()).map(move |at| self.get(at, work).unwrap_or(Err(Error::NoSuchOverload)))
     }
 
     fn shape(&self) -> Option<&'a Shape> {
@@ -66,19 +69,21 @@ impl<'a> List<'a> {
     /// # Errors
     ///
     /// Of a list of an object, where none is equal and one cannot be compared.
-    pub fn contains(&self, value: &Value<'_>) -> Result<bool, Error> {
-        work::take(self.len())?;
+    pub fn contains(&self, value: &Value<'_>, work: &Work) -> Result<bool, Error> {
+        work.take(self.len())?;
         if self.declared().is_none() {
             return Ok(match self {
                 Self::Values(values) => {
-                    values.iter().any(|item| value.raw_equals(item) == Ok(true))
+                    values.iter().any(|item| value.raw_equals(item, work) == Ok(true))
                 }
-                _ => self.iter().flatten().any(|item| value.raw_equals(&item) == Ok(true)),
+                _ => {
+                    self.iter(work).flatten().any(|item| value.raw_equals(&item, work) == Ok(true))
+                }
             });
         }
         let mut first = Ok(false);
-        for item in self.iter() {
-            match item.and_then(|item| item.raw_equals(value)) {
+        for item in self.iter(work) {
+            match item.and_then(|item| item.raw_equals(value, work)) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error) => first = first.and(Err(error)),
@@ -92,10 +97,10 @@ impl<'a> List<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn join(self, other: &Self) -> Result<Self, Error> {
-        work::take(other.len())?;
+    pub fn join(self, other: &Self, work: &Work) -> Result<Self, Error> {
+        work.take(other.len())?;
         let (Some(kind), Some(shape)) = (self.declared(), self.shape()) else {
-            return self.join_plain(other);
+            return self.join_plain(other, work);
         };
         let mut shared = match self {
             Self::Joined { elements, .. } => elements,
@@ -111,18 +116,18 @@ impl<'a> List<'a> {
         match kind {
             ListShape::Atomic => {
                 elements.reserve(other.len());
-                for value in other.iter() {
+                for value in other.iter(work) {
                     elements.push(Element::Added(value?));
                 }
             }
-            ListShape::Set => keyed::join_set(elements, other)?,
-            ListShape::Map(keys) => keyed::join_by_keys(elements, other, keys)?,
+            ListShape::Set => keyed::join_set(elements, other, work)?,
+            ListShape::Map(keys) => keyed::join_by_keys(elements, other, keys, work)?,
         }
         Ok(Self::Joined { elements: shared, shape })
     }
 
     /// As [`Self::join`], of a list that no schema is about.
-    fn join_plain(self, other: &Self) -> Result<Self, Error> {
+    fn join_plain(self, other: &Self, work: &Work) -> Result<Self, Error> {
         if self.is_empty() {
             return Ok(other.clone());
         }
@@ -133,22 +138,22 @@ impl<'a> List<'a> {
             Self::Values(values) => values,
             list => {
                 let mut values = Vec::with_capacity(list.len() + other.len());
-                extend(&mut values, &list)?;
+                extend(&mut values, &list, work)?;
                 Arc::new(values)
             }
         };
-        extend(Arc::make_mut(&mut shared), other)?;
+        extend(Arc::make_mut(&mut shared), other, work)?;
         Ok(Self::Values(shared))
     }
 }
 
-fn extend<'a>(values: &mut Vec<Value<'a>>, more: &List<'a>) -> Result<(), Error> {
+fn extend<'a>(values: &mut Vec<Value<'a>>, more: &List<'a>, work: &Work) -> Result<(), Error> {
     if let List::Values(more) = more {
         values.extend_from_slice(more);
         return Ok(());
     }
     values.reserve(more.len());
-    for value in more.iter() {
+    for value in more.iter(work) {
         values.push(value?);
     }
     Ok(())

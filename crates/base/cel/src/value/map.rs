@@ -1,7 +1,7 @@
 //! Maps and objects: how what is in them is reached.
 
 use super::text::{Plain, Probe};
-use super::{Error, Key, Map, Object, Outcome, Text, Value};
+use super::{Error, Key, Map, Object, Outcome, Text, Value, Work};
 use crate::kubernetes::{Shape, ShapeKind, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{BTreeMap, btree_map};
@@ -34,10 +34,10 @@ impl<'a> Map<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn get_str(&self, key: &str) -> Found<'a> {
+    pub fn get_str(&self, key: &str, work: &Work) -> Found<'a> {
         match self {
             Self::Json { entries, shape } => {
-                entries.get(key).map(|value| shape.element().view(value)).transpose()
+                entries.get(key).map(|value| shape.element().view(value, work)).transpose()
             }
             Self::Values(entries) => Ok(entries.get(&Plain::String(key) as &dyn Probe).cloned()),
         }
@@ -49,10 +49,10 @@ impl<'a> Map<'a> {
     ///
     /// If data is not what its schema says; [`Error::NoSuchOverload`] if this is a map of an object
     /// and the key is no string.
-    pub fn get(&self, key: &Value<'_>) -> Found<'a> {
+    pub fn get(&self, key: &Value<'_>, work: &Work) -> Found<'a> {
         match self {
             Self::Json { shape, .. } => match key {
-                Value::String(key) => self.get_str(key),
+                Value::String(key) => self.get_str(key, work),
                 _ if shape.is_dynamic() => Ok(None),
                 _ => Err(Error::NoSuchOverload),
             },
@@ -68,21 +68,22 @@ impl<'a> Map<'a> {
     /// # Errors
     ///
     /// As [`Self::get`].
-    pub fn contains(&self, key: &Value<'_>) -> Result<bool, Error> {
+    pub fn contains(&self, key: &Value<'_>, work: &Work) -> Result<bool, Error> {
         match (self, key) {
             (Self::Values(entries), key) => {
                 Ok(Plain::of(key).is_some_and(|key| entries.contains_key(&key as &dyn Probe)))
             }
-            _ => Ok(self.get(key)?.is_some()),
+            _ => Ok(self.get(key, work)?.is_some()),
         }
     }
 
     /// The entries in the order of their keys.
-    pub fn iter(&self) -> Entries<'_, 'a> {
-        Entries(match self {
+    pub fn iter<'v>(&'v self, work: &'v Work) -> Entries<'v, 'a> {
+        let iter = match self {
             Self::Json { entries, shape } => Iter::Json(entries.iter(), shape),
             Self::Values(entries) => Iter::Values(entries.iter()),
-        })
+        };
+        Entries { iter, work }
     }
 }
 
@@ -106,10 +107,10 @@ impl<'a> Object<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn get(&self, name: &str) -> Found<'a> {
+    pub fn get(&self, name: &str, work: &Work) -> Found<'a> {
         match self {
             Self::Json { fields, shape } => match names::unescape(name) {
-                Some(property) => field(fields, shape, &property),
+                Some(property) => field(fields, shape, &property, work),
                 None => Ok(None),
             },
             Self::Values { fields, .. } => Ok(fields.get(name).cloned()),
@@ -121,71 +122,63 @@ impl<'a> Object<'a> {
     /// # Errors
     ///
     /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is no string.
-    pub fn get_by(&self, key: &Value<'_>) -> Found<'a> {
+    pub fn get_by(&self, key: &Value<'_>, work: &Work) -> Found<'a> {
         match key {
-            Value::String(name) => self.get(name),
+            Value::String(name) => self.get(name, work),
             _ => Err(Error::NoSuchOverload),
         }
     }
 
     /// The fields that its type knows, by the names that they have in rules, in the order of the
     /// names that they have in data. Of one that is null there is an error, as it is not there.
-    pub fn iter(&self) -> Entries<'_, 'a> {
-        Entries(match self {
+    pub fn iter<'v>(&'v self, work: &'v Work) -> Entries<'v, 'a> {
+        let iter = match self {
             Self::Json { fields, shape } => Iter::Fields(fields.iter(), shape),
             Self::Values { fields, .. } => Iter::Made(fields.iter()),
-        })
+        };
+        Entries { iter, work }
     }
 }
 
 /// A property of an object with declared fields, by its name in data.
-fn field<'a>(fields: &'a JsonMap<String, Json>, shape: &'a Shape, name: &str) -> Found<'a> {
+fn field<'a>(
+    fields: &'a JsonMap<String, Json>,
+    shape: &'a Shape,
+    name: &str,
+    work: &Work,
+) -> Found<'a> {
     let ShapeKind::Object(object) = &shape.kind else { return Ok(None) };
     let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
     match object.fields.get(name) {
-        Some(field) => field.shape.view(value).map(Some),
+        Some(field) => field.shape.view(value, work).map(Some),
         None => Ok(None),
-    }
-}
-
-impl<'m, 'a> IntoIterator for &'m Map<'a> {
-    type Item = (Value<'a>, Outcome<'a>);
-    type IntoIter = Entries<'m, 'a>;
-
-    fn into_iter(self) -> Entries<'m, 'a> {
-        self.iter()
-    }
-}
-
-impl<'m, 'a> IntoIterator for &'m Object<'a> {
-    type Item = (Value<'a>, Outcome<'a>);
-    type IntoIter = Entries<'m, 'a>;
-
-    fn into_iter(self) -> Entries<'m, 'a> {
-        self.iter()
     }
 }
 
 /// The entries of a map, or the fields of an object.
 #[derive(Debug)]
-pub struct Entries<'m, 'a>(Iter<'m, 'a>);
+pub struct Entries<'v, 'a> {
+    iter: Iter<'v, 'a>,
+    work: &'v Work,
+}
 
 #[derive(Debug)]
-enum Iter<'m, 'a> {
+enum Iter<'v, 'a> {
     Json(serde_json::map::Iter<'a>, &'a Shape),
     Fields(serde_json::map::Iter<'a>, &'a Shape),
-    Values(btree_map::Iter<'m, Key<'a>, Value<'a>>),
-    Made(btree_map::Iter<'m, Arc<str>, Value<'a>>),
+    Values(btree_map::Iter<'v, Key<'a>, Value<'a>>),
+    Made(btree_map::Iter<'v, Arc<str>, Value<'a>>),
 }
 
 impl<'a> Iterator for Entries<'_, 'a> {
     type Item = (Value<'a>, Outcome<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.0 {
+        let work = self.work;
+        match &mut self.iter {
             Iter::Json(entries, shape) => {
                 let (key, value) = entries.next()?;
-                Some((Value::text(key.as_str()), shape.element().view(value)))
+                Some((Value::text(key.as_str()), shape.element().view(value, work)))
             }
             Iter::Fields(fields, shape) => loop {
                 let (property, value) = fields.next()?;
@@ -196,9 +189,9 @@ impl<'a> Iterator for Entries<'_, 'a> {
                     _ => property.as_str().into(),
                 };
                 let value = if value.is_null() {
-                    Err(Error::no_such_key(&Value::String(name.clone())))
+                    Err(Error::no_such_key(&Value::String(name.clone()), work))
                 } else {
-                    field.shape.view(value)
+                    field.shape.view(value, work)
                 };
                 return Some((Value::String(name), value));
             },

@@ -17,7 +17,8 @@ pub mod time;
 pub(crate) mod work;
 
 pub use map::{Entries, Found};
-pub use show::{go_decimal, go_double};
+pub use show::{Display, go_decimal, go_double};
+pub use work::Work;
 
 use crate::kubernetes::Shape;
 use crate::types::Type;
@@ -244,20 +245,20 @@ impl Error {
     }
 
     /// Nothing is under this key.
-    pub fn no_such_key(key: &Value<'_>) -> Self {
-        Self::text(format!("no such key: {key}"))
+    pub fn no_such_key(key: &Value<'_>, work: &Work) -> Self {
+        Self::text(format!("no such key: {}", key.display(work)), work)
     }
 
     /// A list has no such place.
-    pub fn out_of_bounds(index: &Value<'_>) -> Self {
-        Self::text(format!("index out of bounds: {index}"))
+    pub fn out_of_bounds(index: &Value<'_>, work: &Work) -> Self {
+        Self::text(format!("index out of bounds: {}", index.display(work)), work)
     }
 
-    /// An error with a text of its own.
-    pub fn text(text: impl Into<String>) -> Self {
+    /// An error with a text of its own. Making the text is work, even if nobody sees the error.
+    pub fn text(text: impl Into<String>, work: &Work) -> Self {
         let text = text.into();
-        // Long texts of errors that nobody sees are made too.
-        let _ = work::take(work::of_text(text.len()));
+        // The evaluation checks later whether work remains.
+        let _ = work.make_text(text.len());
         Self::Other(Cow::Owned(text))
     }
 }

@@ -1,6 +1,6 @@
 //! Values as texts of messages: what Go's `%v` makes of cel-go's values.
 
-use super::{Map, Object, Value, time, work};
+use super::{Map, Object, Value, Work, time};
 use crate::types::Type;
 use std::fmt;
 
@@ -80,8 +80,13 @@ fn plain(digits: &str, exponent: i32) -> String {
 /// What stands for the rest where there is too much of it.
 const MORE: &str = "…";
 
-impl fmt::Display for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<'a> Value<'a> {
+    /// The text of a value in a message of an evaluation, where making a text is work.
+    pub const fn display<'v>(&'v self, work: &'v Work) -> Display<'v, 'a> {
+        Display { value: self, work }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, work: &Work) -> fmt::Result {
         match self {
             // Go's number of it.
             Self::Null => f.write_str("0"),
@@ -90,7 +95,7 @@ impl fmt::Display for Value<'_> {
             Self::Uint(uint) => write!(f, "{uint}"),
             Self::Double(double) => f.write_str(&go_double(*double)),
             Self::String(text) => {
-                if work::take(work::of_text(text.len())).is_err() {
+                if work.make_text(text.len()).is_err() {
                     return f.write_str(MORE);
                 }
                 f.write_str(text)
@@ -107,24 +112,48 @@ impl fmt::Display for Value<'_> {
             Self::Type(of) => f.write_str(&type_text(of)),
             Self::List(list) => {
                 f.write_str("[")?;
-                for (at, value) in list.iter().enumerate() {
-                    if work::take(1).is_err() {
+                for (at, value) in list.iter(work).enumerate() {
+                    if work.take(1).is_err() {
                         return f.write_str(MORE);
                     }
                     f.write_str(if at == 0 { "" } else { ", " })?;
-                    outcome(f, value)?;
+                    outcome(f, value, work)?;
                 }
                 f.write_str("]")
             }
-            Self::Map(map @ (Map::Json { .. } | Map::Values(_))) => entries(f, map.iter()),
+            Self::Map(map @ (Map::Json { .. } | Map::Values(_))) => {
+                entries(f, map.iter(work), work)
+            }
             Self::Object(object @ (Object::Json { .. } | Object::Values { .. })) => {
-                entries(f, object.iter())
+                entries(f, object.iter(work), work)
             }
             Self::Optional(None) => f.write_str("optional.none()"),
-            Self::Optional(Some(value)) => write!(f, "optional({value})"),
+            Self::Optional(Some(value)) => write!(f, "optional({})", value.display(work)),
             Self::Opaque(opaque) => write!(f, "{opaque:?}"),
             Self::Preserved(json) => write!(f, "{json}"),
         }
+    }
+}
+
+/// For messages outside of evaluations. An evaluation uses [`Value::display`], which counts the work
+/// and so has an end.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &Work::unlimited())
+    }
+}
+
+/// The text of a value, which takes work from an evaluation as it is written
+/// ([`Value::display`]). It ends early if no work remains.
+#[derive(Debug)]
+pub struct Display<'v, 'a> {
+    value: &'v Value<'a>,
+    work: &'v Work,
+}
+
+impl fmt::Display for Display<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.write(f, self.work)
     }
 }
 
@@ -140,21 +169,25 @@ fn go_time(time: super::Timestamp) -> String {
     format!("{text} {zone} {zone}")
 }
 
-fn outcome(f: &mut fmt::Formatter<'_>, value: super::Outcome<'_>) -> fmt::Result {
+fn outcome(f: &mut fmt::Formatter<'_>, value: super::Outcome<'_>, work: &Work) -> fmt::Result {
     match value {
-        Ok(value) => write!(f, "{value}"),
+        Ok(value) => value.write(f, work),
         Err(error) => write!(f, "{error}"),
     }
 }
 
-fn entries(f: &mut fmt::Formatter<'_>, entries: super::Entries<'_, '_>) -> fmt::Result {
+fn entries(
+    f: &mut fmt::Formatter<'_>,
+    entries: super::Entries<'_, '_>,
+    work: &Work,
+) -> fmt::Result {
     f.write_str("{")?;
     for (at, (key, value)) in entries.enumerate() {
-        if work::take(1).is_err() {
+        if work.take(1).is_err() {
             return f.write_str(MORE);
         }
-        write!(f, "{}{key}: ", if at == 0 { "" } else { ", " })?;
-        outcome(f, value)?;
+        write!(f, "{}{}: ", if at == 0 { "" } else { ", " }, key.display(work))?;
+        outcome(f, value, work)?;
     }
     f.write_str("}")
 }

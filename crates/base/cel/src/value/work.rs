@@ -1,91 +1,119 @@
-//! What costs do not count: how much of values is gone through and made.
+//! The work of an evaluation: how much of values it reads and makes.
 //!
 //! Costs are part of the API, and some of them are low. Lists are put together for one, however long
 //! they are; lists whose elements are all the same list, and those of that one too, are compared for
 //! the length of the outermost; a replacement is paid for by what was there before. So an evaluation
-//! also has a measure of its own, far above what rules need, that keeps its time and its memory
-//! within bounds. What it is short of fails as what costs too much.
+//! also has a limit of work, far above what rules need, that keeps its time and its memory within
+//! bounds. An evaluation that reaches this limit fails as one that costs too much.
 //!
-//! The measure belongs to the thread while it evaluates: the functions that go through values are
-//! called from everywhere, and most of them with nothing but values. Outside of evaluations there is
-//! none.
+//! Every function that reads or makes values takes the [`Work`] of its evaluation as its last
+//! argument. An evaluation runs on one thread, so a [`Cell`] counts. Code outside of evaluations
+//! passes [`Work::unlimited`].
 
-use super::{Blob, Error, List, Text, Value};
+use super::{Blob, Error, List, Outcome, Text, Value};
 use std::cell::Cell;
 
-/// What an evaluation may go through and make: values that are looked at within others count one,
-/// as do 64 bytes of a text that is read and four of one that is made; an element of a list that is
-/// made counts four.
-pub(crate) const MOST: u64 = 1 << 24;
+/// The work that an evaluation may do. Reading an element counts one, and so does reading 64 bytes of
+/// a text, or making four. Making an element of a list counts four.
+pub(crate) const LIMIT: u64 = 1 << 24;
 
-thread_local! {
-    static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
-}
-
-/// The measure of an evaluation, while that lasts.
+/// The work that an evaluation may still do.
 #[derive(Debug)]
-pub(crate) struct Measure {
-    /// What was left for whoever called it.
-    around: u64,
+pub struct Work {
+    remaining: Cell<u64>,
 }
 
-impl Measure {
-    /// Begins one with so much.
-    pub(crate) fn begin(left: u64) -> Self {
-        Self { around: LEFT.replace(left) }
+impl Work {
+    /// Work without a limit, for values outside of evaluations.
+    pub const fn unlimited() -> Self {
+        Self::new(u64::MAX)
     }
 
-    /// Ends it: what is left.
-    pub(crate) fn end(self) -> u64 {
-        let left = LEFT.get();
-        drop(self);
-        left
+    /// Work up to a limit.
+    pub(crate) const fn new(limit: u64) -> Self {
+        Self { remaining: Cell::new(limit) }
+    }
+
+    /// The work that remains.
+    pub(crate) const fn remaining(&self) -> u64 {
+        self.remaining.get()
+    }
+
+    /// Takes an amount of work from what remains.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CostLimit`] if nothing remains, and from then on.
+    #[inline]
+    pub(crate) fn take(&self, amount: usize) -> Result<(), Error> {
+        self.remaining.set(self.remaining.get().saturating_sub(amount as u64));
+        self.check()
+    }
+
+    /// Checks that work remains.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CostLimit`] if nothing remains.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.remaining.get() == 0 { Err(Error::CostLimit) } else { Ok(()) }
+    }
+
+    /// Takes the work of reading a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::take`].
+    #[inline]
+    pub(crate) fn read_text(&self, bytes: usize) -> Result<(), Error> {
+        self.take(bytes_read(bytes))
+    }
+
+    /// Takes the work of making a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::take`].
+    #[inline]
+    pub(crate) fn make_text(&self, bytes: usize) -> Result<(), Error> {
+        self.take(bytes_made(bytes))
+    }
+
+    /// Takes the work of a call: reading the texts among its arguments, and making its result.
+    /// Functions count elements of arguments and parts of results themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::take`].
+    pub(crate) fn take_call(&self, args: &[Value<'_>], outcome: &Outcome<'_>) -> Result<(), Error> {
+        let arguments: usize = args.iter().map(argument).sum();
+        self.take(arguments + outcome.as_ref().map_or(0, result))
     }
 }
 
-impl Drop for Measure {
-    fn drop(&mut self) {
-        LEFT.set(self.around);
-    }
-}
-
-/// Takes so much from what is left.
-///
-/// # Errors
-///
-/// [`Error::CostLimit`] if that leaves nothing, and from then on.
-pub(crate) fn take(amount: usize) -> Result<(), Error> {
-    let left = LEFT.get().saturating_sub(amount as u64);
-    LEFT.set(left);
-    if left == 0 { Err(Error::CostLimit) } else { Ok(()) }
-}
-
-/// What it takes to go through a text of so many bytes.
-pub(crate) const fn through_text(bytes: usize) -> usize {
+const fn bytes_read(bytes: usize) -> usize {
     bytes / 64
 }
 
-/// What it takes to go through values: texts only, for what is in others is counted where somebody
-/// looks at it.
-pub(crate) fn through(values: &[Value<'_>]) -> usize {
-    let each = values.iter().map(|value| match value {
-        Value::String(text) => through_text(text.len()),
-        Value::Bytes(bytes) => through_text(bytes.len()),
-        _ => 0,
-    });
-    each.sum()
-}
-
-/// What it takes to make a text of so many bytes.
-pub(crate) const fn of_text(bytes: usize) -> usize {
+const fn bytes_made(bytes: usize) -> usize {
     bytes / 4
 }
 
-/// What it took to make a value: what is in it has been counted by itself.
-pub(crate) fn of(value: &Value<'_>) -> usize {
+/// The work of reading an argument of a call.
+fn argument(value: &Value<'_>) -> usize {
     match value {
-        Value::String(Text::Shared(text)) => of_text(text.len()),
-        Value::Bytes(Blob::Shared(bytes)) => of_text(bytes.len()),
+        Value::String(text) => bytes_read(text.len()),
+        Value::Bytes(bytes) => bytes_read(bytes.len()),
+        _ => 0,
+    }
+}
+
+/// The work of making the result of a call.
+fn result(value: &Value<'_>) -> usize {
+    match value {
+        Value::String(Text::Shared(text)) => bytes_made(text.len()),
+        Value::Bytes(Blob::Shared(bytes)) => bytes_made(bytes.len()),
         Value::List(List::Values(values)) => values.len().saturating_mul(4),
         Value::List(List::Joined { elements, .. }) => elements.len().saturating_mul(4),
         _ => 0,
@@ -97,15 +125,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_measure_ends_with_its_evaluation() {
-        let outer = Measure::begin(10);
-        let inner = Measure::begin(3);
-        assert_eq!(take(2), Ok(()));
-        assert_eq!(inner.end(), 1);
-        assert_eq!(take(9), Ok(()));
-        assert_eq!(take(1), Err(Error::CostLimit));
-        assert_eq!(take(0), Err(Error::CostLimit));
-        assert_eq!(outer.end(), 0);
-        assert_eq!(take(1 << 30), Ok(()));
+    fn work_ends_when_nothing_remains() {
+        let work = Work::new(10);
+        assert_eq!(work.take(9), Ok(()));
+        assert_eq!(work.remaining(), 1);
+        assert_eq!(work.check(), Ok(()));
+        assert_eq!(work.take(1), Err(Error::CostLimit));
+        assert_eq!(work.check(), Err(Error::CostLimit));
+        assert_eq!(work.take(1 << 30), Err(Error::CostLimit));
+    }
+
+    #[test]
+    fn work_without_a_limit_goes_on() {
+        let work = Work::unlimited();
+        assert_eq!(work.take(1 << 30), Ok(()));
+        assert_eq!(work.read_text(1 << 30), Ok(()));
+        assert_eq!(work.make_text(1 << 30), Ok(()));
     }
 }

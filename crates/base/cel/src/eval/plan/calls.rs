@@ -136,7 +136,7 @@ impl Planner<'_> {
         let pattern = nodes.get(1).and_then(|pattern| self.plain(*pattern));
         let run = match (prepare, pattern, one) {
             (Some(prepare), Some(pattern @ Value::String(_)), _) => {
-                Dispatch::Prepared(prepare(pattern)?)
+                Dispatch::Prepared(prepare(pattern, &self.work)?)
             }
             // Even where the checker knew their types arguments may be of others: `null` of what may
             // be null, data that has lost its schema in an optional.
@@ -217,7 +217,7 @@ impl Planner<'_> {
         let known: Option<Vec<_>> = nodes.iter().map(|node| self.plain(*node).cloned()).collect();
         let Some(values) = known else { return Ok(None) };
         if nodes.len() == 1 && is_conversion(&call.function) {
-            let value = call.run(&values)?;
+            let value = call.run(&values, &self.work)?;
             return Ok(Some(Node::Constant(Constant { value, cost: 0, plain: true })));
         }
         let small = overloads.iter().all(|overload| {
@@ -230,8 +230,8 @@ impl Planner<'_> {
         if !small || overloads.is_empty() {
             return Ok(None);
         }
-        let Ok(value) = call.run(&values) else { return Ok(None) };
-        let cost = (call.cost)(&values, &value);
+        let Ok(value) = call.run(&values, &self.work) else { return Ok(None) };
+        let cost = (call.cost)(&values, &value, &self.work);
         Ok(Some(Node::Constant(Constant { value, cost, plain: false })))
     }
 }

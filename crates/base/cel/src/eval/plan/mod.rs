@@ -12,7 +12,7 @@ use crate::env::Env;
 use crate::syntax::ACCUMULATOR;
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, Parsed};
 use crate::types::Type;
-use crate::value::{Error, List, Map, Value};
+use crate::value::{Error, List, Map, Value, Work};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ struct Planner<'p> {
     scope: Vec<(Arc<str>, SlotId)>,
     /// The variable whose fields are variables.
     whole: Option<&'p str>,
+    /// Planning is no evaluation, so its work has no limit.
+    work: Work,
 }
 
 impl<'p> Planner<'p> {
@@ -64,6 +66,7 @@ impl<'p> Planner<'p> {
             variables: HashMap::new(),
             scope: Vec::new(),
             whole: None,
+            work: Work::unlimited(),
         }
     }
 
@@ -138,7 +141,7 @@ impl<'p> Planner<'p> {
         if let Some(values) =
             items.iter().map(|item| self.plain(item.node)).collect::<Option<Vec<_>>>()
         {
-            let node = match constant_list(&items, &values) {
+            let node = match constant_list(&items, &values, &self.work) {
                 Ok(list) => Node::Constant(Constant {
                     value: Value::List(List::of(list)),
                     cost: 0,
@@ -165,7 +168,7 @@ impl<'p> Planner<'p> {
         if let Some(known) = known {
             let mut map = BTreeMap::new();
             let made = known.into_iter().try_for_each(|(key, value, optional)| {
-                add_entry(&mut map, key, value.clone(), optional)
+                add_entry(&mut map, key, value.clone(), optional, &self.work)
             });
             let node = match made {
                 Ok(()) => Node::Constant(Constant {
@@ -189,7 +192,7 @@ impl<'p> Planner<'p> {
                     .find(|name| matches!(env.named_type(name), Some(Type::Object(_))));
                 match full {
                     Some(full) => full.into_owned().into(),
-                    None => return Err(Error::text(format!("unknown type: {name}"))),
+                    None => return Err(Error::text(format!("unknown type: {name}"), &self.work)),
                 }
             }
         };
@@ -244,11 +247,15 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn constant_list(items: &[Item], values: &[&Value<'static>]) -> Result<Vec<Value<'static>>, Error> {
+fn constant_list(
+    items: &[Item],
+    values: &[&Value<'static>],
+    work: &Work,
+) -> Result<Vec<Value<'static>>, Error> {
     let mut list = Vec::with_capacity(items.len());
     for (item, value) in items.iter().zip(values) {
         if item.optional {
-            list.extend(held((*value).clone()).map_err(|value| no_optional_element(&value))?);
+            list.extend(held((*value).clone()).map_err(|value| no_optional_element(&value, work))?);
         } else {
             list.push((*value).clone());
         }

@@ -25,7 +25,10 @@ impl Planner<'_> {
             (Some(Reference::Variable(name)), Known::Checked(checked))
                 if matches!(checked.type_of(expr.id), Type::Type(_)) =>
             {
-                return Err(Error::text(format!("reference to undefined type: {name}")));
+                return Err(Error::text(
+                    format!("reference to undefined type: {name}"),
+                    &self.work,
+                ));
             }
             (_, Known::Names(_)) => {
                 Root::Names(self.candidate(name, None, 0).into_iter().collect())
@@ -87,7 +90,7 @@ impl Planner<'_> {
             Some(value @ (Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_))) => {
                 StepKey::Constant(value.clone())
             }
-            Some(other) => return Err(super::super::native::invalid_key(other)),
+            Some(other) => return Err(super::super::native::invalid_key(other, &self.work)),
             None => StepKey::Computed(key),
         };
         Ok(self.step(operand, Step { key, optional, test: false }, false))

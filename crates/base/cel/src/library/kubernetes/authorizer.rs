@@ -6,7 +6,7 @@
 use crate::library::args::{exactly, made, opaque, str, wrap};
 use crate::library::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value};
+use crate::value::{Error, Opaque, Outcome, Value, Work};
 use mainstay_formats::names;
 use std::any::Any;
 use std::sync::Arc;
@@ -195,7 +195,7 @@ fn overloads() -> Vec<Overload> {
     let with_account = vec![object(AUTHORIZER), Type::String, Type::String];
     vec![
         step("path", "authorizer_path", AUTHORIZER, PATH_CHECK, path),
-        step("group", "authorizer_group", AUTHORIZER, GROUP_CHECK, |args| {
+        step("group", "authorizer_group", AUTHORIZER, GROUP_CHECK, |args, _| {
             let (asking, group) = with_text::<Asking>(args)?;
             Ok(wrap(GroupCheck { who: asking.who.clone(), group: group.to_owned() }))
         }),
@@ -207,33 +207,39 @@ fn overloads() -> Vec<Overload> {
             service_account,
         ),
         step("resource", "groupcheck_resource", GROUP_CHECK, RESOURCE_CHECK, resource),
-        step("subresource", "resourcecheck_subresource", RESOURCE_CHECK, RESOURCE_CHECK, |args| {
-            with(args, |resource, text| resource.subresource = text)
-        }),
-        step("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, |args| {
+        step(
+            "subresource",
+            "resourcecheck_subresource",
+            RESOURCE_CHECK,
+            RESOURCE_CHECK,
+            |args, _| with(args, |resource, text| resource.subresource = text),
+        ),
+        step("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, |args, _| {
             with(args, |resource, text| resource.namespace = text)
         }),
-        step("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, |args| {
+        step("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, |args, _| {
             with(args, |resource, text| resource.name = text)
         }),
-        step("check", "pathcheck_check", PATH_CHECK, DECISION, |args| {
+        step("check", "pathcheck_check", PATH_CHECK, DECISION, |args, _| {
             let (check, verb) = with_text::<PathCheck>(args)?;
             Ok(check.who.ask(verb, Target::Path(&check.path)))
         }),
-        step("check", "resourcecheck_check", RESOURCE_CHECK, DECISION, |args| {
+        step("check", "resourcecheck_check", RESOURCE_CHECK, DECISION, |args, _| {
             let (check, verb) = with_text::<ResourceCheck>(args)?;
             Ok(check.who.ask(verb, Target::Resource(&check.resource)))
         }),
-        told("errored", "decision_errored", Type::Bool, |args| {
+        told("errored", "decision_errored", Type::Bool, |args, _| {
             Ok(Value::Bool(decision(args)?.error.is_some()))
         }),
-        told("error", "decision_error", Type::String, |args| {
+        told("error", "decision_error", Type::String, |args, _| {
             Ok(made(decision(args)?.error.as_deref().unwrap_or_default()))
         }),
-        told("allowed", "decision_allowed", Type::Bool, |args| {
+        told("allowed", "decision_allowed", Type::Bool, |args, _| {
             Ok(Value::Bool(decision(args)?.allowed))
         }),
-        told("reason", "decision_reason", Type::String, |args| Ok(made(&*decision(args)?.reason))),
+        told("reason", "decision_reason", Type::String, |args, _| {
+            Ok(made(&*decision(args)?.reason))
+        }),
     ]
 }
 
@@ -243,10 +249,10 @@ fn selectors() -> Vec<Overload> {
         Overload::method(function, id, vec![check(), Type::String], check(), run)
     };
     vec![
-        step("fieldSelector", "authorizer_fieldselector", |args| {
+        step("fieldSelector", "authorizer_fieldselector", |args, _| {
             with(args, |resource, text| resource.field_selector = text)
         }),
-        step("labelSelector", "authorizer_labelselector", |args| {
+        step("labelSelector", "authorizer_labelselector", |args, _| {
             with(args, |resource, text| resource.label_selector = text)
         }),
     ]
@@ -270,7 +276,7 @@ fn with<'a>(args: &[Value<'a>], set: fn(&mut Resource, String)) -> Outcome<'a> {
     Ok(wrap(check))
 }
 
-fn path<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn path<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let (asking, path) = with_text::<Asking>(args)?;
     if path.trim().is_empty() {
         return Err(Error::fixed("path must not be empty"));
@@ -278,7 +284,7 @@ fn path<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     Ok(wrap(PathCheck { who: asking.who.clone(), path: path.to_owned() }))
 }
 
-fn resource<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn resource<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let (check, resource) = with_text::<GroupCheck>(args)?;
     if resource.trim().is_empty() {
         return Err(Error::fixed("resource must not be empty"));
@@ -293,7 +299,7 @@ fn resource<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }))
 }
 
-fn service_account<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn service_account<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let [asking, namespace, name] = exactly(args)?;
     let (asking, namespace, name) = (opaque::<Asking>(asking)?, str(namespace)?, str(name)?);
     if !names::dns1123_subdomain(name).is_empty() {

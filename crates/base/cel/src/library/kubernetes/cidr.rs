@@ -4,7 +4,7 @@ use super::ip::{self, Address};
 use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value};
+use crate::value::{Error, Opaque, Outcome, Value, Work};
 use mainstay_formats::address::Network;
 use std::any::Any;
 
@@ -51,8 +51,8 @@ fn overloads() -> Vec<Overload> {
     let address = || named(ip::NAME);
     let method = Overload::method;
     vec![
-        Overload::function("cidr", "string_to_cidr", vec![String], network(), |args| {
-            Ok(wrap(Cidr(parse(str(&exactly::<1>(args)?[0])?)?)))
+        Overload::function("cidr", "string_to_cidr", vec![String], network(), |args, work| {
+            Ok(wrap(Cidr(parse(str(&exactly::<1>(args)?[0])?, work)?)))
         }),
         method(
             "containsIP",
@@ -76,19 +76,19 @@ fn overloads() -> Vec<Overload> {
             Bool,
             contains_cidr,
         ),
-        method("ip", "cidr_ip", vec![network()], address(), |args| {
+        method("ip", "cidr_ip", vec![network()], address(), |args, _| {
             Ok(wrap(Address(receiver(args)?.address)))
         }),
-        method("prefixLength", "cidr_prefix_length", vec![network()], Int, |args| {
+        method("prefixLength", "cidr_prefix_length", vec![network()], Int, |args, _| {
             Ok(Value::Int(receiver(args)?.bits.into()))
         }),
-        method("masked", "cidr_masked", vec![network()], network(), |args| {
+        method("masked", "cidr_masked", vec![network()], network(), |args, _| {
             Ok(wrap(Cidr(receiver(args)?.masked())))
         }),
-        Overload::function("isCIDR", "is_cidr", vec![String], Bool, |args| {
-            Ok(Value::Bool(parse(str(&exactly::<1>(args)?[0])?).is_ok()))
+        Overload::function("isCIDR", "is_cidr", vec![String], Bool, |args, work| {
+            Ok(Value::Bool(parse(str(&exactly::<1>(args)?[0])?, work).is_ok()))
         }),
-        Overload::function("string", "cidr_to_string", vec![network()], String, |args| {
+        Overload::function("string", "cidr_to_string", vec![network()], String, |args, _| {
             Ok(made(receiver(args)?.to_string()))
         }),
     ]
@@ -103,38 +103,38 @@ fn network_of(value: &Value<'_>) -> Result<Network, Error> {
     opaque(value).map(|network: &Cidr| network.0)
 }
 
-fn parse(text: &str) -> Result<Network, Error> {
+fn parse(text: &str, work: &Work) -> Result<Network, Error> {
     const WHAT: &str = "network address parse error during conversion from string";
     match Network::parse(text) {
         Ok(network) if ip::is_mapped(network.address) => {
-            Err(Error::text(format!("{WHAT}: {}", ip::mapped(text))))
+            Err(Error::text(format!("{WHAT}: {}", ip::mapped(text)), work))
         }
         Ok(network) => Ok(network),
         // Upstream says it twice.
-        Err(why) => Err(Error::text(format!("{WHAT}: {WHAT}: {why}"))),
+        Err(why) => Err(Error::text(format!("{WHAT}: {WHAT}: {why}"), work)),
     }
 }
 
-fn contains_ip<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn contains_ip<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let [network, address] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.contains(opaque::<Address>(address)?.0)))
 }
 
 /// A text that is no address makes the call one that nobody knows.
-fn contains_ip_string<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn contains_ip_string<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [network, address] = exactly(args)?;
     let (network, address) = (network_of(network)?, str(address)?);
-    let address = ip::parse(address).map_err(|_| Error::fixed("no such overload"))?;
+    let address = ip::parse(address, work).map_err(|_| Error::fixed("no such overload"))?;
     Ok(Value::Bool(network.contains(address)))
 }
 
-fn contains_cidr<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn contains_cidr<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let [network, other] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.covers(network_of(other)?)))
 }
 
-fn contains_cidr_string<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn contains_cidr_string<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [network, other] = exactly(args)?;
     let (network, other) = (network_of(network)?, str(other)?);
-    Ok(Value::Bool(network.covers(parse(other)?)))
+    Ok(Value::Bool(network.covers(parse(other, work)?)))
 }

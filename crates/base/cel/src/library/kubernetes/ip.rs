@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value};
+use crate::value::{Error, Opaque, Outcome, Value, Work};
 use mainstay_formats::address::parse_address;
 use mainstay_gocompat::quote;
 use std::any::Any;
@@ -51,30 +51,32 @@ fn overloads() -> Vec<Overload> {
     let address = || named(NAME);
     let ask = |function, id, run| Overload::method(function, id, vec![address()], Bool, run);
     vec![
-        Overload::function("ip", "string_to_ip", vec![String], address(), |args| {
-            Ok(wrap(Address(parse(str(&exactly::<1>(args)?[0])?)?)))
+        Overload::function("ip", "string_to_ip", vec![String], address(), |args, work| {
+            Ok(wrap(Address(parse(str(&exactly::<1>(args)?[0])?, work)?)))
         }),
-        Overload::method("family", "ip_family", vec![address()], Int, |args| {
+        Overload::method("family", "ip_family", vec![address()], Int, |args, _| {
             Ok(Value::Int(if receiver(args)?.is_ipv4() { 4 } else { 6 }))
         }),
         Overload::function("ip.isCanonical", "ip_is_canonical", vec![String], Bool, canonical),
-        ask("isUnspecified", "ip_is_unspecified", |args| {
+        ask("isUnspecified", "ip_is_unspecified", |args, _| {
             Ok(Value::Bool(receiver(args)?.is_unspecified()))
         }),
-        ask("isLoopback", "ip_is_loopback", |args| Ok(Value::Bool(receiver(args)?.is_loopback()))),
-        ask("isLinkLocalMulticast", "ip_is_link_local_multicast", |args| {
+        ask("isLoopback", "ip_is_loopback", |args, _| {
+            Ok(Value::Bool(receiver(args)?.is_loopback()))
+        }),
+        ask("isLinkLocalMulticast", "ip_is_link_local_multicast", |args, _| {
             Ok(Value::Bool(is_link_local_multicast(receiver(args)?)))
         }),
-        ask("isLinkLocalUnicast", "ip_is_link_local_unicast", |args| {
+        ask("isLinkLocalUnicast", "ip_is_link_local_unicast", |args, _| {
             Ok(Value::Bool(is_link_local_unicast(receiver(args)?)))
         }),
-        ask("isGlobalUnicast", "ip_is_global_unicast", |args| {
+        ask("isGlobalUnicast", "ip_is_global_unicast", |args, _| {
             Ok(Value::Bool(is_global_unicast(receiver(args)?)))
         }),
-        Overload::function("isIP", "is_ip", vec![String], Bool, |args| {
-            Ok(Value::Bool(parse(str(&exactly::<1>(args)?[0])?).is_ok()))
+        Overload::function("isIP", "is_ip", vec![String], Bool, |args, work| {
+            Ok(Value::Bool(parse(str(&exactly::<1>(args)?[0])?, work).is_ok()))
         }),
-        Overload::function("string", "ip_to_string", vec![address()], String, |args| {
+        Overload::function("string", "ip_to_string", vec![address()], String, |args, _| {
             Ok(made(receiver(args)?.to_string()))
         }),
     ]
@@ -86,19 +88,22 @@ fn receiver(args: &[Value<'_>]) -> Result<IpAddr, Error> {
 }
 
 /// Neither zones nor addresses of IPv4 that are written as ones of IPv6 are taken.
-pub(super) fn parse(text: &str) -> Result<IpAddr, Error> {
+pub(super) fn parse(text: &str, work: &Work) -> Result<IpAddr, Error> {
     let shown = || quote(text);
     let read = parse_address(text).map_err(|why| {
-        Error::text(format!(
-            "IP Address {} parse error during conversion from string: {why}",
-            shown()
-        ))
+        Error::text(
+            format!("IP Address {} parse error during conversion from string: {why}", shown()),
+            work,
+        )
     })?;
     if !read.zone.is_empty() {
-        return Err(Error::text(format!("IP address {} with zone value is not allowed", shown())));
+        return Err(Error::text(
+            format!("IP address {} with zone value is not allowed", shown()),
+            work,
+        ));
     }
     if is_mapped(read.address) {
-        return Err(Error::text(mapped(text)));
+        return Err(Error::text(mapped(text), work));
     }
     Ok(read.address)
 }
@@ -113,10 +118,10 @@ pub(super) fn mapped(text: &str) -> String {
     format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))
 }
 
-fn canonical<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn canonical<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
-    Ok(Value::Bool(parse(written)?.to_string() == written))
+    Ok(Value::Bool(parse(written, work)?.to_string() == written))
 }
 
 fn is_link_local_multicast(address: IpAddr) -> bool {

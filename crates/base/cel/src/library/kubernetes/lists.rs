@@ -3,7 +3,7 @@
 use crate::library::args::exactly;
 use crate::library::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value};
+use crate::value::{Error, List, Outcome, Value, Work};
 use std::cmp::Ordering;
 
 /// `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`.
@@ -49,14 +49,20 @@ macro_rules! ordered {
                 concat!("list_", $name, "_max_", $name),
                 Type::$element,
                 Type::$element,
-                |args| extreme::<$element>(args, Ordering::Less, "max called on empty list"),
+                |args, work| {
+                    let empty = "max called on empty list";
+                    extreme::<$element>(args, Ordering::Less, empty, work)
+                },
             ),
             method(
                 "min",
                 concat!("list_", $name, "_min_", $name),
                 Type::$element,
                 Type::$element,
-                |args| extreme::<$element>(args, Ordering::Greater, "min called on empty list"),
+                |args, work| {
+                    let empty = "min called on empty list";
+                    extreme::<$element>(args, Ordering::Greater, empty, work)
+                },
             ),
         ]);)*
     };
@@ -75,31 +81,35 @@ fn method(
 fn overloads() -> Vec<Overload> {
     let any = || Type::param("A");
     let mut all = vec![
-        method("sum", "list_int_sum_int", Type::Int, Type::Int, |args| {
-            sum::<Int>(args, Value::Int(0))
+        method("sum", "list_int_sum_int", Type::Int, Type::Int, |args, work| {
+            sum::<Int>(args, Value::Int(0), work)
         }),
-        method("sum", "list_uint_sum_uint", Type::Uint, Type::Uint, |args| {
-            sum::<Uint>(args, Value::Uint(0))
+        method("sum", "list_uint_sum_uint", Type::Uint, Type::Uint, |args, work| {
+            sum::<Uint>(args, Value::Uint(0), work)
         }),
-        method("sum", "list_double_sum_double", Type::Double, Type::Double, |args| {
-            sum::<Double>(args, Value::Double(0.0))
+        method("sum", "list_double_sum_double", Type::Double, Type::Double, |args, work| {
+            sum::<Double>(args, Value::Double(0.0), work)
         }),
-        method("sum", "list_duration_sum_duration", Type::Duration, Type::Duration, |args| {
-            sum::<Duration>(args, Value::Duration(0))
-        }),
+        method(
+            "sum",
+            "list_duration_sum_duration",
+            Type::Duration,
+            Type::Duration,
+            |args, work| sum::<Duration>(args, Value::Duration(0), work),
+        ),
         Overload::method(
             "indexOf",
             "list_a_index_of_int",
             vec![Type::list(any()), any()],
             Type::Int,
-            |args| position(args, false),
+            |args, work| position(args, false, work),
         ),
         Overload::method(
             "lastIndexOf",
             "list_a_last_index_of_int",
             vec![Type::list(any()), any()],
             Type::Int,
-            |args| position(args, true),
+            |args, work| position(args, true, work),
         ),
     ];
     ordered!(
@@ -118,9 +128,9 @@ fn overloads() -> Vec<Overload> {
 
 /// A list whose elements have a type, as far as the first tells: the others are not looked at
 /// before they are needed.
-fn list_of<'v, 'a, E: Element>(args: &'v [Value<'a>]) -> Result<&'v List<'a>, Error> {
+fn list_of<'v, 'a, E: Element>(args: &'v [Value<'a>], work: &Work) -> Result<&'v List<'a>, Error> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
-    match list.get(0).transpose()? {
+    match list.get(0, work).transpose()? {
         Some(first) if !E::is(&first) => Err(Error::NoSuchOverload),
         _ => Ok(list),
     }
@@ -141,9 +151,9 @@ fn is_ordered(value: &Value<'_>) -> bool {
 }
 
 /// Values that have no order between them are taken for sorted.
-fn is_sorted<'a, E: Element>(args: &[Value<'a>]) -> Outcome<'a> {
+fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let mut before: Option<Value<'a>> = None;
-    for value in list_of::<E>(args)?.iter() {
+    for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
         if !is_ordered(&value) {
             return Err(MIXED);
@@ -161,9 +171,10 @@ fn extreme<'a, E: Element>(
     args: &[Value<'a>],
     order: Ordering,
     empty: &'static str,
+    work: &Work,
 ) -> Outcome<'a> {
     let mut best: Option<Value<'a>> = None;
-    for value in list_of::<E>(args)?.iter() {
+    for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
         if !is_ordered(&value) {
             return Err(MIXED);
@@ -175,8 +186,8 @@ fn extreme<'a, E: Element>(
     best.ok_or(Error::fixed(empty))
 }
 
-fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>) -> Outcome<'a> {
-    list_of::<E>(args)?.iter().try_fold(zero, |sum, value| add(&sum, &value?))
+fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &Work) -> Outcome<'a> {
+    list_of::<E>(args, work)?.iter(work).try_fold(zero, |sum, value| add(&sum, &value?))
 }
 
 fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
@@ -200,12 +211,13 @@ fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
 }
 
 /// What cannot be compared is not the element that is looked for.
-fn position<'a>(args: &[Value<'a>], last: bool) -> Outcome<'a> {
+fn position<'a>(args: &[Value<'a>], last: bool, work: &Work) -> Outcome<'a> {
     let [Value::List(list), wanted] = exactly::<2>(args)? else {
         return Err(Error::NoSuchOverload);
     };
-    let mut is_it = |value: Outcome<'a>| value.and_then(|value| value.equals(wanted)) == Ok(true);
-    let mut values = list.iter();
+    let mut is_it =
+        |value: Outcome<'a>| value.and_then(|value| value.equals(wanted, work)) == Ok(true);
+    let mut values = list.iter(work);
     let found = if last { values.rposition(&mut is_it) } else { values.position(is_it) };
     Ok(Value::Int(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
 }

@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, int, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value};
+use crate::value::{Error, Opaque, Outcome, Value, Work};
 use mainstay_quantity::Quantity;
 use std::any::Any;
 use std::cmp::Ordering;
@@ -61,13 +61,17 @@ fn overloads() -> Vec<Overload> {
         Overload::function("quantity", "string_to_quantity", vec![Type::String], amount(), parse),
         Overload::function("isQuantity", "is_quantity_string", vec![Type::String], Type::Bool, is),
         Overload::function("sign", "quantity_sign", vec![amount()], Type::Int, sign),
-        Overload::method("isGreaterThan", "quantity_is_greater_than", two(), Type::Bool, |args| {
-            Ok(Value::Bool(compare(args)?.is_gt()))
-        }),
-        Overload::method("isLessThan", "quantity_is_less_than", two(), Type::Bool, |args| {
+        Overload::method(
+            "isGreaterThan",
+            "quantity_is_greater_than",
+            two(),
+            Type::Bool,
+            |args, _| Ok(Value::Bool(compare(args)?.is_gt())),
+        ),
+        Overload::method("isLessThan", "quantity_is_less_than", two(), Type::Bool, |args, _| {
             Ok(Value::Bool(compare(args)?.is_lt()))
         }),
-        Overload::method("compareTo", "quantity_compare_to", two(), Type::Int, |args| {
+        Overload::method("compareTo", "quantity_compare_to", two(), Type::Int, |args, _| {
             Ok(Value::Int(compare(args)? as i64))
         }),
         Overload::method(
@@ -75,25 +79,29 @@ fn overloads() -> Vec<Overload> {
             "quantity_get_float",
             vec![amount()],
             Type::Double,
-            |args| Ok(Value::Double(one(args)?.as_float())),
+            |args, _| Ok(Value::Double(one(args)?.as_float())),
         ),
         Overload::method("asInteger", "quantity_get_int", vec![amount()], Type::Int, as_integer),
-        Overload::method("isInteger", "quantity_is_integer", vec![amount()], Type::Bool, |args| {
-            Ok(Value::Bool(one(args)?.as_integer().is_some()))
-        }),
-        Overload::method("add", "quantity_add", two(), amount(), |args| {
+        Overload::method(
+            "isInteger",
+            "quantity_is_integer",
+            vec![amount()],
+            Type::Bool,
+            |args, _| Ok(Value::Bool(one(args)?.as_integer().is_some())),
+        ),
+        Overload::method("add", "quantity_add", two(), amount(), |args, _| {
             let [one, other] = amounts(args)?;
             computed(one.add(other))
         }),
-        Overload::method("add", "quantity_add_int", with_int(), amount(), |args| {
+        Overload::method("add", "quantity_add_int", with_int(), amount(), |args, _| {
             let (one, other) = amount_and_int(args)?;
             computed(one.add(&other))
         }),
-        Overload::method("sub", "quantity_sub", two(), amount(), |args| {
+        Overload::method("sub", "quantity_sub", two(), amount(), |args, _| {
             let [one, other] = amounts(args)?;
             computed(one.sub(other))
         }),
-        Overload::method("sub", "quantity_sub_int", with_int(), amount(), |args| {
+        Overload::method("sub", "quantity_sub_int", with_int(), amount(), |args, _| {
             let (one, other) = amount_and_int(args)?;
             computed(one.sub(&other))
         }),
@@ -115,24 +123,24 @@ fn amount_and_int<'v>(args: &'v [Value<'_>]) -> Result<(&'v Quantity, Quantity),
     Ok((&opaque::<Amount>(amount)?.value, Quantity::integer(int(number)?)))
 }
 
-fn parse<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [written] = exactly(args)?;
     match Quantity::parse(str(written)?) {
         Ok(value) => Ok(wrap(Amount { value, computed: false })),
-        Err(why) => Err(Error::text(why.to_string())),
+        Err(why) => Err(Error::text(why.to_string(), work)),
     }
 }
 
-fn is<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn is<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let [written] = exactly(args)?;
     Ok(Value::Bool(Quantity::parse(str(written)?).is_ok()))
 }
 
-fn sign<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(Value::Int(one(args)?.sign()))
 }
 
-fn as_integer<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn as_integer<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     match one(args)?.as_integer() {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::fixed("cannot convert value to integer")),

@@ -4,7 +4,7 @@ use crate::library::args::{exactly, int, list, part, str, text};
 use crate::library::standard::{Pattern, remembered};
 use crate::library::{Library, Overload, Prepared};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value};
+use crate::value::{Error, Outcome, Text, Value, Work};
 use regex::Regex;
 use std::sync::Arc;
 
@@ -17,30 +17,36 @@ fn overloads() -> Vec<Overload> {
     let strings = || Type::list(String);
     let method = Overload::method;
     vec![
-        method("find", "string_find_string", vec![String, String], String, |args| {
+        method("find", "string_find_string", vec![String, String], String, |args, work| {
             let [_, pattern] = exactly(args)?;
-            let pattern = compiled(pattern)?;
+            let pattern = compiled(pattern, work)?;
             find(args, &pattern)
         })
-        .prepared(|pattern| prepare(pattern, find)),
-        method("findAll", "string_find_all_string", vec![String, String], strings(), |args| {
-            let [_, pattern] = exactly(args)?;
-            let pattern = compiled(pattern)?;
-            find_all(args, &pattern)
-        })
-        .prepared(|pattern| prepare(pattern, find_all)),
+        .prepared(|pattern, work| prepare(pattern, find, work)),
+        method(
+            "findAll",
+            "string_find_all_string",
+            vec![String, String],
+            strings(),
+            |args, work| {
+                let [_, pattern] = exactly(args)?;
+                let pattern = compiled(pattern, work)?;
+                find_all(args, &pattern)
+            },
+        )
+        .prepared(|pattern, work| prepare(pattern, find_all, work)),
         method(
             "findAll",
             "string_find_all_string_int",
             vec![String, String, Int],
             strings(),
-            |args| {
+            |args, work| {
                 let [_, pattern, _] = exactly(args)?;
-                let pattern = compiled(pattern)?;
+                let pattern = compiled(pattern, work)?;
                 find_all(args, &pattern)
             },
         )
-        .prepared(|pattern| prepare(pattern, find_all)),
+        .prepared(|pattern, work| prepare(pattern, find_all, work)),
     ]
 }
 
@@ -54,18 +60,19 @@ struct Known {
 }
 
 impl Prepared for Known {
-    fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
-        self.pattern.with(|pattern| (self.find)(args, pattern))?
+    fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+        self.pattern.with(|pattern| (self.find)(args, pattern), work)?
     }
 }
 
-fn prepare(pattern: &Value<'_>, find: Find) -> Result<Arc<dyn Prepared>, Error> {
-    let pattern = Pattern::new(str(pattern)?)?;
+fn prepare(pattern: &Value<'_>, find: Find, work: &Work) -> Result<Arc<dyn Prepared>, Error> {
+    let pattern = Pattern::new(str(pattern)?, work)?;
     Ok(Arc::new(Known { pattern, find }))
 }
 
-fn compiled(pattern: &Value<'_>) -> Result<Arc<Regex>, Error> {
-    remembered(str(pattern)?).map_err(|why| Error::text(format!("Illegal regex: {why}")))
+fn compiled(pattern: &Value<'_>, work: &Work) -> Result<Arc<Regex>, Error> {
+    remembered(str(pattern)?, work)
+        .map_err(|why| Error::text(format!("Illegal regex: {why}"), work))
 }
 
 fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {

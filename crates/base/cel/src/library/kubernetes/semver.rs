@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value};
+use crate::value::{Error, Opaque, Outcome, Value, Work};
 use mainstay_version::{ParseError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;
@@ -54,25 +54,25 @@ fn overloads(library: u32) -> Vec<Overload> {
     let mut all = vec![
         Overload::function("semver", "string_to_semver", vec![String], version(), parsed),
         Overload::function("isSemver", "is_semver_string", vec![String], Bool, is),
-        method("isGreaterThan", "semver_is_greater_than", two(), Bool, |args| {
+        method("isGreaterThan", "semver_is_greater_than", two(), Bool, |args, _| {
             let [one, other] = versions(args)?;
             Ok(Value::Bool(one > other))
         }),
-        method("isLessThan", "semver_is_less_than", two(), Bool, |args| {
+        method("isLessThan", "semver_is_less_than", two(), Bool, |args, _| {
             let [one, other] = versions(args)?;
             Ok(Value::Bool(one < other))
         }),
-        method("compareTo", "semver_compare_to", two(), Int, |args| {
+        method("compareTo", "semver_compare_to", two(), Int, |args, _| {
             let [one, other] = versions(args)?;
             Ok(Value::Int(one.cmp(other) as i64))
         }),
-        method("major", "semver_major", one(), Int, |args| {
+        method("major", "semver_major", one(), Int, |args, _| {
             number(args, |version| version.as_semver().major)
         }),
-        method("minor", "semver_minor", one(), Int, |args| {
+        method("minor", "semver_minor", one(), Int, |args, _| {
             number(args, |version| version.as_semver().minor)
         }),
-        method("patch", "semver_patch", one(), Int, |args| {
+        method("patch", "semver_patch", one(), Int, |args, _| {
             number(args, |version| version.as_semver().patch)
         }),
     ];
@@ -123,14 +123,14 @@ fn read(args: &[Value<'_>]) -> Result<Result<Version, VersionError>, Error> {
     })
 }
 
-fn parsed<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn parsed<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     match read(args)? {
         Ok(version) => Ok(wrap(Wrapped(version))),
-        Err(error) => Err(Error::text(error.to_string())),
+        Err(error) => Err(Error::text(error.to_string(), work)),
     }
 }
 
-fn is<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn is<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(Value::Bool(read(args)?.is_ok()))
 }
 

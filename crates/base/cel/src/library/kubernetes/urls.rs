@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, list, made, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value};
+use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value, Work};
 use mainstay_formats::url::{Url, check_request_uri};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -45,15 +45,15 @@ fn overloads() -> Vec<Overload> {
     let query = Type::map(String, Type::list(String));
     vec![
         Overload::function("url", "string_to_url", vec![String], url(), parse),
-        get("getScheme", "url_get_scheme", |args| Ok(made(receiver(args)?.scheme()))),
-        get("getHost", "url_get_host", |args| Ok(made(&*receiver(args)?.host()))),
-        get("getHostname", "url_get_hostname", |args| Ok(made(&*receiver(args)?.hostname()))),
-        get("getPort", "url_get_port", |args| Ok(made(receiver(args)?.port()))),
-        get("getEscapedPath", "url_get_escaped_path", |args| {
+        get("getScheme", "url_get_scheme", |args, _| Ok(made(receiver(args)?.scheme()))),
+        get("getHost", "url_get_host", |args, _| Ok(made(&*receiver(args)?.host()))),
+        get("getHostname", "url_get_hostname", |args, _| Ok(made(&*receiver(args)?.hostname()))),
+        get("getPort", "url_get_port", |args, _| Ok(made(receiver(args)?.port()))),
+        get("getEscapedPath", "url_get_escaped_path", |args, _| {
             Ok(made(&*receiver(args)?.escaped_path()))
         }),
         Overload::method("getQuery", "url_get_query", vec![url()], query, get_query),
-        Overload::function("isURL", "is_url_string", vec![String], Bool, |args| {
+        Overload::function("isURL", "is_url_string", vec![String], Bool, |args, _| {
             Ok(Value::Bool(check_request_uri(str(&exactly::<1>(args)?[0])?).is_ok()))
         }),
     ]
@@ -66,16 +66,18 @@ fn receiver<'v>(args: &'v [Value<'_>]) -> Result<&'v Url, Error> {
 
 /// What is a URL is decided by the stricter rules of requests, what is in it by the others: those
 /// of requests know no fragments.
-fn parse<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     check_request_uri(written).and_then(|()| Url::parse(written)).map_or_else(
-        |why| Err(Error::text(format!("URL parse error during conversion from string: {why}"))),
+        |why| {
+            Err(Error::text(format!("URL parse error during conversion from string: {why}"), work))
+        },
         |url| Ok(wrap(Wrapped(url))),
     )
 }
 
-fn get_query<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn get_query<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let mut parameters: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
     for (key, value) in receiver(args)?.query() {
         parameters.entry(key).or_default().push(made(value));

@@ -4,7 +4,7 @@ use crate::library::args::LONGEST;
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, time, work};
+use crate::value::{Error, Outcome, Text, Value, Work, time};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -22,7 +22,10 @@ pub(super) fn overloads() -> Vec<Overload> {
     let mut all = Vec::new();
     all.extend(all_of(
         operator::ADD,
-        |args| both(args, add),
+        |args, work| match args {
+            [left, right] => add(left, right, work),
+            _ => Err(Error::NoSuchOverload),
+        },
         vec![
             same("add_bytes", Bytes),
             same("add_double", Double),
@@ -37,17 +40,17 @@ pub(super) fn overloads() -> Vec<Overload> {
     ));
     all.extend(all_of(
         operator::DIVIDE,
-        |args| both(args, divide),
+        |args, _| both(args, divide),
         vec![same("divide_double", Double), same("divide_int64", Int), same("divide_uint64", Uint)],
     ));
     all.extend(all_of(
         operator::MODULO,
-        |args| both(args, modulo),
+        |args, _| both(args, modulo),
         vec![same("modulo_int64", Int), same("modulo_uint64", Uint)],
     ));
     all.extend(all_of(
         operator::MULTIPLY,
-        |args| both(args, multiply),
+        |args, _| both(args, multiply),
         vec![
             same("multiply_double", Double),
             same("multiply_int64", Int),
@@ -55,13 +58,13 @@ pub(super) fn overloads() -> Vec<Overload> {
         ],
     ));
     for (id, of) in [("negate_double", Double), ("negate_int64", Int)] {
-        all.push(Overload::function(operator::NEGATE, id, vec![of.clone()], of, |args| {
+        all.push(Overload::function(operator::NEGATE, id, vec![of.clone()], of, |args, _| {
             args.first().map_or(Err(Error::NoSuchOverload), negate)
         }));
     }
     all.extend(all_of(
         operator::SUBTRACT,
-        |args| both(args, subtract),
+        |args, _| both(args, subtract),
         vec![
             same("subtract_double", Double),
             same("subtract_duration_duration", Duration),
@@ -102,13 +105,13 @@ fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the sum does not fit its type, or the values cannot be added.
-pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &Work) -> Outcome<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::String(left), Value::String(right)) => concatenate(left, right),
         (Value::List(left), Value::List(right)) => {
-            work::take(left.len())?;
-            Ok(Value::List(left.clone().join(right)?))
+            work.take(left.len())?;
+            Ok(Value::List(left.clone().join(right, work)?))
         }
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
         (Value::Uint(left), Value::Uint(right)) => uint(left.checked_add(*right)),

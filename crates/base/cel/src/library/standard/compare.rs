@@ -3,7 +3,7 @@
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value};
+use crate::value::{Error, Outcome, Value, Work};
 
 /// The names of the overloads that compare [`ordered`] values.
 macro_rules! ids {
@@ -53,20 +53,20 @@ pub(super) fn overloads() -> Vec<Overload> {
     let list = || Type::list(Type::param("A"));
     let map = || Type::map(Type::param("A"), Type::param("B"));
     let function = Overload::function;
-    let equals: Strict = |args| match args {
-        [left, right] => Ok(Value::Bool(left.equals(right)?)),
+    let equals: Strict = |args, work| match args {
+        [left, right] => Ok(Value::Bool(left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let differs: Strict = |args| match args {
-        [left, right] => Ok(Value::Bool(!left.equals(right)?)),
+    let differs: Strict = |args, work| match args {
+        [left, right] => Ok(Value::Bool(!left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let index: Strict = |args| match args {
-        [container, key] => container.index(key),
+    let index: Strict = |args, work| match args {
+        [container, key] => container.index(key, work),
         _ => Err(Error::NoSuchOverload),
     };
-    let is_in: Strict = |args| match args {
-        [value, container] => Ok(Value::Bool(value.is_in(container)?)),
+    let is_in: Strict = |args, work| match args {
+        [value, container] => Ok(Value::Bool(value.is_in(container, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
     let mut all = vec![
@@ -74,10 +74,12 @@ pub(super) fn overloads() -> Vec<Overload> {
         function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, differs),
     ];
     for (name, ids, run) in [
-        (operator::LESS, ids!("less"), (|args| relation(args, less)) as Strict),
-        (operator::LESS_EQUALS, ids!("less_equals"), |args| relation(args, less_equals)),
-        (operator::GREATER, ids!("greater"), |args| relation(args, greater)),
-        (operator::GREATER_EQUALS, ids!("greater_equals"), |args| relation(args, greater_equals)),
+        (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as Strict),
+        (operator::LESS_EQUALS, ids!("less_equals"), |args, _| relation(args, less_equals)),
+        (operator::GREATER, ids!("greater"), |args, _| relation(args, greater)),
+        (operator::GREATER_EQUALS, ids!("greater_equals"), |args, _| {
+            relation(args, greater_equals)
+        }),
     ] {
         for (params, id) in ordered().into_iter().zip(ids) {
             all.push(function(name, id, params.into(), Type::Bool, run));
@@ -147,7 +149,7 @@ pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error
 }
 
 /// `size(value)`
-fn size<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn size<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     let size = value.size().ok_or(Error::NoSuchOverload)?;
     // Nothing in memory has more than 2^63 elements.

@@ -2,7 +2,7 @@
 
 use crate::library::{Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Timestamp, Value, go_double, time};
+use crate::value::{Error, Outcome, Text, Timestamp, Value, Work, go_double, time};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -16,19 +16,19 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "bool",
             Bool,
-            |args| one(args, to_bool),
+            |args, work| one(args, work, to_bool),
             &[("bool_to_bool", Bool), ("string_to_bool", String)],
         ),
         (
             "bytes",
             Bytes,
-            |args| one(args, to_bytes),
+            |args, work| one(args, work, to_bytes),
             &[("bytes_to_bytes", Bytes), ("string_to_bytes", String)],
         ),
         (
             "double",
             Double,
-            |args| one(args, to_double),
+            |args, work| one(args, work, to_double),
             &[
                 ("double_to_double", Double),
                 ("int64_to_double", Int),
@@ -39,7 +39,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "duration",
             Duration,
-            |args| one(args, to_duration),
+            |args, work| one(args, work, to_duration),
             &[
                 ("duration_to_duration", Duration),
                 ("int64_to_duration", Int),
@@ -49,7 +49,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "int",
             Int,
-            |args| one(args, to_int),
+            |args, work| one(args, work, to_int),
             &[
                 ("int64_to_int64", Int),
                 ("double_to_int64", Double),
@@ -62,7 +62,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "string",
             String,
-            |args| one(args, to_string),
+            |args, work| one(args, work, to_string),
             &[
                 ("string_to_string", String),
                 ("bool_to_string", Bool),
@@ -77,7 +77,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "timestamp",
             Timestamp,
-            |args| one(args, to_timestamp),
+            |args, work| one(args, work, to_timestamp),
             &[
                 ("timestamp_to_timestamp", Timestamp),
                 ("int64_to_timestamp", Int),
@@ -87,7 +87,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "uint",
             Uint,
-            |args| one(args, to_uint),
+            |args, work| one(args, work, to_uint),
             &[
                 ("uint64_to_uint64", Uint),
                 ("double_to_uint64", Double),
@@ -98,11 +98,15 @@ pub(super) fn overloads() -> Vec<Overload> {
     ];
     let a = || Type::param("A");
     let mut all = vec![
-        Overload::function("type", "type", vec![a()], Type::Type(Some(a().into())), |args| {
-            one(args, |value| Ok(value.type_value()))
-        }),
-        Overload::function("dyn", "to_dyn", vec![a()], Type::Dyn, |args| {
-            one(args, |value| Ok(value.clone()))
+        Overload::function(
+            "type",
+            "type",
+            vec![a()],
+            Type::Type(Some(a().into())),
+            |args, work| one(args, work, |value, _| Ok(value.type_value())),
+        ),
+        Overload::function("dyn", "to_dyn", vec![a()], Type::Dyn, |args, work| {
+            one(args, work, |value, _| Ok(value.clone()))
         }),
     ];
     for (function, result, run, overloads) in groups {
@@ -113,31 +117,35 @@ pub(super) fn overloads() -> Vec<Overload> {
     all
 }
 
-fn one<'a>(args: &[Value<'a>], run: fn(&Value<'a>) -> Outcome<'a>) -> Outcome<'a> {
+fn one<'a>(
+    args: &[Value<'a>],
+    work: &Work,
+    run: fn(&Value<'a>, &Work) -> Outcome<'a>,
+) -> Outcome<'a> {
     match args {
-        [value] => run(value),
+        [value] => run(value, work),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
 /// What has a type that can be converted, but no meaning in the other.
-fn meaningless(from: &'static str, to: &'static str) -> Error {
-    Error::text(format!("type conversion error from '{from}' to '{to}'"))
+fn meaningless(from: &'static str, to: &'static str, work: &Work) -> Error {
+    Error::text(format!("type conversion error from '{from}' to '{to}'"), work)
 }
 
-fn to_bool<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_bool<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     match value {
         Value::Bool(bool) => Ok(Value::Bool(*bool)),
         Value::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            _ => Err(meaningless("string", "bool")),
+            _ => Err(meaningless("string", "bool", work)),
         },
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn to_bytes<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_bytes<'a>(value: &Value<'a>, _: &Work) -> Outcome<'a> {
     match value {
         Value::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
         Value::String(Text::Borrowed(text)) => Ok(Value::Bytes(text.as_bytes().into())),
@@ -146,33 +154,33 @@ fn to_bytes<'a>(value: &Value<'a>) -> Outcome<'a> {
     }
 }
 
-fn to_double<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_double<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
     let double = match value {
         Value::Double(double) => *double,
         Value::Int(int) => *int as f64,
         Value::Uint(uint) => *uint as f64,
         Value::String(text) => {
-            super::float::parse(text).ok_or_else(|| meaningless("string", "double"))?
+            super::float::parse(text).ok_or_else(|| meaningless("string", "double", work))?
         }
         _ => return Err(Error::NoSuchOverload),
     };
     Ok(Value::Double(double))
 }
 
-fn to_duration<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_duration<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     match value {
         Value::Duration(duration) => Ok(Value::Duration(*duration)),
         // There is an overload, but it never succeeds.
-        Value::Int(_) => Err(meaningless("int", "google.protobuf.Duration")),
+        Value::Int(_) => Err(meaningless("int", "google.protobuf.Duration", work)),
         Value::String(text) => time::parse_duration(text)
             .map(Value::Duration)
-            .ok_or_else(|| meaningless("string", "google.protobuf.Duration")),
+            .ok_or_else(|| meaningless("string", "google.protobuf.Duration", work)),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn to_int<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_int<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     Ok(Value::Int(match value {
         Value::Int(int) => *int,
         Value::Uint(uint) => i64::try_from(*uint).map_err(|_| INT_OVERFLOW)?,
@@ -184,12 +192,12 @@ fn to_int<'a>(value: &Value<'a>) -> Outcome<'a> {
         }
         Value::Duration(duration) => *duration,
         Value::Timestamp(time) => time.seconds,
-        Value::String(text) => text.parse().map_err(|_| meaningless("string", "int"))?,
+        Value::String(text) => text.parse().map_err(|_| meaningless("string", "int", work))?,
         _ => return Err(Error::NoSuchOverload),
     }))
 }
 
-fn to_uint<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_uint<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     Ok(Value::Uint(match value {
         Value::Uint(uint) => *uint,
         Value::Int(int) => u64::try_from(*int).map_err(|_| UINT_OVERFLOW)?,
@@ -206,13 +214,13 @@ fn to_uint<'a>(value: &Value<'a>) -> Outcome<'a> {
             // Not even a plus sign.
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let parsed = if digits { text.parse().ok() } else { None };
-            parsed.ok_or_else(|| meaningless("string", "uint"))?
+            parsed.ok_or_else(|| meaningless("string", "uint", work))?
         }
         _ => return Err(Error::NoSuchOverload),
     }))
 }
 
-pub(crate) fn to_string<'a>(value: &Value<'a>) -> Outcome<'a> {
+pub(crate) fn to_string<'a>(value: &Value<'a>, _: &Work) -> Outcome<'a> {
     Ok(match value {
         Value::String(text) => Value::String(text.clone()),
         Value::Bool(bool) => Value::text(if *bool { "true" } else { "false" }),
@@ -231,13 +239,13 @@ pub(crate) fn to_string<'a>(value: &Value<'a>) -> Outcome<'a> {
     })
 }
 
-fn to_timestamp<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn to_timestamp<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     let time = match value {
         Value::Timestamp(time) => Some(*time),
         Value::Int(int) => Timestamp::new(*int, 0),
         Value::String(text) => {
             let time = Timestamp::parse(text)
-                .ok_or_else(|| meaningless("string", "google.protobuf.Timestamp"))?;
+                .ok_or_else(|| meaningless("string", "google.protobuf.Timestamp", work))?;
             Some(time).filter(|time| time.in_range())
         }
         _ => return Err(Error::NoSuchOverload),

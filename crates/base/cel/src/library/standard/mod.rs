@@ -65,12 +65,16 @@ fn logic() -> Vec<Overload> {
         evaluator(operator::CONDITIONAL, "conditional", vec![Type::Bool, a(), a()], a()),
         evaluator(operator::AND, "logical_and", vec![Type::Bool, Type::Bool], Type::Bool),
         evaluator(operator::OR, "logical_or", vec![Type::Bool, Type::Bool], Type::Bool),
-        Overload::function(operator::NOT, "logical_not", vec![Type::Bool], Type::Bool, |args| {
-            match args {
+        Overload::function(
+            operator::NOT,
+            "logical_not",
+            vec![Type::Bool],
+            Type::Bool,
+            |args, _| match args {
                 [Value::Bool(bool)] => Ok(Value::Bool(!bool)),
                 _ => Err(Error::NoSuchOverload),
-            }
-        }),
+            },
+        ),
         evaluator(operator::NOT_STRICTLY_FALSE, "not_strictly_false", vec![Type::Bool], Type::Bool),
     ]
 }

@@ -3,7 +3,7 @@
 use crate::library::args::str;
 use crate::library::{Overload, Prepared, Strict};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, work};
+use crate::value::{Error, Outcome, Value, Work};
 use mainstay_formats::regexp;
 use regex::Regex;
 use std::collections::VecDeque;
@@ -13,9 +13,13 @@ pub(super) fn overloads() -> Vec<Overload> {
     let params = || vec![Type::String, Type::String];
     let method = |name, id, run: Strict| Overload::method(name, id, params(), Type::Bool, run);
     vec![
-        method("contains", "contains_string", |args| holds(args, |text, part| text.contains(part))),
-        method("endsWith", "ends_with_string", |args| holds(args, |text, end| text.ends_with(end))),
-        method("startsWith", "starts_with_string", |args| {
+        method("contains", "contains_string", |args, _| {
+            holds(args, |text, part| text.contains(part))
+        }),
+        method("endsWith", "ends_with_string", |args, _| {
+            holds(args, |text, end| text.ends_with(end))
+        }),
+        method("startsWith", "starts_with_string", |args, _| {
             holds(args, |text, start| text.starts_with(start))
         }),
         Overload::function("matches", "matches", params(), Type::Bool, matches).prepared(prepare),
@@ -49,9 +53,9 @@ impl Pattern {
     /// # Errors
     ///
     /// What Go says is wrong with it.
-    pub(crate) fn new(text: &str) -> Result<Self, Error> {
-        let ready =
-            regexp::compile_within(text, LARGE).map_err(|error| Error::text(error.to_string()))?;
+    pub(crate) fn new(text: &str, work: &Work) -> Result<Self, Error> {
+        let ready = regexp::compile_within(text, LARGE)
+            .map_err(|error| Error::text(error.to_string(), work))?;
         Ok(ready.map_or_else(|| Self::Large(text.into()), Self::Ready))
     }
 
@@ -60,35 +64,35 @@ impl Pattern {
     /// # Errors
     ///
     /// If it is larger than anything that is compiled.
-    pub(crate) fn with<T>(&self, run: impl FnOnce(&Regex) -> T) -> Result<T, Error> {
+    pub(crate) fn with<T>(&self, run: impl FnOnce(&Regex) -> T, work: &Work) -> Result<T, Error> {
         match self {
             Self::Ready(regex) => Ok(run(regex)),
-            Self::Large(text) => Ok(run(&*remembered(text)?)),
+            Self::Large(text) => Ok(run(&*remembered(text, work)?)),
         }
     }
 }
 
 impl Prepared for Pattern {
-    fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
+    fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
         match args {
             [text, _] => {
                 let text = str(text)?;
-                self.with(|pattern| pattern.is_match(text)).map(Value::Bool)
+                self.with(|pattern| pattern.is_match(text), work).map(Value::Bool)
             }
             _ => Err(Error::NoSuchOverload),
         }
     }
 }
 
-fn prepare(pattern: &Value<'_>) -> Result<Arc<dyn Prepared>, Error> {
-    Ok(Arc::new(Pattern::new(str(pattern)?)?))
+fn prepare(pattern: &Value<'_>, work: &Work) -> Result<Arc<dyn Prepared>, Error> {
+    Ok(Arc::new(Pattern::new(str(pattern)?, work)?))
 }
 
-fn matches<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+fn matches<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     match args {
         [text, pattern] => {
             let text = str(text)?;
-            Ok(Value::Bool(remembered(str(pattern)?)?.is_match(text)))
+            Ok(Value::Bool(remembered(str(pattern)?, work)?.is_match(text)))
         }
         _ => Err(Error::NoSuchOverload),
     }
@@ -99,29 +103,29 @@ fn matches<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 const KEPT: usize = 8;
 
 /// Compiles an expression that may be another one each time. Costs take no note of that, so it is
-/// measured: the larger it becomes the more, and what is small is found out first.
-fn compile(pattern: &str) -> Result<Regex, Error> {
-    for (size, measure) in [(64 << 10, 1 << 13), (LARGE, 1 << 17)] {
-        work::take(measure)?;
-        if let Some(regex) =
-            regexp::compile_within(pattern, size).map_err(|error| Error::text(error.to_string()))?
+/// work: the larger it becomes the more, and what is small is found out first.
+fn compile(pattern: &str, work: &Work) -> Result<Regex, Error> {
+    for (size, amount) in [(64 << 10, 1 << 13), (LARGE, 1 << 17)] {
+        work.take(amount)?;
+        if let Some(regex) = regexp::compile_within(pattern, size)
+            .map_err(|error| Error::text(error.to_string(), work))?
         {
             return Ok(regex);
         }
     }
-    work::take(1 << 22)?;
-    regexp::compile(pattern).map_err(|error| Error::text(error.to_string()))
+    work.take(1 << 22)?;
+    regexp::compile(pattern).map_err(|error| Error::text(error.to_string(), work))
 }
 
 /// Compiles an expression, or finds it among those that were asked for last.
-pub(crate) fn remembered(pattern: &str) -> Result<Arc<Regex>, Error> {
+pub(crate) fn remembered(pattern: &str, work: &Work) -> Result<Arc<Regex>, Error> {
     static LAST: Mutex<VecDeque<(Box<str>, Arc<Regex>)>> = Mutex::new(VecDeque::new());
     // What is in there stays whole whatever happens to whoever holds it.
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, regex)) = last().iter().find(|(known, _)| **known == *pattern) {
         return Ok(regex.clone());
     }
-    let regex = Arc::new(compile(pattern)?);
+    let regex = Arc::new(compile(pattern, work)?);
     let mut last = last();
     last.truncate(KEPT - 1);
     last.push_front((pattern.into(), regex.clone()));

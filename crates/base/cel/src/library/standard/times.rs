@@ -7,7 +7,7 @@ use crate::library::args::str;
 use crate::library::{Overload, Strict};
 use crate::types::Type;
 use crate::value::time::{self, Civil};
-use crate::value::{Error, Outcome, Timestamp, Value};
+use crate::value::{Error, Outcome, Timestamp, Value, Work};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use mainstay_gocompat::quote;
 use std::sync::LazyLock;
@@ -15,55 +15,58 @@ use std::sync::LazyLock;
 pub(super) fn overloads() -> Vec<Overload> {
     let mut all = Vec::new();
     let times: [(&'static str, &'static str, &'static str, Strict); 10] = [
-        ("getFullYear", "timestamp_to_year", "timestamp_to_year_with_tz", |args| {
-            part(args, |at, _| at.year)
+        ("getFullYear", "timestamp_to_year", "timestamp_to_year_with_tz", |args, work| {
+            part(args, work, |at, _| at.year)
         }),
-        ("getMonth", "timestamp_to_month", "timestamp_to_month_with_tz", |args| {
-            part(args, |at, _| at.month - 1)
+        ("getMonth", "timestamp_to_month", "timestamp_to_month_with_tz", |args, work| {
+            part(args, work, |at, _| at.month - 1)
         }),
-        ("getDayOfYear", "timestamp_to_day_of_year", "timestamp_to_day_of_year_with_tz", |args| {
-            part(args, |at, _| at.days - time::days(at.year, 1, 1))
-        }),
+        (
+            "getDayOfYear",
+            "timestamp_to_day_of_year",
+            "timestamp_to_day_of_year_with_tz",
+            |args, work| part(args, work, |at, _| at.days - time::days(at.year, 1, 1)),
+        ),
         (
             "getDayOfMonth",
             "timestamp_to_day_of_month",
             "timestamp_to_day_of_month_with_tz",
-            |args| part(args, |at, _| at.day - 1),
+            |args, work| part(args, work, |at, _| at.day - 1),
         ),
         (
             "getDate",
             "timestamp_to_day_of_month_1_based",
             "timestamp_to_day_of_month_1_based_with_tz",
-            |args| part(args, |at, _| at.day),
+            |args, work| part(args, work, |at, _| at.day),
         ),
         (
             "getDayOfWeek",
             "timestamp_to_day_of_week",
             "timestamp_to_day_of_week_with_tz",
             // 1970 began on a Thursday.
-            |args| part(args, |at, _| (at.days + 4).rem_euclid(7)),
+            |args, work| part(args, work, |at, _| (at.days + 4).rem_euclid(7)),
         ),
-        ("getHours", "timestamp_to_hours", "timestamp_to_hours_with_tz", |args| {
-            part(args, |at, _| at.second / 3600)
+        ("getHours", "timestamp_to_hours", "timestamp_to_hours_with_tz", |args, work| {
+            part(args, work, |at, _| at.second / 3600)
         }),
-        ("getMinutes", "timestamp_to_minutes", "timestamp_to_minutes_with_tz", |args| {
-            part(args, |at, _| at.second / 60 % 60)
+        ("getMinutes", "timestamp_to_minutes", "timestamp_to_minutes_with_tz", |args, work| {
+            part(args, work, |at, _| at.second / 60 % 60)
         }),
-        ("getSeconds", "timestamp_to_seconds", "timestamp_to_seconds_tz", |args| {
-            part(args, |at, _| at.second % 60)
+        ("getSeconds", "timestamp_to_seconds", "timestamp_to_seconds_tz", |args, work| {
+            part(args, work, |at, _| at.second % 60)
         }),
         (
             "getMilliseconds",
             "timestamp_to_milliseconds",
             "timestamp_to_milliseconds_with_tz",
-            |args| part(args, |_, nanos| i64::from(nanos / 1_000_000)),
+            |args, work| part(args, work, |_, nanos| i64::from(nanos / 1_000_000)),
         ),
     ];
     let durations: [(&'static str, &'static str, Strict); 4] = [
-        ("getHours", "duration_to_hours", |args| whole(args, 3_600_000_000_000)),
-        ("getMinutes", "duration_to_minutes", |args| whole(args, 60_000_000_000)),
-        ("getSeconds", "duration_to_seconds", |args| whole(args, 1_000_000_000)),
-        ("getMilliseconds", "duration_to_milliseconds", |args| match args {
+        ("getHours", "duration_to_hours", |args, _| whole(args, 3_600_000_000_000)),
+        ("getMinutes", "duration_to_minutes", |args, _| whole(args, 60_000_000_000)),
+        ("getSeconds", "duration_to_seconds", |args, _| whole(args, 1_000_000_000)),
+        ("getMilliseconds", "duration_to_milliseconds", |args, _| match args {
             [Value::Duration(duration)] => Ok(Value::Int(duration / 1_000_000)),
             _ => Err(Error::NoSuchOverload),
         }),
@@ -80,10 +83,10 @@ pub(super) fn overloads() -> Vec<Overload> {
 }
 
 /// A part of a time, in the zone that the second argument names.
-fn part<'a>(args: &[Value<'a>], read: fn(Civil, u32) -> i64) -> Outcome<'a> {
+fn part<'a>(args: &[Value<'a>], work: &Work, read: fn(Civil, u32) -> i64) -> Outcome<'a> {
     let (time, offset) = match args {
         [Value::Timestamp(time)] => (*time, 0),
-        [Value::Timestamp(time), zone] => (*time, offset(*time, str(zone)?)?),
+        [Value::Timestamp(time), zone] => (*time, offset(*time, str(zone)?, work)?),
         _ => return Err(Error::NoSuchOverload),
     };
     Ok(Value::Int(read(time.civil(offset), time.nanos)))
@@ -106,10 +109,10 @@ fn whole<'a>(args: &[Value<'a>], unit: i64) -> Outcome<'a> {
 }
 
 /// Seconds east of Greenwich at a time: `Europe/Berlin`, `+02:00`.
-fn offset(time: Timestamp, zone: &str) -> Result<i64, Error> {
+fn offset(time: Timestamp, zone: &str, work: &Work) -> Result<i64, Error> {
     if let Some((hours, minutes)) = zone.split_once(':') {
-        let hours = atoi(hours)?;
-        let minutes = atoi(minutes)?;
+        let hours = atoi(hours, work)?;
+        let minutes = atoi(minutes, work)?;
         let minutes = if zone.starts_with('-') { minutes.wrapping_neg() } else { minutes };
         let minutes = hours.wrapping_mul(60).wrapping_add(minutes);
         return Ok(minutes.wrapping_mul(60_000_000_000) / 1_000_000_000);
@@ -121,7 +124,7 @@ fn offset(time: Timestamp, zone: &str) -> Result<i64, Error> {
     if zone.starts_with(['/', '\\']) || zone.contains("..") || zone.contains('\\') {
         return Err(Error::fixed("time: invalid location name"));
     }
-    let found = known(zone).ok_or_else(|| unknown(zone))?;
+    let found = known(zone).ok_or_else(|| unknown(zone, work))?;
     // The last hours of the year 9999 are beyond what the database is asked for; nothing changes
     // in them.
     let at = jiff::Timestamp::from_second(time.seconds).unwrap_or(jiff::Timestamp::MAX);
@@ -137,7 +140,7 @@ fn known(zone: &str) -> Option<TimeZone> {
 
 /// Why there is no such zone. Go looks for files, and so its words are about files.
 #[cold]
-fn unknown(zone: &str) -> Error {
+fn unknown(zone: &str, work: &Work) -> Error {
     let is_folder = |zone: &str| {
         let within = |name: &str| name.strip_prefix(zone).is_some_and(|rest| rest.starts_with('/'));
         ZONES.available().any(|name| within(name.as_str()))
@@ -148,16 +151,17 @@ fn unknown(zone: &str) -> Error {
     if zone.match_indices('/').any(|(at, _)| known(&zone[..at]).is_some()) {
         return Error::fixed("not a directory");
     }
-    Error::text(format!("unknown time zone {zone}"))
+    Error::text(format!("unknown time zone {zone}"), work)
 }
 
 /// A number as Go's `strconv.Atoi` reads it.
-fn atoi(text: &str) -> Result<i64, Error> {
+fn atoi(text: &str, work: &Work) -> Result<i64, Error> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let what = if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         "invalid syntax"
     } else {
         "value out of range"
     };
-    text.parse().map_err(|_| Error::text(format!("strconv.Atoi: parsing {}: {what}", quote(text))))
+    text.parse()
+        .map_err(|_| Error::text(format!("strconv.Atoi: parsing {}: {what}", quote(text)), work))
 }

@@ -9,24 +9,24 @@ use super::error::FormatError;
 use super::{numbers, plain};
 use crate::library::args::{LONGEST, exactly, made, str};
 use crate::library::standard::convert::to_string;
-use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, work};
+use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, Work};
 use mainstay_gocompat::{quote, quote_bytes};
 use std::fmt::Write as _;
 
 /// `format` of versions 1 to 3.
-pub(super) fn format<'a>(args: &[Value<'a>]) -> Outcome<'a> {
-    fill(args, american)
+pub(super) fn format<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+    fill(args, american, work)
 }
 
 /// `format` from version 4 on.
-pub(super) fn format_plainly<'a>(args: &[Value<'a>]) -> Outcome<'a> {
-    fill(args, plain::write)
+pub(super) fn format_plainly<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+    fill(args, plain::write, work)
 }
 
 /// Writes an argument as its clause says; fails with what is wrong with it.
-type Writer = fn(&mut String, Clause, &Value<'_>) -> Result<(), FormatError>;
+type Writer = fn(&mut String, Clause, &Value<'_>, &Work) -> Result<(), FormatError>;
 
-fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
+fn fill<'a>(args: &[Value<'a>], write: Writer, work: &Work) -> Outcome<'a> {
     let [text, list] = exactly(args)?;
     let Value::List(list) = list else { return Err(Error::NoSuchOverload) };
     let mut rest = str(text)?;
@@ -40,17 +40,17 @@ fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
             rest = behind;
             continue;
         }
-        let Some(value) = list.get(next).transpose()? else {
-            return Err(Error::text(format!("index {next} out of range")));
+        let Some(value) = list.get(next, work).transpose()? else {
+            return Err(Error::text(format!("index {next} out of range"), work));
         };
         if rest.is_empty() {
             return Err(Error::fixed("unexpected end of string"));
         }
         let (clause, length) =
-            Clause::read(rest.as_bytes()).map_err(|error| Error::text(error.to_string()))?;
-        write(&mut out, clause, &value)
-            .map_err(|error| Error::text(format!("error during formatting: {error}")))?;
-        within_limit(out.len()).map_err(|error| Error::text(error.to_string()))?;
+            Clause::read(rest.as_bytes()).map_err(|error| Error::text(error.to_string(), work))?;
+        write(&mut out, clause, &value, work)
+            .map_err(|error| Error::text(format!("error during formatting: {error}"), work))?;
+        within_limit(out.len()).map_err(|error| Error::text(error.to_string(), work))?;
         rest = &rest[length..];
         next += 1;
     }
@@ -109,9 +109,14 @@ pub(super) fn bytes_in_hex(out: &mut String, upper: bool, value: &Value<'_>) -> 
     Some(())
 }
 
-fn american(out: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), FormatError> {
+fn american(
+    out: &mut String,
+    clause: Clause,
+    value: &Value<'_>,
+    work: &Work,
+) -> Result<(), FormatError> {
     match clause {
-        Clause::String => text(out, value),
+        Clause::String => text(out, value, work),
         Clause::Decimal => match value {
             Value::Int(_) | Value::Uint(_) => in_base(out, clause, value),
             _ => None,
@@ -163,23 +168,24 @@ fn double(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// Counts what a value takes to be written: costs go by the text that it is written into alone.
-pub(super) fn measured(value: &Value<'_>) -> Result<(), FormatError> {
+/// Takes the work of writing a value: costs go by the text that it is written into alone.
+pub(super) fn take_work(value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
     let size = match value {
         Value::String(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
         _ => 0,
     };
-    Ok(work::take(1 + work::of_text(size))?)
+    work.take(1)?;
+    Ok(work.make_text(size)?)
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
-    measured(value)?;
+fn text(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+    take_work(value, work)?;
     match value {
-        Value::List(values) => list(out, values),
+        Value::List(values) => list(out, values, work),
         Value::Map(Map::Json { .. } | Map::Values(_)) | Value::Object(Object::Json { .. }) => {
-            map(out, entries(value))
+            map(out, entries(value, work), work)
         }
         Value::Null => {
             out.push_str("null");
@@ -193,15 +199,15 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
             refused(STRING, value)
         }
         value => {
-            out.push_str(&converted(value)?);
+            out.push_str(&converted(value, work)?);
             Ok(())
         }
     }
 }
 
 /// What `string(…)` gives.
-fn converted(value: &Value<'_>) -> Result<String, FormatError> {
-    match to_string(value) {
+fn converted(value: &Value<'_>, work: &Work) -> Result<String, FormatError> {
+    match to_string(value, work) {
         Ok(Value::String(text)) => Ok(text.as_str().to_owned()),
         Ok(_) => refused(STRING, value),
         Err(error) => Err(FormatError::Convert(error)),
@@ -209,32 +215,32 @@ fn converted(value: &Value<'_>) -> Result<String, FormatError> {
 }
 
 /// The entries of what is a map for the language.
-pub(super) fn entries<'v, 'a>(value: &'v Value<'a>) -> Option<Entries<'v, 'a>> {
+pub(super) fn entries<'v, 'a>(value: &'v Value<'a>, work: &'v Work) -> Option<Entries<'v, 'a>> {
     match value {
-        Value::Map(map) => Some(map.iter()),
-        Value::Object(object @ Object::Json { .. }) => Some(object.iter()),
+        Value::Map(map) => Some(map.iter(work)),
+        Value::Object(object @ Object::Json { .. }) => Some(object.iter(work)),
         _ => None,
     }
 }
 
-fn list(out: &mut String, values: &List<'_>) -> Result<(), FormatError> {
+fn list(out: &mut String, values: &List<'_>, work: &Work) -> Result<(), FormatError> {
     out.push('[');
-    for (at, value) in values.iter().enumerate() {
+    for (at, value) in values.iter(work).enumerate() {
         within_limit(out.len())?;
         out.push_str(if at == 0 { "" } else { ", " });
-        element(out, &value?)?;
+        element(out, &value?, work)?;
     }
     out.push(']');
     Ok(())
 }
 
-fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), FormatError> {
+fn map(out: &mut String, entries: Option<Entries<'_, '_>>, work: &Work) -> Result<(), FormatError> {
     let mut shown = Vec::new();
     let mut length = out.len();
     for (key, value) in entries.into_iter().flatten() {
         let mut entry = (String::new(), String::new());
-        element(&mut entry.0, &key)?;
-        element(&mut entry.1, &value?)?;
+        element(&mut entry.0, &key, work)?;
+        element(&mut entry.1, &value?, work)?;
         length += entry.0.len() + entry.1.len();
         within_limit(length)?;
         shown.push(entry);
@@ -252,22 +258,22 @@ fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), FormatE
 }
 
 /// What is in a list or a map: as the language would write it.
-fn element(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
-    measured(value)?;
+fn element(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+    take_work(value, work)?;
     match value {
         Value::String(text) => out.push_str(&quote(text)),
         Value::Bytes(_) => {
             out.push('b');
-            out.push_str(&quote_bytes(converted(value)?.as_bytes()));
+            out.push_str(&quote_bytes(converted(value, work)?.as_bytes()));
         }
         Value::Timestamp(_) => {
             out.push_str("timestamp(");
-            out.push_str(&quote(&converted(value)?));
+            out.push_str(&quote(&converted(value, work)?));
             out.push(')');
         }
         Value::Duration(_) => {
             out.push_str("duration(");
-            out.push_str(&quote(&converted(value)?));
+            out.push_str(&quote(&converted(value, work)?));
             out.push(')');
         }
         Value::Double(number) if number.is_finite() => numbers::exact(out, *number, 6),
@@ -279,7 +285,7 @@ fn element(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
         | Value::Preserved(_) => {
             return Err(FormatError::Element { given: value.type_name().to_string() });
         }
-        value => text(out, value)?,
+        value => text(out, value, work)?,
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use super::clause::Clause;
 use super::error::FormatError;
-use super::format::{STRING, bytes_in_hex, entries, in_base, measured, refused, within_limit};
+use super::format::{STRING, bytes_in_hex, entries, in_base, refused, take_work, within_limit};
 use super::numbers;
-use crate::value::{Value, time};
+use crate::value::{Value, Work, time};
 use std::fmt::Write as _;
 
 /// Writes an argument as its clause says.
@@ -12,9 +12,10 @@ pub(super) fn write(
     out: &mut String,
     clause: Clause,
     value: &Value<'_>,
+    work: &Work,
 ) -> Result<(), FormatError> {
     let done = match clause {
-        Clause::String => return text(out, value),
+        Clause::String => return text(out, value, work),
         Clause::Decimal => match value {
             Value::Double(number) => {
                 double(out, *number);
@@ -92,8 +93,8 @@ fn number(
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
-    measured(value)?;
+fn text(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+    take_work(value, work)?;
     // Writing to a string does not fail.
     let _ = match value {
         Value::Bool(value) => write!(out, "{value}"),
@@ -111,22 +112,22 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
         Value::Type(value) => write!(out, "{}", value.name()),
         Value::List(values) => {
             out.push('[');
-            for (at, value) in values.iter().enumerate() {
+            for (at, value) in values.iter(work).enumerate() {
                 within_limit(out.len())?;
                 out.push_str(if at == 0 { "" } else { ", " });
-                text(out, &value?)?;
+                text(out, &value?, work)?;
             }
             out.push(']');
             Ok(())
         }
         _ => {
-            let Some(entries) = entries(value) else { return refused(STRING, value) };
+            let Some(entries) = entries(value, work) else { return refused(STRING, value) };
             let mut shown = Vec::new();
             let mut length = out.len();
             for (key, value) in entries {
                 let mut entry = (String::new(), String::new());
-                text(&mut entry.0, &key)?;
-                text(&mut entry.1, &value?)?;
+                text(&mut entry.0, &key, work)?;
+                text(&mut entry.1, &value?, work)?;
                 length += entry.0.len() + entry.1.len();
                 within_limit(length)?;
                 shown.push(entry);

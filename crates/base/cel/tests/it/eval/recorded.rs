@@ -1,7 +1,7 @@
 //! Expressions and what cel-go has answered to them.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Blob, Value, go_double};
+use mainstay_cel::value::{Blob, Value, Work, go_double};
 use mainstay_cel::{Budget, Env, Program};
 use serde_json::{Value as Json, json};
 
@@ -93,9 +93,13 @@ fn write(value: &Value<'_>) -> Json {
         Value::Type(_) => json!({"type": value.to_string()}),
         Value::Optional(held) => json!({"optional": held.as_deref().map(write)}),
         Value::List(list) => {
-            json!({"list": list.iter().map(|value| write(&value.unwrap())).collect::<Vec<_>>()})
+            let work = Work::unlimited();
+            let elements = list.iter(&work).map(|value| write(&value.unwrap()));
+            json!({"list": elements.collect::<Vec<_>>()})
         }
-        Value::Map(map) => json!({"map": map.iter().map(entry).collect::<Vec<_>>()}),
+        Value::Map(map) => {
+            json!({"map": map.iter(&Work::unlimited()).map(entry).collect::<Vec<_>>()})
+        }
         other => json!({"other": other.to_string()}),
     }
 }

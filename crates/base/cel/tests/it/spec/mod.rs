@@ -66,7 +66,7 @@ fn declared(name: &str, (id, receiver, params, result): &Signature) -> Overload 
         receiver: *receiver,
         params: params.iter().map(|param| type_text::read(param)).collect(),
         result: type_text::read(result),
-        ..Overload::function("", "", Vec::new(), Type::Dyn, |_| Err(Error::NoSuchOverload))
+        ..Overload::function("", "", Vec::new(), Type::Dyn, |_, _| Err(Error::NoSuchOverload))
     }
 }
 
