@@ -290,4 +290,27 @@ mod tests {
             assert_eq!(is, answer);
         }
     }
+
+    #[test]
+    fn an_evaluation_within_another_has_work_of_its_own() {
+        struct Nested<'p>(&'p Program);
+
+        impl<'a> Activation<'a> for Nested<'a> {
+            fn get(&self, _: &str) -> Option<Value<'a>> {
+                let mut budget = Budget { work: 1, ..Budget::unlimited() };
+                let outcome = self.0.eval(&(), &mut budget);
+                assert!(matches!(outcome, Err(Error::CostLimit)), "{outcome:?}");
+                assert_eq!(budget.work, 0);
+                Some(Value::Bool(true))
+            }
+        }
+
+        let env = Env::new_expressions().with_variable("nested", crate::types::Type::Bool);
+        let program = |text: &str| Program::new(&env.compile(text).unwrap()).unwrap();
+        let (outer, inner) = (program("nested && [1] == [1]"), program("[1, 2, 3] == [1, 2, 3]"));
+        let mut budget = Budget { work: 10, ..Budget::unlimited() };
+        let outcome = outer.eval(&Nested(&inner), &mut budget);
+        assert!(matches!(outcome, Ok(Value::Bool(true))), "{outcome:?}");
+        assert_eq!(budget.work, 9);
+    }
 }
