@@ -7,7 +7,7 @@
 
 use mainstay_cel::library::{Library, Overload};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Error, Outcome, Value, Work};
+use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
 use mainstay_cel::{Budget, Env, EnvOptions, Issues, Program, library};
 use mainstay_version::parse_tolerant;
 use serde_json::{Number, Value as Json};
@@ -64,12 +64,12 @@ static VERSIONS: Library = Library {
 };
 
 /// `semver_compare(one, other)`: -1, 0 or 1, versions read tolerantly.
-fn semver_compare<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [one, other] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::Int(version(one, work)?.cmp(&version(other, work)?) as i64))
 }
 
-fn version(value: &Value<'_>, work: &Work) -> Result<mainstay_version::Version, Error> {
+fn version(value: &Value<'_>, work: &WorkBudget) -> Result<mainstay_version::Version, Error> {
     let text = match value {
         Value::String(text) => text.as_str().to_owned(),
         Value::Int(number) => number.to_string(),

@@ -4,7 +4,7 @@ use crate::json::{self, Fields};
 use crate::said::Said;
 use mainstay_cel::library::{self, Library, Overload};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Error, Outcome, Value as CelValue, Work};
+use mainstay_cel::value::{Error, Outcome, Value as CelValue, WorkBudget};
 use mainstay_cel::{Budget, Env, EnvOptions, Program};
 use mainstay_gocompat::quote;
 use mainstay_resolver::Api;
@@ -215,7 +215,7 @@ fn compile(rule: &str) -> Result<Program, Unreadable> {
 }
 
 /// `semver_compare(a, b)`: -1, 0 or 1.
-fn compare<'a>(args: &[CelValue<'a>], work: &Work) -> Outcome<'a> {
+fn compare<'a>(args: &[CelValue<'a>], work: &WorkBudget) -> Outcome<'a> {
     let mut versions = args.iter().map(|value| {
         let text = match value {
             CelValue::String(text) => text.as_str().to_owned(),

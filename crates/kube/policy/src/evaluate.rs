@@ -13,7 +13,7 @@ use super::declarations::{
 };
 use mainstay_cel::kubernetes::limits;
 use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, Resource};
-use mainstay_cel::value::{Error, Outcome, Value, Work};
+use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
 use mainstay_cel::{Activation, Budget, Program};
 use mainstay_gocompat::quote;
 use serde_json::Value as Json;
@@ -199,7 +199,7 @@ impl<'a> Evaluation<'a> {
             self.states.borrow_mut()[at] = State::Known(outcome.map_err(|error| {
                 let text =
                     format!("composited variable {} fails to evaluate: {error}", quote(name));
-                Error::text(text, &Work::unlimited())
+                Error::text(text, &WorkBudget::unlimited())
             }));
         };
         let own = budget.spent();
@@ -207,7 +207,7 @@ impl<'a> Evaluation<'a> {
         (outcome, cost, own)
     }
 
-    fn variable(&self, name: &str, work: &Work) -> Option<Outcome<'a>> {
+    fn variable(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
         // Of several of one name the last counts.
         let at = self.variables.iter().rposition(|variable| *variable.name == *name)?;
         if let Err(broken) = &self.variables[at].expression.compiled {
@@ -247,7 +247,7 @@ impl<'a> Activation<'a> for Evaluation<'a> {
         })
     }
 
-    fn look_up(&self, name: &str, work: &Work) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
         let part = name.strip_prefix(VARIABLES).and_then(|rest| rest.strip_prefix('.'));
         match part {
             Some(name) => self.variable(name, work),

@@ -9,7 +9,7 @@ use crate::library::Run;
 use crate::source::Issue;
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::types::Type;
-use crate::value::{Value, Work};
+use crate::value::{Value, WorkBudget};
 
 /// What is looked for, in the order in which cel-go does: of what is wrong at one place, that comes
 /// first.
@@ -161,7 +161,7 @@ impl<'c> Validator<'c> {
     /// that is not always the pattern, as in cel-go).
     fn is_valid(&self, call: &Expr, rule: Rule, first: &Expr) -> bool {
         let ExprKind::Literal(literal) = &first.kind else { return true };
-        let (value, work) = (Value::written(literal), Work::unlimited());
+        let (value, work) = (Value::written(literal), WorkBudget::unlimited());
         let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
             return true;
         };

@@ -7,7 +7,7 @@ use super::range::scale;
 use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
 use crate::kubernetes::names::escape;
 use crate::kubernetes::{Shape, ShapeKind};
-use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value, Work};
+use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value, WorkBudget};
 use serde_json::Value as Json;
 
 /// How a call is charged.
@@ -176,7 +176,7 @@ fn by_overload(overload: &str) -> CallCost {
     }
 }
 
-const fn one<'a>(_: &[Value<'a>], _: &Value<'a>, _: &Work) -> u64 {
+const fn one<'a>(_: &[Value<'a>], _: &Value<'a>, _: &WorkBudget) -> u64 {
     1
 }
 
@@ -202,7 +202,7 @@ fn allocating(factor: f64, size: u64) -> u64 {
 }
 
 /// A call that compares each element of a list with each.
-fn self_compare(list: Option<&Value<'_>>, work: &Work) -> u64 {
+fn self_compare(list: Option<&Value<'_>>, work: &WorkBudget) -> u64 {
     let Some(Value::List(list)) = list else { return allocating(2.0, 0) };
     let texts = match list {
         List::Json { items, shape, .. } => {
@@ -280,7 +280,7 @@ fn list_size(list: &List<'_>) -> u64 {
 }
 
 /// What going through a value costs, with all that is in it.
-fn traversal(value: &Value<'_>, work: &Work) -> u64 {
+fn traversal(value: &Value<'_>, work: &WorkBudget) -> u64 {
     // The evaluation checks later whether work remains.
     if work.take(1).is_err() {
         return 0;

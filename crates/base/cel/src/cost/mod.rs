@@ -6,7 +6,7 @@ mod functions;
 mod path;
 mod range;
 
-use crate::value::{Value, Work};
+use crate::value::{Value, WorkBudget};
 pub use call::call_cost;
 pub(crate) use call::{Breaks, breaks};
 pub use estimate::estimate;
@@ -22,7 +22,7 @@ pub trait Sizes {
 
 /// What a call has cost, by its arguments (the receiver first) and its result. Finding it out may be
 /// work.
-pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>, work: &Work) -> u64;
+pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>, work: &WorkBudget) -> u64;
 
 /// Making a list.
 pub const LIST_CREATE: u64 = 10;

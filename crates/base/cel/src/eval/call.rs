@@ -4,7 +4,7 @@ use super::node::{Call, Dispatch, Fast, NodeId};
 use super::refusal::takes;
 use super::run::{Machine, is_final, of_ints};
 use crate::library::{Overload, Run};
-use crate::value::{Error, Outcome, Value, Work};
+use crate::value::{Error, Outcome, Value, WorkBudget};
 
 impl<'a> Machine<'a, '_, '_> {
     /// A call of one argument.
@@ -150,7 +150,7 @@ impl Call {
     }
 
     /// Calls the function.
-    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
         match &self.run {
             Dispatch::Known(overload) => match run(overload, args, work) {
                 Err(Error::NoSuchOverload) => Err(self.refusal.refuse(&self.function, args)),
@@ -171,7 +171,7 @@ impl Call {
     }
 }
 
-fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     match overload.run {
         Run::Strict(run) => run(args, work),
         // The plan has nodes of their own for these.

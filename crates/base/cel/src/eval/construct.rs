@@ -4,7 +4,7 @@ use super::native::go_type;
 use super::node::{Item, NodeId};
 use super::run::{Machine, is_final};
 use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
-use crate::value::{Error, Key, List, Map, Object, Outcome, Value, Work};
+use crate::value::{Error, Key, List, Map, Object, Outcome, Value, WorkBudget};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ pub(super) fn add_entry<'a>(
     key: &Value<'a>,
     value: Value<'a>,
     optional: bool,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), Error> {
     let value = if optional {
         let held =
@@ -130,7 +130,7 @@ pub(super) fn held(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
 
 /// Of an element that is marked `?`.
 #[cold]
-pub(super) fn no_optional_element(value: &Value<'_>, work: &Work) -> Error {
+pub(super) fn no_optional_element(value: &Value<'_>, work: &WorkBudget) -> Error {
     let value = value.display(work);
     let what = "cannot initialize optional list element from non-optional value";
     Error::text(format!("{what} {value}"), work)
@@ -138,7 +138,7 @@ pub(super) fn no_optional_element(value: &Value<'_>, work: &Work) -> Error {
 
 /// Of an entry or field that is marked `?`.
 #[cold]
-fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &Work) -> Error {
+fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &WorkBudget) -> Error {
     let value = value.display(work);
     let what = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
     Error::text(what, work)

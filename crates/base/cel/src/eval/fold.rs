@@ -8,7 +8,7 @@ use super::native::go_type;
 use super::node::{Item, Loop, Node, NodeId, Quantifier, SlotId};
 use super::run::{Machine, Slot, is_final};
 use crate::cost::LIST_CREATE;
-use crate::value::{Entries, Error, Key, List, Map, Outcome, Value, Work};
+use crate::value::{Entries, Error, Key, List, Map, Outcome, Value, WorkBudget};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -260,7 +260,7 @@ fn insert<'a>(
     map: &mut BTreeMap<Key<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), Error> {
     let Some(known) = Key::of(key) else {
         return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
@@ -278,7 +278,7 @@ fn insert<'a>(
 }
 
 #[cold]
-fn not_iterable(fold: &Loop, range: &Value<'_>, work: &Work) -> Error {
+fn not_iterable(fold: &Loop, range: &Value<'_>, work: &WorkBudget) -> Error {
     let name = go_type(range);
     let text = match fold.second {
         Some(_) => format!("unsupported comprehension range type: {name}"),

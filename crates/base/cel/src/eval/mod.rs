@@ -28,7 +28,7 @@ mod within;
 use crate::check::Checked;
 use crate::env::Env;
 use crate::syntax::ast::Parsed;
-use crate::value::{Error, Outcome, Value, Work, work};
+use crate::value::{Error, Outcome, Value, WorkBudget, work};
 use node::{Node, NodeId};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub trait Activation<'a> {
     /// As [`Self::get`], where finding a value may fail, and is work of the evaluation. What is not
     /// asked for needs not be found: with [`Program::with_parts`], so are the fields of a variable,
     /// each by itself.
-    fn look_up(&self, name: &str, _work: &Work) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, _work: &WorkBudget) -> Option<Outcome<'a>> {
         self.get(name).map(Ok)
     }
 }
@@ -95,13 +95,13 @@ fn named<'a>(variables: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
 
 /// What an evaluation may cost and has cost, and who may stop it.
 ///
-/// Beside costs there is a limit of work ([`Work`]), which callers cannot choose: no evaluation takes
+/// Beside costs there is a limit of work ([`WorkBudget`]), which callers cannot choose: no evaluation takes
 /// more than about a second or some hundred megabytes, whatever it may cost.
 #[derive(Clone)]
 pub struct Budget<'i> {
     limit: u64,
     spent: u64,
-    /// The work that remains. An evaluation takes it over as its [`Work`], and puts back the rest.
+    /// The work that remains. An evaluation takes it over as its [`WorkBudget`], and puts back the rest.
     work: u64,
     turns: u32,
     interrupt: Option<&'i dyn Fn() -> bool>,
@@ -156,7 +156,7 @@ impl<'i> Budget<'i> {
 
     /// Takes note of a turn of a loop.
     #[inline]
-    fn turn(&mut self, work: &Work) -> Result<(), Error> {
+    fn turn(&mut self, work: &WorkBudget) -> Result<(), Error> {
         // An operator may have absorbed the error of the step that used up the work.
         work.check()?;
         let Some(interrupt) = self.interrupt else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use crate::kubernetes::Shape;
 use crate::types::Type;
-use crate::value::{Element, Error, List, Map, Object, Opaque, Text, Value, Work};
+use crate::value::{Element, Error, List, Map, Object, Opaque, Text, Value, WorkBudget};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
 
 /// What is left of what an optional in a branch holds: cel-go unpacks it, and a value of a library
 /// that it cannot make again of what was inside becomes a failure, noticed by who takes it out.
-pub(super) fn repacked<'a>(held: &Value<'a>, work: &Work) -> Value<'a> {
+pub(super) fn repacked<'a>(held: &Value<'a>, work: &WorkBudget) -> Value<'a> {
     let value = native(held);
     if let Value::Opaque(opaque) = &value
         && let Some(inside) = opaque.go_inside()
@@ -77,7 +77,7 @@ impl Opaque for Failed {
 
 /// An index or key of a type that nothing is found by.
 #[cold]
-pub(super) fn invalid_key(key: &Value<'_>, work: &Work) -> Error {
+pub(super) fn invalid_key(key: &Value<'_>, work: &WorkBudget) -> Error {
     let of = match key {
         // Data without a schema is as Go has read it.
         Value::List(List::Json { shape, .. }) if shape.is_dynamic() => "[]interface {}".to_owned(),

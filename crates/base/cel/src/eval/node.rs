@@ -9,7 +9,7 @@ use crate::cost::{Breaks, CallCost};
 use crate::kubernetes::{ObjectShape, Shape, ShapeKind, names};
 use crate::library::{Overload, Prepared};
 use crate::types::Type;
-use crate::value::{Error, Found, Object, Value, Work};
+use crate::value::{Error, Found, Object, Value, WorkBudget};
 use std::sync::{Arc, OnceLock};
 
 /// The number of a node.
@@ -164,7 +164,7 @@ impl Field {
     }
 
     /// The field of a value; none if it has none of this name.
-    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &Work) -> Found<'a> {
+    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> Found<'a> {
         if let Value::Object(Object::Json { fields, shape }) = value
             && let ShapeKind::Object(object) = &shape.kind
         {

@@ -7,7 +7,7 @@
 use super::native::native;
 use super::node::{Candidate, Path, Root, SlotId, Source, Step, StepKey};
 use super::run::{Machine, Slot, borrowed, is_final};
-use crate::value::{Error, Outcome, Value, Work};
+use crate::value::{Error, Outcome, Value, WorkBudget};
 use std::sync::Arc;
 
 /// What a step leads to; none if it leads nowhere and may.
@@ -196,12 +196,12 @@ impl<'a> Machine<'a, '_, '_> {
     }
 }
 
-fn missing(name: &str, work: &Work) -> Error {
+fn missing(name: &str, work: &WorkBudget) -> Error {
     Error::text(format!("no such attribute(s): {name}"), work)
 }
 
 #[cold]
-fn no_such_field(name: &str, work: &Work) -> Error {
+fn no_such_field(name: &str, work: &WorkBudget) -> Error {
     Error::no_such_key(&Value::text(name), work)
 }
 
@@ -211,7 +211,7 @@ const fn leads(value: &Value<'_>) -> bool {
 }
 
 /// What is under a key or at an index.
-fn index<'a>(value: &Value<'a>, key: &Value<'a>, lenient: bool, work: &Work) -> Taken<'a> {
+fn index<'a>(value: &Value<'a>, key: &Value<'a>, lenient: bool, work: &WorkBudget) -> Taken<'a> {
     if !leads(value) {
         return if lenient { Ok(None) } else { Err(Error::no_such_key(key, work)) };
     }

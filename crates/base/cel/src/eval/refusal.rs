@@ -5,7 +5,7 @@
 //! has nothing to do with it; a function for each overload names all that it was called with.
 
 use crate::types::Type;
-use crate::value::{Error, Value, Work};
+use crate::value::{Error, Value, WorkBudget};
 
 /// How a function refuses arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,12 +132,12 @@ impl Refusal {
 
 /// Whether values are of the types that a function takes: lists and maps are judged by their first
 /// elements, types of libraries by their names.
-pub(super) fn takes(params: &[Type], args: &[Value<'_>], work: &Work) -> bool {
+pub(super) fn takes(params: &[Type], args: &[Value<'_>], work: &WorkBudget) -> bool {
     params.len() == args.len()
         && params.iter().zip(args).all(|(param, arg)| is_of(param, arg, work))
 }
 
-fn is_of(param: &Type, value: &Value<'_>, work: &Work) -> bool {
+fn is_of(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
     match (param, value) {
         (Type::Dyn | Type::Any | Type::Param(_) | Type::Var(_), _)
         | (Type::Null, Value::Null)
@@ -167,7 +167,7 @@ fn is_of(param: &Type, value: &Value<'_>, work: &Work) -> bool {
 fn first_is_of(
     of: &(Type, Type),
     first: Option<(Value<'_>, crate::value::Outcome<'_>)>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> bool {
     match first {
         Some((key, Ok(value))) => is_of(&of.0, &key, work) && is_of(&of.1, &value, work),

@@ -7,7 +7,7 @@ use super::native::repacked;
 use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
 use super::{Activation, Budget, Program, SlotKind};
 use crate::cost::CallCost;
-use crate::value::{Blob, Error, Outcome, Text, Value, Work};
+use crate::value::{Blob, Error, Outcome, Text, Value, WorkBudget};
 
 /// An evaluation.
 pub(super) struct Machine<'a, 'm, 'i> {
@@ -16,7 +16,7 @@ pub(super) struct Machine<'a, 'm, 'i> {
     pub slots: &'m mut [Slot<'a>],
     pub budget: &'m mut Budget<'i>,
     /// The work that remains; that of the budget is out of date until the evaluation ends.
-    pub work: &'m Work,
+    pub work: &'m WorkBudget,
 }
 
 /// A place for a value.
@@ -59,7 +59,7 @@ pub(super) fn run<'a>(
         heap.resize_with(many, || Slot::Empty);
         heap.as_mut_slice()
     };
-    let work = Work::new(budget.work);
+    let work = WorkBudget::new(budget.work);
     let machine = &mut Machine { program, variables, slots, budget, work: &work };
     let outcome = machine.eval(program.root);
     budget.work = work.remaining();

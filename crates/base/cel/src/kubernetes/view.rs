@@ -1,7 +1,7 @@
 //! Data of objects as values, as their schemas say.
 
 use super::{Shape, ShapeKind};
-use crate::value::{Error, List, Map, Object, Outcome, Value, Work, time};
+use crate::value::{Error, List, Map, Object, Outcome, Value, WorkBudget, time};
 use base64::alphabet;
 use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value as Json;
@@ -29,7 +29,7 @@ impl Shape {
     /// # Errors
     ///
     /// If the data is not what the schema says (`invalid data, expected string, got int64`).
-    pub fn view<'a>(&'a self, json: &'a Json, work: &Work) -> Outcome<'a> {
+    pub fn view<'a>(&'a self, json: &'a Json, work: &WorkBudget) -> Outcome<'a> {
         if json.is_null() {
             return if self.nullable || self.is_dynamic() {
                 Ok(Value::Null)
@@ -87,7 +87,7 @@ impl Shape {
 impl Shape {
     /// Looks at a value as if it lay in an object: what Kubernetes makes of the elements that rules
     /// add to a list. Texts that a schema reads as something else (times) have to be texts.
-    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>, work: &Work) -> Outcome<'a> {
+    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
         const NO_MAP: Error =
             Error::fixed("invalid data, expected a map for the provided schema with type=object");
         const NO_LIST: Error =
@@ -180,7 +180,7 @@ fn dynamic<'a>(shape: &'a Shape, json: &'a Json) -> Value<'a> {
 }
 
 /// Data that a schema did not let expect, with the names that Go has for what is there.
-fn expected(what: &str, json: &Json, work: &Work) -> Error {
+fn expected(what: &str, json: &Json, work: &WorkBudget) -> Error {
     let got = match json {
         Json::Null => "<nil>",
         Json::Bool(_) => "bool",
@@ -193,7 +193,7 @@ fn expected(what: &str, json: &Json, work: &Work) -> Error {
     unexpected(what, got, work)
 }
 
-fn unexpected(what: &str, got: &str, work: &Work) -> Error {
+fn unexpected(what: &str, got: &str, work: &WorkBudget) -> Error {
     Error::text(format!("invalid data, expected {what}, got {got}"), work)
 }
 
@@ -201,7 +201,7 @@ const INT_OR_STRING: Error =
     Error::fixed("invalid data, expected XIntOrString value to be either a string or integer");
 
 /// `format: byte`: base64 with the letters of URLs, line breaks left out.
-fn bytes(text: &str, work: &Work) -> Outcome<'static> {
+fn bytes(text: &str, work: &WorkBudget) -> Outcome<'static> {
     // As in Go, bits that say nothing may be anything.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::URL_SAFE,

@@ -3,7 +3,7 @@
 use super::args::{exactly, made, str};
 use super::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, Work};
+use crate::value::{Error, Outcome, Value, WorkBudget};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -37,7 +37,7 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn decode<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn decode<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     // Line breaks do not count.

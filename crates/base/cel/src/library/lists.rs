@@ -5,7 +5,7 @@ use super::{Library, Overload, Strict};
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::syntax::{Expanded, Macro, Maker, Refusal, macros};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Outcome, Value, Work};
+use crate::value::{Error, Key, List, Outcome, Value, WorkBudget};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -135,7 +135,7 @@ fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v List<'a>, Error> {
     }
 }
 
-fn slice<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn slice<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [list, start, end] = exactly(args)?;
     let (list, start, end) = (elements(list)?, int(start)?, int(end)?);
     let refuse = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}"), work));
@@ -153,7 +153,7 @@ fn slice<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
 
 /// Also of lists in which no list is, whatever their type says; other values are refused in words
 /// of its own.
-fn flatten<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let (list, depth) = match args {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
@@ -181,7 +181,7 @@ fn flatten_into<'a>(
     list: &List<'a>,
     depth: i64,
     flat: &mut Vec<Value<'a>>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), Error> {
     work.take(list.len())?;
     for value in list.iter(work) {
@@ -196,7 +196,7 @@ fn flatten_into<'a>(
     Ok(())
 }
 
-fn range<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn range<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [end] = exactly(args)?;
     let end = int(end)?;
     if usize::try_from(end).is_ok_and(|end| end > MOST) {
@@ -205,13 +205,13 @@ fn range<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(made((0..end).map(Value::Int).collect()))
 }
 
-fn sort<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn sort<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [list] = exactly(args)?;
     let list = elements(list)?;
     sorted_by(list, list, work)
 }
 
-fn sort_by_keys<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn sort_by_keys<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [list, keys] = exactly(args)?;
     sorted_by(elements(list)?, elements(keys)?, work)
 }
@@ -219,7 +219,7 @@ fn sort_by_keys<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
 /// The elements of a list in the order of keys, those of equal keys in their order.
 ///
 /// Upstream leaves the order of equal keys open, and where one is `NaN`.
-fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>, work: &Work) -> Outcome<'a> {
+fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>, work: &WorkBudget) -> Outcome<'a> {
     if list.len() != keys.len() {
         return Err(Error::text(
             format!(
@@ -254,7 +254,7 @@ fn order(one: &Value<'_>, other: &Value<'_>) -> Ordering {
 }
 
 /// The elements without those that are equal to one before them.
-fn distinct<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn distinct<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [list] = exactly(args)?;
     let values: Vec<Value<'a>> = elements(list)?.iter(work).collect::<Result<_, _>>()?;
     // Nearly always strings or whole numbers, which need not be compared each with each.

@@ -4,7 +4,7 @@ use super::{Library, Overload, Strict};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::syntax::{Expanded, Macro, Maker, Refusal};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, Work};
+use crate::value::{Error, List, Outcome, Value, WorkBudget};
 use std::cmp::Ordering;
 
 /// The macros `math.least` and `math.greatest`, and all functions.
@@ -178,7 +178,7 @@ fn overloads() -> Vec<Overload> {
 }
 
 /// The number that no other passes by `order`.
-fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &Work) -> Outcome<'a> {
+fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::List(list)] => extreme_of(list, order, name, work),
         [one] if is_number(one) => Ok(one.clone()),
@@ -189,7 +189,7 @@ fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &Work) -> 
     }
 }
 
-fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str, work: &Work) -> Outcome<'a> {
+fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str, work: &WorkBudget) -> Outcome<'a> {
     let mut values = list.iter(work);
     let Some(first) = values.next() else {
         return Err(Error::text(format!("{name}(list) argument must not be empty"), work));
@@ -218,7 +218,7 @@ fn further<'a>(
     other: &Value<'a>,
     order: Ordering,
     name: &str,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Outcome<'a> {
     match one.compare(other) {
         Ok(found) if found == order => Ok(other.clone()),
@@ -241,7 +241,7 @@ fn asked<'a>(args: &[Value<'a>], what: fn(f64) -> bool) -> Outcome<'a> {
     }
 }
 
-fn abs<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Double(number)] => Ok(Value::Double(number.abs())),
         [Value::Int(number)] => {
@@ -252,7 +252,7 @@ fn abs<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }
 }
 
-fn sign<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Double(number)] if number.is_nan() => Ok(Value::Double(*number)),
         [Value::Double(number)] if *number == 0.0 => Ok(Value::Double(0.0)),
@@ -263,7 +263,7 @@ fn sign<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }
 }
 
-fn and<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one & other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one & other)),
@@ -271,7 +271,7 @@ fn and<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }
 }
 
-fn or<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one | other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one | other)),
@@ -279,7 +279,7 @@ fn or<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }
 }
 
-fn xor<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one ^ other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one ^ other)),
@@ -287,7 +287,7 @@ fn xor<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }
 }
 
-fn not<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Int(number)] => Ok(Value::Int(!number)),
         [Value::Uint(number)] => Ok(Value::Uint(!number)),
@@ -296,14 +296,14 @@ fn not<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
 }
 
 /// How far to shift; beyond all bits nothing is left.
-fn distance(offset: i64, name: &str, work: &Work) -> Result<u32, Error> {
+fn distance(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
     if offset < 0 {
         return Err(Error::text(format!("{name}() negative offset: {offset}"), work));
     }
     Ok(u32::try_from(offset).unwrap_or(u32::MAX))
 }
 
-fn shift_left<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     const NAME: &str = "math.bitShiftLeft";
     match args {
         [Value::Int(number), Value::Int(by)] => {
@@ -317,7 +317,7 @@ fn shift_left<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
 }
 
 /// Zeros come in from above, also into numbers below zero.
-fn shift_right<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     const NAME: &str = "math.bitShiftRight";
     match args {
         [Value::Int(number), Value::Int(by)] => {
@@ -333,7 +333,7 @@ fn shift_right<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the root is a double")]
-fn sqrt<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn sqrt<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let number = match args {
         [Value::Double(number)] => *number,
         [Value::Int(number)] => *number as f64,

@@ -17,7 +17,7 @@ pub mod two_variables;
 
 use crate::syntax::Macro;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, Work};
+use crate::value::{Error, Outcome, Value, WorkBudget};
 use std::sync::Arc;
 
 /// A set of functions and macros.
@@ -54,7 +54,7 @@ pub struct Overload {
 
 /// Makes something of a constant argument that would take long to make for each call: a regular
 /// expression. If that fails there is no program.
-pub type Prepare = fn(&Value<'_>, &Work) -> Result<Arc<dyn Prepared>, Error>;
+pub type Prepare = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn Prepared>, Error>;
 
 /// A function whose second argument is known.
 pub trait Prepared: std::fmt::Debug + Send + Sync {
@@ -63,7 +63,7 @@ pub trait Prepared: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`Strict`] functions.
-    fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a>;
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a>;
 }
 
 /// What a function does.
@@ -78,7 +78,7 @@ pub enum Run {
 }
 
 /// A function of all arguments. It takes what it reads and makes from the work of the evaluation.
-pub type Strict = for<'a> fn(&[Value<'a>], &Work) -> Outcome<'a>;
+pub type Strict = for<'a> fn(&[Value<'a>], &WorkBudget) -> Outcome<'a>;
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

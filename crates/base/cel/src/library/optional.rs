@@ -7,7 +7,7 @@ use super::{Library, Overload, Run};
 use crate::syntax::ast::operator;
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, Work};
+use crate::value::{Error, List, Outcome, Value, WorkBudget};
 
 /// Optionals, version 2.
 pub static LIBRARY: Library = Library {
@@ -109,21 +109,21 @@ fn own_function(
     Overload { receiver: false, ..own(function, id, params, result) }
 }
 
-fn of<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn of<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::some(value.clone()))
 }
 
-fn of_non_zero<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn of_non_zero<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     Ok(if value.is_zero() { Value::Optional(None) } else { Value::some(value.clone()) })
 }
 
-fn none<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn none<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     if args.is_empty() { Ok(Value::Optional(None)) } else { Err(Error::NoSuchOverload) }
 }
 
-fn unpack<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn unpack<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Optional(Some(value))] => (**value).clone().unless_failed(),
         [Value::Optional(None)] => Err(Error::fixed("optional.none() dereference")),
@@ -131,25 +131,25 @@ fn unpack<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }
 }
 
-fn has_value<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn has_value<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match args {
         [Value::Optional(value)] => Ok(Value::Bool(value.is_some())),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn first<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn first<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     Ok(list.get(0, work).transpose()?.map_or(Value::Optional(None), Value::some))
 }
 
-fn last<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn last<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     let last = list.len().checked_sub(1).and_then(|at| list.get(at, work));
     Ok(last.transpose()?.map_or(Value::Optional(None), Value::some))
 }
 
-fn unwrap<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn unwrap<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     let mut values = Vec::with_capacity(list.len());
     for value in list.iter(work) {

@@ -3,7 +3,7 @@
 use super::args::exactly;
 use super::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Value, Work};
+use crate::value::{Error, Key, List, Value, WorkBudget};
 use std::collections::BTreeSet;
 
 /// `sets.contains`, `sets.equivalent`, `sets.intersects`.
@@ -42,7 +42,7 @@ fn lists<'v, 'a>(args: &'v [Value<'a>]) -> Result<[&'v List<'a>; 2], Error> {
 }
 
 /// Whether all elements of a list are in another.
-fn contains<'a>(list: &List<'a>, part: &List<'a>, work: &Work) -> Result<bool, Error> {
+fn contains<'a>(list: &List<'a>, part: &List<'a>, work: &WorkBudget) -> Result<bool, Error> {
     let members = Members::of(list, work);
     for value in part.iter(work) {
         if !members.contain(&value?, work)? {
@@ -64,7 +64,7 @@ enum Members<'v, 'a> {
 const LONG: usize = 16;
 
 impl<'v, 'a> Members<'v, 'a> {
-    fn of(list: &'v List<'a>, work: &Work) -> Self {
+    fn of(list: &'v List<'a>, work: &WorkBudget) -> Self {
         let keys = |list: &List<'a>| list.iter(work).map(|value| Key::of(&value.ok()?)).collect();
         match (list.len() > LONG).then(|| keys(list)).flatten() {
             Some(keys) => Self::Keys(keys, list),
@@ -72,7 +72,7 @@ impl<'v, 'a> Members<'v, 'a> {
         }
     }
 
-    fn contain(&self, value: &Value<'a>, work: &Work) -> Result<bool, Error> {
+    fn contain(&self, value: &Value<'a>, work: &WorkBudget) -> Result<bool, Error> {
         match (self, Key::of(value)) {
             (Self::Keys(keys, _), Some(key)) => Ok(keys.contains(&key)),
             (Self::Keys(_, list) | Self::List(list), _) => list.contains(value, work),

@@ -7,7 +7,7 @@ use super::args::exactly;
 use super::{Library, Overload};
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Outcome, Value, Work};
+use crate::value::{Error, Key, Map, Outcome, Value, WorkBudget};
 use std::collections::BTreeMap;
 
 /// The macros, and `cel.@mapInsert`, which only they call.
@@ -44,7 +44,10 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn entries_of<'a>(map: &Value<'a>, work: &Work) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+fn entries_of<'a>(
+    map: &Value<'a>,
+    work: &WorkBudget,
+) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
     let Value::Map(map) = map else { return Err(Error::NoSuchOverload) };
     let mut entries = BTreeMap::new();
     for (key, value) in map.iter(work) {
@@ -59,7 +62,7 @@ fn insert<'a>(
     entries: &mut BTreeMap<Key<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), Error> {
     let Some(owned) = Key::of(key) else { return Err(Error::fixed("unsupported key type")) };
     match entries.entry(owned) {
@@ -74,7 +77,7 @@ fn insert<'a>(
     }
 }
 
-fn merge<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn merge<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [map, more] = exactly(args)?;
     let mut entries = entries_of(map, work)?;
     let Value::Map(more) = more else { return Err(Error::NoSuchOverload) };

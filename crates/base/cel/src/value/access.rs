@@ -1,6 +1,6 @@
 //! What every value can be asked: its type, its size, what is in it.
 
-use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, Work, number};
+use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, WorkBudget, number};
 use crate::syntax::ast::Literal;
 use crate::types::Type;
 use std::sync::{Arc, LazyLock};
@@ -189,7 +189,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// `no such key: …` if there is nothing to look into; what is wrong with an index.
-    pub fn find(&self, key: &Value<'_>, work: &Work) -> Found<'a> {
+    pub fn find(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
         match self {
             Self::Map(map) => map.get(key, work),
             Self::Object(object) => object.get_by(key, work),
@@ -205,7 +205,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// `no such key: …` and `index out of bounds: …` if nothing is, else as [`Self::find`].
-    pub fn index(&self, key: &Value<'_>, work: &Work) -> Outcome<'a> {
+    pub fn index(&self, key: &Value<'_>, work: &WorkBudget) -> Outcome<'a> {
         match self.find(key, work)? {
             Some(value) => Ok(value),
             None if matches!(self, Self::List(_)) => Err(Error::out_of_bounds(key, work)),
@@ -218,7 +218,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// As [`Self::find`].
-    pub fn find_field(&self, name: &str, work: &Work) -> Found<'a> {
+    pub fn find_field(&self, name: &str, work: &WorkBudget) -> Found<'a> {
         match self {
             Self::Map(map) => map.get_str(name, work),
             Self::Object(object) => object.get(name, work),
@@ -232,7 +232,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// As [`Self::index`].
-    pub fn field(&self, name: &str, work: &Work) -> Outcome<'a> {
+    pub fn field(&self, name: &str, work: &WorkBudget) -> Outcome<'a> {
         self.find_field(name, work)?.ok_or_else(|| Error::no_such_key(&Value::text(name), work))
     }
 
@@ -242,7 +242,7 @@ impl<'a> Value<'a> {
     ///
     /// [`Error::NoSuchOverload`] if the other is neither, or the key of a map of an object is no
     /// string; where elements of an object's list cannot be compared with it.
-    pub fn is_in(&self, container: &Value<'_>, work: &Work) -> Result<bool, Error> {
+    pub fn is_in(&self, container: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         match container {
             Value::List(list) => list.contains(self, work),
             Value::Map(map) => map.contains(self, work),
@@ -253,7 +253,7 @@ impl<'a> Value<'a> {
 }
 
 /// The place that a value means in a list; none if no list has it.
-fn list_index(index: &Value<'_>, work: &Work) -> Result<Option<usize>, Error> {
+fn list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Error> {
     let place = match index {
         Value::Int(int) => i128::from(*int),
         Value::Uint(uint) if i64::try_from(*uint).is_ok() => i128::from(*uint),

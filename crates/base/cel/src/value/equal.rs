@@ -4,7 +4,7 @@
 //! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
 //! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
 
-use super::{Error, Key, List, Map, Object, Value, Work, keyed, number};
+use super::{Error, Key, List, Map, Object, Value, WorkBudget, keyed, number};
 use crate::kubernetes::{ListShape, Shape, ShapeKind, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::cmp::Ordering;
@@ -17,7 +17,7 @@ impl Value<'_> {
     /// # Errors
     ///
     /// Where a value of an object or of a library refuses, or data is not what its schema says.
-    pub fn equals(&self, other: &Value<'_>, work: &Work) -> Equal {
+    pub fn equals(&self, other: &Value<'_>, work: &WorkBudget) -> Equal {
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
             (Value::Null, _) | (_, Value::Null) => Ok(false),
@@ -26,7 +26,7 @@ impl Value<'_> {
     }
 
     /// As [`Self::equals`], with the left value alone to decide about `null`.
-    pub(super) fn raw_equals(&self, other: &Value<'_>, work: &Work) -> Equal {
+    pub(super) fn raw_equals(&self, other: &Value<'_>, work: &WorkBudget) -> Equal {
         // Values borrow from what outlives both of them here.
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
@@ -88,7 +88,7 @@ impl Value<'_> {
     }
 }
 
-fn list(one: &List<'_>, other: &Value<'_>, work: &Work) -> Equal {
+fn list(one: &List<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
     let kind = one.declared();
     let Value::List(other) = other else {
         return if kind.is_some() { Err(Error::NoSuchOverload) } else { Ok(false) };
@@ -127,7 +127,7 @@ fn list(one: &List<'_>, other: &Value<'_>, work: &Work) -> Equal {
     }
 }
 
-fn map(one: &Map<'_>, other: &Value<'_>, work: &Work) -> bool {
+fn map(one: &Map<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     let other_len = match other {
         Value::Map(map) => map.len(),
         Value::Object(object @ Object::Json { .. }) => object.len(),
@@ -156,7 +156,7 @@ fn declared(
     entries: &JsonMap<String, Json>,
     shape: &Shape,
     other: &Value<'_>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Equal {
     let (other_len, other_json) = match other {
         Value::Map(map @ Map::Json { entries, shape }) => {
@@ -219,7 +219,7 @@ fn declared(
 }
 
 /// Data that no schema describes, beside anything: equal if it is the same data.
-fn preserved(one: &Json, other: &Value<'_>, work: &Work) -> Equal {
+fn preserved(one: &Json, other: &Value<'_>, work: &WorkBudget) -> Equal {
     match other {
         Value::Preserved(other) => same_data(one, other, work),
         Value::Bool(other) => Ok(one.as_bool() == Some(*other)),
@@ -238,7 +238,7 @@ fn preserved(one: &Json, other: &Value<'_>, work: &Work) -> Equal {
 }
 
 /// Whether data is the same, level by level.
-fn same_data(one: &Json, other: &Json, work: &Work) -> Equal {
+fn same_data(one: &Json, other: &Json, work: &WorkBudget) -> Equal {
     match (one, other) {
         (Json::String(one), Json::String(other)) => same_text(one, other, work),
         (Json::Array(one), Json::Array(other)) => same_items(one, other, work),
@@ -247,7 +247,7 @@ fn same_data(one: &Json, other: &Json, work: &Work) -> Equal {
     }
 }
 
-fn same_items(one: &[Json], other: &[Json], work: &Work) -> Equal {
+fn same_items(one: &[Json], other: &[Json], work: &WorkBudget) -> Equal {
     if one.len() != other.len() {
         return Ok(false);
     }
@@ -260,7 +260,11 @@ fn same_items(one: &[Json], other: &[Json], work: &Work) -> Equal {
     Ok(true)
 }
 
-fn same_fields(one: &JsonMap<String, Json>, other: &JsonMap<String, Json>, work: &Work) -> Equal {
+fn same_fields(
+    one: &JsonMap<String, Json>,
+    other: &JsonMap<String, Json>,
+    work: &WorkBudget,
+) -> Equal {
     if one.len() != other.len() {
         return Ok(false);
     }
@@ -274,7 +278,7 @@ fn same_fields(one: &JsonMap<String, Json>, other: &JsonMap<String, Json>, work:
 }
 
 /// Short texts are not worth counting.
-fn same_text(one: &str, other: &str, work: &Work) -> Equal {
+fn same_text(one: &str, other: &str, work: &WorkBudget) -> Equal {
     if one.len() == other.len() && one.len() >= 64 {
         work.read_text(one.len())?;
     }

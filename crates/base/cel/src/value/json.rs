@@ -1,6 +1,6 @@
 //! Values as data of objects.
 
-use super::{Error, Value, Work, show, time};
+use super::{Error, Value, WorkBudget, show, time};
 use base64::Engine as _;
 use serde_json::{Map as JsonMap, Value as Json};
 
@@ -13,10 +13,10 @@ impl Value<'_> {
     /// If there is no such data: of types, of values of libraries, of `NaN`, of nothing; or if data
     /// that it looks at is not what its schema says.
     pub fn to_json(&self) -> Result<Json, Error> {
-        self.to_json_with(&Work::unlimited())
+        self.to_json_with(&WorkBudget::unlimited())
     }
 
-    fn to_json_with(&self, work: &Work) -> Result<Json, Error> {
+    fn to_json_with(&self, work: &WorkBudget) -> Result<Json, Error> {
         Ok(match self {
             Self::Null => Json::Null,
             Self::Bool(bool) => Json::Bool(*bool),
@@ -57,7 +57,7 @@ impl Value<'_> {
     }
 }
 
-fn object(entries: super::Entries<'_, '_>, work: &Work) -> Result<Json, Error> {
+fn object(entries: super::Entries<'_, '_>, work: &WorkBudget) -> Result<Json, Error> {
     let mut object = JsonMap::new();
     for (key, value) in entries {
         object.insert(key.display(work).to_string(), value?.to_json_with(work)?);

@@ -5,7 +5,7 @@
 //! doubles is not the double 1. Keys are looked up in objects under the names that they have in
 //! rules (`__namespace__`), as Kubernetes does.
 
-use super::{Element, Error, List, Map, Object, Outcome, Text, Value, Work};
+use super::{Element, Error, List, Map, Object, Outcome, Text, Value, WorkBudget};
 use crate::kubernetes::names;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{HashMap, HashSet};
@@ -30,7 +30,7 @@ enum Raw<'a> {
 
 impl<'a> Raw<'a> {
     /// What lies there; none of what is no scalar.
-    fn of(json: &'a Json, work: &Work) -> Option<Self> {
+    fn of(json: &'a Json, work: &WorkBudget) -> Option<Self> {
         Some(match json {
             Json::Null => Self::Null,
             Json::Bool(bool) => Self::Bool(*bool),
@@ -43,7 +43,7 @@ impl<'a> Raw<'a> {
         })
     }
 
-    fn of_value(value: &Value<'a>, work: &Work) -> Option<Self> {
+    fn of_value(value: &Value<'a>, work: &WorkBudget) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Added,
             Value::Bool(bool) => Self::Bool(*bool),
@@ -58,7 +58,7 @@ impl<'a> Raw<'a> {
         })
     }
 
-    fn of_element(element: &Element<'a>, work: &Work) -> Option<Self> {
+    fn of_element(element: &Element<'a>, work: &WorkBudget) -> Option<Self> {
         match element {
             Element::Lying(json) => Self::of(json, work),
             Element::Added(value) => Self::of_value(value, work),
@@ -66,7 +66,7 @@ impl<'a> Raw<'a> {
     }
 
     /// A text will be hashed or compared. The evaluation checks later whether work remains.
-    fn text(text: Text<'a>, work: &Work) -> Self {
+    fn text(text: Text<'a>, work: &WorkBudget) -> Self {
         let _ = work.read_text(text.len());
         Self::String(text)
     }
@@ -78,7 +78,7 @@ impl<'a> Raw<'a> {
 }
 
 /// The element of a list as it lies there.
-fn raw<'a>(list: &List<'a>, at: usize, work: &Work) -> Option<Raw<'a>> {
+fn raw<'a>(list: &List<'a>, at: usize, work: &WorkBudget) -> Option<Raw<'a>> {
     match list {
         List::Json { items, .. } => Raw::of(items.get(at)?, work),
         List::Joined { elements, .. } => Raw::of_element(elements.get(at)?, work),
@@ -87,7 +87,7 @@ fn raw<'a>(list: &List<'a>, at: usize, work: &Work) -> Option<Raw<'a>> {
 }
 
 /// Whether a set has the elements of another list of the same length.
-pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>, work: &Work) -> bool {
+pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>, work: &WorkBudget) -> bool {
     let wanted = |value: Outcome<'a>| Raw::of_value(&value.ok()?, work);
     if set.len() <= FEW {
         return other.iter(work).all(|value| {
@@ -104,7 +104,7 @@ pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>, work: &Work) -> boo
 pub(super) fn join_set<'a>(
     set: &mut Vec<Element<'a>>,
     other: &List<'a>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), Error> {
     let mut known: HashSet<Raw<'a>> =
         set.iter().filter_map(|element| Raw::of_element(element, work)).collect();
@@ -145,7 +145,7 @@ fn fields_at<'a>(list: &List<'a>, at: usize) -> Option<&'a JsonMap<String, Json>
 fn keys<'a>(
     properties: &[Box<str>],
     fields: &'a JsonMap<String, Json>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> impl Iterator<Item = Option<Raw<'a>>> {
     properties.iter().map(move |property| {
         let name = names::escape(property);
@@ -161,7 +161,7 @@ fn keys<'a>(
 fn key<'a>(
     properties: &[Box<str>],
     fields: &'a JsonMap<String, Json>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Option<Vec<Raw<'a>>> {
     keys(properties, fields, work).collect()
 }
@@ -171,7 +171,7 @@ pub(super) fn same_by_keys<'a>(
     list: &List<'a>,
     other: &List<'a>,
     properties: &[Box<str>],
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<bool, Error> {
     let all = 0..list.len();
     // Of elements with the same keys the last one counts.
@@ -210,7 +210,7 @@ pub(super) fn join_by_keys<'a>(
     list: &mut Vec<Element<'a>>,
     other: &List<'a>,
     properties: &[Box<str>],
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), Error> {
     let mut places = HashMap::with_capacity(list.len());
     for (at, element) in list.iter().enumerate() {

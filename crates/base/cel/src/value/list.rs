@@ -1,6 +1,6 @@
 //! Lists: how their elements are reached, and how they grow.
 
-use super::{Element, Error, List, Outcome, Value, Work, keyed};
+use super::{Element, Error, List, Outcome, Value, WorkBudget, keyed};
 use crate::kubernetes::{ListShape, Shape, ShapeKind};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl<'a> List<'a> {
 
     /// The element at a place; none if there is none. It is an error if data is not what its
     /// schema says.
-    pub fn get(&self, at: usize, work: &Work) -> Option<Outcome<'a>> {
+    pub fn get(&self, at: usize, work: &WorkBudget) -> Option<Outcome<'a>> {
         match self {
             Self::Json { items, shape } => Some(shape.element().view(items.get(at)?, work)),
             Self::Values(values) => Some(Ok(values.get(at)?.clone())),
@@ -43,7 +43,7 @@ impl<'a> List<'a> {
     /// The elements in order.
     pub fn iter<'v>(
         &'v self,
-        work: &'v Work,
+        work: &'v WorkBudget,
     ) -> impl ExactSizeIterator<Item = Outcome<'a>> + DoubleEndedIterator + 'v {
         // A place below the length has an element.
         (0..self.len()).map(move |at| self.get(at, work).unwrap_or(Err(Error::NoSuchOverload)))
@@ -69,7 +69,7 @@ impl<'a> List<'a> {
     /// # Errors
     ///
     /// Of a list of an object, where none is equal and one cannot be compared.
-    pub fn contains(&self, value: &Value<'_>, work: &Work) -> Result<bool, Error> {
+    pub fn contains(&self, value: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         work.take(self.len())?;
         if self.declared().is_none() {
             return Ok(match self {
@@ -97,7 +97,7 @@ impl<'a> List<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn join(self, other: &Self, work: &Work) -> Result<Self, Error> {
+    pub fn join(self, other: &Self, work: &WorkBudget) -> Result<Self, Error> {
         work.take(other.len())?;
         let (Some(kind), Some(shape)) = (self.declared(), self.shape()) else {
             return self.join_plain(other, work);
@@ -127,7 +127,7 @@ impl<'a> List<'a> {
     }
 
     /// As [`Self::join`], of a list that no schema is about.
-    fn join_plain(self, other: &Self, work: &Work) -> Result<Self, Error> {
+    fn join_plain(self, other: &Self, work: &WorkBudget) -> Result<Self, Error> {
         if self.is_empty() {
             return Ok(other.clone());
         }
@@ -147,7 +147,11 @@ impl<'a> List<'a> {
     }
 }
 
-fn extend<'a>(values: &mut Vec<Value<'a>>, more: &List<'a>, work: &Work) -> Result<(), Error> {
+fn extend<'a>(
+    values: &mut Vec<Value<'a>>,
+    more: &List<'a>,
+    work: &WorkBudget,
+) -> Result<(), Error> {
     if let List::Values(more) = more {
         values.extend_from_slice(more);
         return Ok(());

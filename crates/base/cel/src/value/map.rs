@@ -1,7 +1,7 @@
 //! Maps and objects: how what is in them is reached.
 
 use super::text::{Plain, Probe};
-use super::{Error, Key, Map, Object, Outcome, Text, Value, Work};
+use super::{Error, Key, Map, Object, Outcome, Text, Value, WorkBudget};
 use crate::kubernetes::{Shape, ShapeKind, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{BTreeMap, btree_map};
@@ -34,7 +34,7 @@ impl<'a> Map<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn get_str(&self, key: &str, work: &Work) -> Found<'a> {
+    pub fn get_str(&self, key: &str, work: &WorkBudget) -> Found<'a> {
         match self {
             Self::Json { entries, shape } => {
                 entries.get(key).map(|value| shape.element().view(value, work)).transpose()
@@ -49,7 +49,7 @@ impl<'a> Map<'a> {
     ///
     /// If data is not what its schema says; [`Error::NoSuchOverload`] if this is a map of an object
     /// and the key is no string.
-    pub fn get(&self, key: &Value<'_>, work: &Work) -> Found<'a> {
+    pub fn get(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
         match self {
             Self::Json { shape, .. } => match key {
                 Value::String(key) => self.get_str(key, work),
@@ -68,7 +68,7 @@ impl<'a> Map<'a> {
     /// # Errors
     ///
     /// As [`Self::get`].
-    pub fn contains(&self, key: &Value<'_>, work: &Work) -> Result<bool, Error> {
+    pub fn contains(&self, key: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         match (self, key) {
             (Self::Values(entries), key) => {
                 Ok(Plain::of(key).is_some_and(|key| entries.contains_key(&key as &dyn Probe)))
@@ -78,7 +78,7 @@ impl<'a> Map<'a> {
     }
 
     /// The entries in the order of their keys.
-    pub fn iter<'v>(&'v self, work: &'v Work) -> Entries<'v, 'a> {
+    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> Entries<'v, 'a> {
         let iter = match self {
             Self::Json { entries, shape } => Iter::Json(entries.iter(), shape),
             Self::Values(entries) => Iter::Values(entries.iter()),
@@ -107,7 +107,7 @@ impl<'a> Object<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn get(&self, name: &str, work: &Work) -> Found<'a> {
+    pub fn get(&self, name: &str, work: &WorkBudget) -> Found<'a> {
         match self {
             Self::Json { fields, shape } => match names::unescape(name) {
                 Some(property) => field(fields, shape, &property, work),
@@ -122,7 +122,7 @@ impl<'a> Object<'a> {
     /// # Errors
     ///
     /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is no string.
-    pub fn get_by(&self, key: &Value<'_>, work: &Work) -> Found<'a> {
+    pub fn get_by(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
         match key {
             Value::String(name) => self.get(name, work),
             _ => Err(Error::NoSuchOverload),
@@ -131,7 +131,7 @@ impl<'a> Object<'a> {
 
     /// The fields that its type knows, by the names that they have in rules, in the order of the
     /// names that they have in data. Of one that is null there is an error, as it is not there.
-    pub fn iter<'v>(&'v self, work: &'v Work) -> Entries<'v, 'a> {
+    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> Entries<'v, 'a> {
         let iter = match self {
             Self::Json { fields, shape } => Iter::Fields(fields.iter(), shape),
             Self::Values { fields, .. } => Iter::Made(fields.iter()),
@@ -145,7 +145,7 @@ fn field<'a>(
     fields: &'a JsonMap<String, Json>,
     shape: &'a Shape,
     name: &str,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Found<'a> {
     let ShapeKind::Object(object) = &shape.kind else { return Ok(None) };
     let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
@@ -159,7 +159,7 @@ fn field<'a>(
 #[derive(Debug)]
 pub struct Entries<'v, 'a> {
     iter: Iter<'v, 'a>,
-    work: &'v Work,
+    work: &'v WorkBudget,
 }
 
 #[derive(Debug)]

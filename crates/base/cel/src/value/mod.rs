@@ -18,7 +18,7 @@ pub(crate) mod work;
 
 pub use map::{Entries, Found};
 pub use show::{Display, go_decimal, go_double};
-pub use work::Work;
+pub use work::WorkBudget;
 
 use crate::kubernetes::Shape;
 use crate::types::Type;
@@ -245,17 +245,17 @@ impl Error {
     }
 
     /// Nothing is under this key.
-    pub fn no_such_key(key: &Value<'_>, work: &Work) -> Self {
+    pub fn no_such_key(key: &Value<'_>, work: &WorkBudget) -> Self {
         Self::text(format!("no such key: {}", key.display(work)), work)
     }
 
     /// A list has no such place.
-    pub fn out_of_bounds(index: &Value<'_>, work: &Work) -> Self {
+    pub fn out_of_bounds(index: &Value<'_>, work: &WorkBudget) -> Self {
         Self::text(format!("index out of bounds: {}", index.display(work)), work)
     }
 
     /// An error with a text of its own. Making the text is work, even if nobody sees the error.
-    pub fn text(text: impl Into<String>, work: &Work) -> Self {
+    pub fn text(text: impl Into<String>, work: &WorkBudget) -> Self {
         let text = text.into();
         // The evaluation checks later whether work remains.
         let _ = work.make_text(text.len());

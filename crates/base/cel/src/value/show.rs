@@ -1,6 +1,6 @@
 //! Values as texts of messages: what Go's `%v` makes of cel-go's values.
 
-use super::{Map, Object, Value, Work, time};
+use super::{Map, Object, Value, WorkBudget, time};
 use crate::types::Type;
 use std::fmt;
 
@@ -82,11 +82,11 @@ const MORE: &str = "…";
 
 impl<'a> Value<'a> {
     /// The text of a value in a message of an evaluation, where making a text is work.
-    pub const fn display<'v>(&'v self, work: &'v Work) -> Display<'v, 'a> {
+    pub const fn display<'v>(&'v self, work: &'v WorkBudget) -> Display<'v, 'a> {
         Display { value: self, work }
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, work: &Work) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, work: &WorkBudget) -> fmt::Result {
         match self {
             // Go's number of it.
             Self::Null => f.write_str("0"),
@@ -139,7 +139,7 @@ impl<'a> Value<'a> {
 /// and so has an end.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, &Work::unlimited())
+        self.write(f, &WorkBudget::unlimited())
     }
 }
 
@@ -148,7 +148,7 @@ impl fmt::Display for Value<'_> {
 #[derive(Debug)]
 pub struct Display<'v, 'a> {
     value: &'v Value<'a>,
-    work: &'v Work,
+    work: &'v WorkBudget,
 }
 
 impl fmt::Display for Display<'_, '_> {
@@ -169,7 +169,11 @@ fn go_time(time: super::Timestamp) -> String {
     format!("{text} {zone} {zone}")
 }
 
-fn outcome(f: &mut fmt::Formatter<'_>, value: super::Outcome<'_>, work: &Work) -> fmt::Result {
+fn outcome(
+    f: &mut fmt::Formatter<'_>,
+    value: super::Outcome<'_>,
+    work: &WorkBudget,
+) -> fmt::Result {
     match value {
         Ok(value) => value.write(f, work),
         Err(error) => write!(f, "{error}"),
@@ -179,7 +183,7 @@ fn outcome(f: &mut fmt::Formatter<'_>, value: super::Outcome<'_>, work: &Work) -
 fn entries(
     f: &mut fmt::Formatter<'_>,
     entries: super::Entries<'_, '_>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> fmt::Result {
     f.write_str("{")?;
     for (at, (key, value)) in entries.enumerate() {

@@ -4,7 +4,7 @@ mod refusal;
 
 pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
 
-use super::{Error, Outcome, Timestamp, Value, Work};
+use super::{Error, Outcome, Timestamp, Value, WorkBudget};
 use mainstay_formats::duration;
 use std::cmp::Ordering;
 use std::fmt;
@@ -221,14 +221,14 @@ pub fn seconds(nanoseconds: i64) -> String {
 }
 
 /// `format: duration`
-pub(crate) fn schema_duration(text: &str, work: &Work) -> Outcome<'static> {
+pub(crate) fn schema_duration(text: &str, work: &WorkBudget) -> Outcome<'static> {
     duration::parse(text)
         .map(Value::Duration)
         .map_err(|why| Error::text(format!("Invalid duration {text}: {why}"), work))
 }
 
 /// `format: date`
-pub(crate) fn schema_date(text: &str, work: &Work) -> Outcome<'static> {
+pub(crate) fn schema_date(text: &str, work: &WorkBudget) -> Outcome<'static> {
     if let Some(days) = civil_date(text) {
         return Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 }));
     }
@@ -237,7 +237,7 @@ pub(crate) fn schema_date(text: &str, work: &Work) -> Outcome<'static> {
 }
 
 /// `format: date-time`: RFC 3339, also without a zone; nothing at all is 1970.
-pub(crate) fn schema_date_time(text: &str, work: &Work) -> Outcome<'static> {
+pub(crate) fn schema_date_time(text: &str, work: &WorkBudget) -> Outcome<'static> {
     let time = if text.is_empty() {
         Some(Timestamp { seconds: 0, nanos: 0, offset: 0 })
     } else {

@@ -6,9 +6,9 @@
 //! also has a limit of work, far above what rules need, that keeps its time and its memory within
 //! bounds. An evaluation that reaches this limit fails as one that costs too much.
 //!
-//! Every function that reads or makes values takes the [`Work`] of its evaluation as its last
+//! Every function that reads or makes values takes the [`WorkBudget`] of its evaluation as its last
 //! argument. An evaluation runs on one thread, so a [`Cell`] counts. Code outside of evaluations
-//! passes [`Work::unlimited`].
+//! passes [`WorkBudget::unlimited`].
 
 use super::{Blob, Error, List, Outcome, Text, Value};
 use std::cell::Cell;
@@ -19,17 +19,17 @@ pub(crate) const LIMIT: u64 = 1 << 24;
 
 /// The work that an evaluation may still do.
 #[derive(Debug)]
-pub struct Work {
+pub struct WorkBudget {
     remaining: Cell<u64>,
 }
 
-impl Work {
-    /// Work without a limit, for values outside of evaluations.
+impl WorkBudget {
+    /// WorkBudget without a limit, for values outside of evaluations.
     pub const fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// Work up to a limit.
+    /// WorkBudget up to a limit.
     pub(crate) const fn new(limit: u64) -> Self {
         Self { remaining: Cell::new(limit) }
     }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn work_ends_when_nothing_remains() {
-        let work = Work::new(10);
+        let work = WorkBudget::new(10);
         assert_eq!(work.take(9), Ok(()));
         assert_eq!(work.remaining(), 1);
         assert_eq!(work.check(), Ok(()));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn work_without_a_limit_goes_on() {
-        let work = Work::unlimited();
+        let work = WorkBudget::unlimited();
         assert_eq!(work.take(1 << 30), Ok(()));
         assert_eq!(work.read_text(1 << 30), Ok(()));
         assert_eq!(work.make_text(1 << 30), Ok(()));

@@ -2,7 +2,7 @@
 //! `$`: `{"$uint": "1"}`, `{"$map": [[1, "a"]]}`.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, Work};
+use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, WorkBudget};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -47,13 +47,13 @@ pub(crate) fn write(value: &Value<'_>) -> Json {
             json!({ "$timestamp": format!("{}.{:09}", at.seconds, at.nanos) })
         }
         Value::Type(of) => json!({ "$type": of.name() }),
-        Value::List(list) => list.iter(&Work::unlimited()).map(outcome).collect(),
+        Value::List(list) => list.iter(&WorkBudget::unlimited()).map(outcome).collect(),
         Value::Map(entries) => map(entries
-            .iter(&Work::unlimited())
+            .iter(&WorkBudget::unlimited())
             .map(|(key, value)| (write(&key), outcome(value)))
             .collect()),
         Value::Object(fields) => map(fields
-            .iter(&Work::unlimited())
+            .iter(&WorkBudget::unlimited())
             .map(|(name, value)| (write(&name), outcome(value)))
             .collect()),
         Value::Optional(None) => json!({ "$optional": [] }),

@@ -12,7 +12,7 @@ use crate::env::Env;
 use crate::syntax::ACCUMULATOR;
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, Parsed};
 use crate::types::Type;
-use crate::value::{Error, List, Map, Value, Work};
+use crate::value::{Error, List, Map, Value, WorkBudget};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ struct Planner<'p> {
     /// The variable whose fields are variables.
     whole: Option<&'p str>,
     /// Planning is no evaluation, so its work has no limit.
-    work: Work,
+    work: WorkBudget,
 }
 
 impl<'p> Planner<'p> {
@@ -66,7 +66,7 @@ impl<'p> Planner<'p> {
             variables: HashMap::new(),
             scope: Vec::new(),
             whole: None,
-            work: Work::unlimited(),
+            work: WorkBudget::unlimited(),
         }
     }
 
@@ -250,7 +250,7 @@ fn number(count: usize) -> u32 {
 fn constant_list(
     items: &[Item],
     values: &[&Value<'static>],
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<Vec<Value<'static>>, Error> {
     let mut list = Vec::with_capacity(items.len());
     for (item, value) in items.iter().zip(values) {

@@ -6,7 +6,7 @@
 use crate::library::args::{exactly, made, opaque, str, wrap};
 use crate::library::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, Work};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_formats::names;
 use std::any::Any;
 use std::sync::Arc;
@@ -276,7 +276,7 @@ fn with<'a>(args: &[Value<'a>], set: fn(&mut Resource, String)) -> Outcome<'a> {
     Ok(wrap(check))
 }
 
-fn path<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn path<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let (asking, path) = with_text::<Asking>(args)?;
     if path.trim().is_empty() {
         return Err(Error::fixed("path must not be empty"));
@@ -284,7 +284,7 @@ fn path<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(wrap(PathCheck { who: asking.who.clone(), path: path.to_owned() }))
 }
 
-fn resource<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn resource<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let (check, resource) = with_text::<GroupCheck>(args)?;
     if resource.trim().is_empty() {
         return Err(Error::fixed("resource must not be empty"));
@@ -299,7 +299,7 @@ fn resource<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     }))
 }
 
-fn service_account<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn service_account<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [asking, namespace, name] = exactly(args)?;
     let (asking, namespace, name) = (opaque::<Asking>(asking)?, str(namespace)?, str(name)?);
     if !names::dns1123_subdomain(name).is_empty() {

@@ -4,7 +4,7 @@ use super::ip::{self, Address};
 use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, Work};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_formats::address::Network;
 use std::any::Any;
 
@@ -103,7 +103,7 @@ fn network_of(value: &Value<'_>) -> Result<Network, Error> {
     opaque(value).map(|network: &Cidr| network.0)
 }
 
-fn parse(text: &str, work: &Work) -> Result<Network, Error> {
+fn parse(text: &str, work: &WorkBudget) -> Result<Network, Error> {
     const WHAT: &str = "network address parse error during conversion from string";
     match Network::parse(text) {
         Ok(network) if ip::is_mapped(network.address) => {
@@ -115,25 +115,25 @@ fn parse(text: &str, work: &Work) -> Result<Network, Error> {
     }
 }
 
-fn contains_ip<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn contains_ip<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [network, address] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.contains(opaque::<Address>(address)?.0)))
 }
 
 /// A text that is no address makes the call one that nobody knows.
-fn contains_ip_string<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn contains_ip_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [network, address] = exactly(args)?;
     let (network, address) = (network_of(network)?, str(address)?);
     let address = ip::parse(address, work).map_err(|_| Error::fixed("no such overload"))?;
     Ok(Value::Bool(network.contains(address)))
 }
 
-fn contains_cidr<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn contains_cidr<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [network, other] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.covers(network_of(other)?)))
 }
 
-fn contains_cidr_string<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn contains_cidr_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [network, other] = exactly(args)?;
     let (network, other) = (network_of(network)?, str(other)?);
     Ok(Value::Bool(network.covers(parse(other, work)?)))

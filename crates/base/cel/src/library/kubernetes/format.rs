@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, list, made, same, str, wrap};
 use crate::library::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, Work};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_formats::url::check_request_uri;
 use mainstay_formats::{Format, names};
 use std::any::Any;
@@ -142,14 +142,14 @@ fn overloads() -> Vec<Overload> {
     all
 }
 
-fn by_name<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn by_name<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [name] = exactly(args)?;
     let name = str(name)?;
     let found = FORMATS.iter().find(|format| format.name == name);
     Ok(Value::Optional(found.map(|format| Arc::new(wrap(Wrapped(format))))))
 }
 
-fn validate<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn validate<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [format, text] = exactly(args)?;
     let format: &Wrapped = crate::library::args::opaque(format)?;
     let wrong = (format.0.check)(str(text)?);

@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, Work};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_formats::address::parse_address;
 use mainstay_gocompat::quote;
 use std::any::Any;
@@ -88,7 +88,7 @@ fn receiver(args: &[Value<'_>]) -> Result<IpAddr, Error> {
 }
 
 /// Neither zones nor addresses of IPv4 that are written as ones of IPv6 are taken.
-pub(super) fn parse(text: &str, work: &Work) -> Result<IpAddr, Error> {
+pub(super) fn parse(text: &str, work: &WorkBudget) -> Result<IpAddr, Error> {
     let shown = || quote(text);
     let read = parse_address(text).map_err(|why| {
         Error::text(
@@ -118,7 +118,7 @@ pub(super) fn mapped(text: &str) -> String {
     format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))
 }
 
-fn canonical<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn canonical<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     Ok(Value::Bool(parse(written, work)?.to_string() == written))

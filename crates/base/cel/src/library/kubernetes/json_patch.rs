@@ -4,7 +4,7 @@
 use crate::library::args::{exactly, made, str, text};
 use crate::library::{Library, Overload};
 use crate::types::{Fields, ObjectType, Type};
-use crate::value::{Outcome, Value, Work};
+use crate::value::{Outcome, Value, WorkBudget};
 use std::sync::Arc;
 
 /// `jsonpatch.escapeKey`
@@ -43,7 +43,7 @@ fn overloads() -> Vec<Overload> {
     )]
 }
 
-fn escape<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn escape<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [key] = exactly(args)?;
     let written = str(key)?;
     if !written.contains(['~', '/']) {

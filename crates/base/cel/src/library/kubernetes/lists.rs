@@ -3,7 +3,7 @@
 use crate::library::args::exactly;
 use crate::library::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, Work};
+use crate::value::{Error, List, Outcome, Value, WorkBudget};
 use std::cmp::Ordering;
 
 /// `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`.
@@ -128,7 +128,10 @@ fn overloads() -> Vec<Overload> {
 
 /// A list whose elements have a type, as far as the first tells: the others are not looked at
 /// before they are needed.
-fn list_of<'v, 'a, E: Element>(args: &'v [Value<'a>], work: &Work) -> Result<&'v List<'a>, Error> {
+fn list_of<'v, 'a, E: Element>(
+    args: &'v [Value<'a>],
+    work: &WorkBudget,
+) -> Result<&'v List<'a>, Error> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     match list.get(0, work).transpose()? {
         Some(first) if !E::is(&first) => Err(Error::NoSuchOverload),
@@ -151,7 +154,7 @@ fn is_ordered(value: &Value<'_>) -> bool {
 }
 
 /// Values that have no order between them are taken for sorted.
-fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let mut before: Option<Value<'a>> = None;
     for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
@@ -171,7 +174,7 @@ fn extreme<'a, E: Element>(
     args: &[Value<'a>],
     order: Ordering,
     empty: &'static str,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Outcome<'a> {
     let mut best: Option<Value<'a>> = None;
     for value in list_of::<E>(args, work)?.iter(work) {
@@ -186,7 +189,7 @@ fn extreme<'a, E: Element>(
     best.ok_or(Error::fixed(empty))
 }
 
-fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &Work) -> Outcome<'a> {
+fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     list_of::<E>(args, work)?.iter(work).try_fold(zero, |sum, value| add(&sum, &value?))
 }
 
@@ -211,7 +214,7 @@ fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
 }
 
 /// What cannot be compared is not the element that is looked for.
-fn position<'a>(args: &[Value<'a>], last: bool, work: &Work) -> Outcome<'a> {
+fn position<'a>(args: &[Value<'a>], last: bool, work: &WorkBudget) -> Outcome<'a> {
     let [Value::List(list), wanted] = exactly::<2>(args)? else {
         return Err(Error::NoSuchOverload);
     };

@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, int, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, Work};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_quantity::Quantity;
 use std::any::Any;
 use std::cmp::Ordering;
@@ -123,7 +123,7 @@ fn amount_and_int<'v>(args: &'v [Value<'_>]) -> Result<(&'v Quantity, Quantity),
     Ok((&opaque::<Amount>(amount)?.value, Quantity::integer(int(number)?)))
 }
 
-fn parse<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [written] = exactly(args)?;
     match Quantity::parse(str(written)?) {
         Ok(value) => Ok(wrap(Amount { value, computed: false })),
@@ -131,16 +131,16 @@ fn parse<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     }
 }
 
-fn is<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [written] = exactly(args)?;
     Ok(Value::Bool(Quantity::parse(str(written)?).is_ok()))
 }
 
-fn sign<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(Value::Int(one(args)?.sign()))
 }
 
-fn as_integer<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn as_integer<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     match one(args)?.as_integer() {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::fixed("cannot convert value to integer")),

@@ -4,7 +4,7 @@ use crate::library::args::{exactly, int, list, part, str, text};
 use crate::library::standard::{Pattern, remembered};
 use crate::library::{Library, Overload, Prepared};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, Work};
+use crate::value::{Error, Outcome, Text, Value, WorkBudget};
 use regex::Regex;
 use std::sync::Arc;
 
@@ -60,17 +60,17 @@ struct Known {
 }
 
 impl Prepared for Known {
-    fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
         self.pattern.with(|pattern| (self.find)(args, pattern), work)?
     }
 }
 
-fn prepare(pattern: &Value<'_>, find: Find, work: &Work) -> Result<Arc<dyn Prepared>, Error> {
+fn prepare(pattern: &Value<'_>, find: Find, work: &WorkBudget) -> Result<Arc<dyn Prepared>, Error> {
     let pattern = Pattern::new(str(pattern)?, work)?;
     Ok(Arc::new(Known { pattern, find }))
 }
 
-fn compiled(pattern: &Value<'_>, work: &Work) -> Result<Arc<Regex>, Error> {
+fn compiled(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<Regex>, Error> {
     remembered(str(pattern)?, work)
         .map_err(|why| Error::text(format!("Illegal regex: {why}"), work))
 }

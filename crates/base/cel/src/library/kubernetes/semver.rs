@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, Work};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_version::{ParseError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;
@@ -123,14 +123,14 @@ fn read(args: &[Value<'_>]) -> Result<Result<Version, VersionError>, Error> {
     })
 }
 
-fn parsed<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn parsed<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     match read(args)? {
         Ok(version) => Ok(wrap(Wrapped(version))),
         Err(error) => Err(Error::text(error.to_string(), work)),
     }
 }
 
-fn is<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(Value::Bool(read(args)?.is_ok()))
 }
 

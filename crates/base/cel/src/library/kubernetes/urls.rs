@@ -3,7 +3,7 @@
 use crate::library::args::{exactly, list, made, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value, Work};
+use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value, WorkBudget};
 use mainstay_formats::url::{Url, check_request_uri};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ fn receiver<'v>(args: &'v [Value<'_>]) -> Result<&'v Url, Error> {
 
 /// What is a URL is decided by the stricter rules of requests, what is in it by the others: those
 /// of requests know no fragments.
-fn parse<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     check_request_uri(written).and_then(|()| Url::parse(written)).map_or_else(
@@ -77,7 +77,7 @@ fn parse<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     )
 }
 
-fn get_query<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn get_query<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let mut parameters: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
     for (key, value) in receiver(args)?.query() {
         parameters.entry(key).or_default().push(made(value));

@@ -4,7 +4,7 @@ use crate::library::args::LONGEST;
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, Work, time};
+use crate::value::{Error, Outcome, Text, Value, WorkBudget, time};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -105,7 +105,7 @@ fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the sum does not fit its type, or the values cannot be added.
-pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &Work) -> Outcome<'a> {
+pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::String(left), Value::String(right)) => concatenate(left, right),

@@ -3,7 +3,7 @@
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, Work};
+use crate::value::{Error, Outcome, Value, WorkBudget};
 
 /// The names of the overloads that compare [`ordered`] values.
 macro_rules! ids {
@@ -149,7 +149,7 @@ pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error
 }
 
 /// `size(value)`
-fn size<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+fn size<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     let size = value.size().ok_or(Error::NoSuchOverload)?;
     // Nothing in memory has more than 2^63 elements.

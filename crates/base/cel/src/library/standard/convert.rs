@@ -2,7 +2,7 @@
 
 use crate::library::{Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Timestamp, Value, Work, go_double, time};
+use crate::value::{Error, Outcome, Text, Timestamp, Value, WorkBudget, go_double, time};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -119,8 +119,8 @@ pub(super) fn overloads() -> Vec<Overload> {
 
 fn one<'a>(
     args: &[Value<'a>],
-    work: &Work,
-    run: fn(&Value<'a>, &Work) -> Outcome<'a>,
+    work: &WorkBudget,
+    run: fn(&Value<'a>, &WorkBudget) -> Outcome<'a>,
 ) -> Outcome<'a> {
     match args {
         [value] => run(value, work),
@@ -129,11 +129,11 @@ fn one<'a>(
 }
 
 /// What has a type that can be converted, but no meaning in the other.
-fn meaningless(from: &'static str, to: &'static str, work: &Work) -> Error {
+fn meaningless(from: &'static str, to: &'static str, work: &WorkBudget) -> Error {
     Error::text(format!("type conversion error from '{from}' to '{to}'"), work)
 }
 
-fn to_bool<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
+fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     match value {
         Value::Bool(bool) => Ok(Value::Bool(*bool)),
         Value::String(text) => match text.as_str() {
@@ -145,7 +145,7 @@ fn to_bool<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     }
 }
 
-fn to_bytes<'a>(value: &Value<'a>, _: &Work) -> Outcome<'a> {
+fn to_bytes<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
     match value {
         Value::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
         Value::String(Text::Borrowed(text)) => Ok(Value::Bytes(text.as_bytes().into())),
@@ -154,7 +154,7 @@ fn to_bytes<'a>(value: &Value<'a>, _: &Work) -> Outcome<'a> {
     }
 }
 
-fn to_double<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
+fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
     let double = match value {
         Value::Double(double) => *double,
@@ -168,7 +168,7 @@ fn to_double<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     Ok(Value::Double(double))
 }
 
-fn to_duration<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
+fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     match value {
         Value::Duration(duration) => Ok(Value::Duration(*duration)),
         // There is an overload, but it never succeeds.
@@ -180,7 +180,7 @@ fn to_duration<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     }
 }
 
-fn to_int<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
+fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     Ok(Value::Int(match value {
         Value::Int(int) => *int,
         Value::Uint(uint) => i64::try_from(*uint).map_err(|_| INT_OVERFLOW)?,
@@ -197,7 +197,7 @@ fn to_int<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     }))
 }
 
-fn to_uint<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
+fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     Ok(Value::Uint(match value {
         Value::Uint(uint) => *uint,
         Value::Int(int) => u64::try_from(*int).map_err(|_| UINT_OVERFLOW)?,
@@ -220,7 +220,7 @@ fn to_uint<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
     }))
 }
 
-pub(crate) fn to_string<'a>(value: &Value<'a>, _: &Work) -> Outcome<'a> {
+pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
     Ok(match value {
         Value::String(text) => Value::String(text.clone()),
         Value::Bool(bool) => Value::text(if *bool { "true" } else { "false" }),
@@ -239,7 +239,7 @@ pub(crate) fn to_string<'a>(value: &Value<'a>, _: &Work) -> Outcome<'a> {
     })
 }
 
-fn to_timestamp<'a>(value: &Value<'a>, work: &Work) -> Outcome<'a> {
+fn to_timestamp<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     let time = match value {
         Value::Timestamp(time) => Some(*time),
         Value::Int(int) => Timestamp::new(*int, 0),

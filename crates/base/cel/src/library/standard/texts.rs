@@ -3,7 +3,7 @@
 use crate::library::args::str;
 use crate::library::{Overload, Prepared, Strict};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, Work};
+use crate::value::{Error, Outcome, Value, WorkBudget};
 use mainstay_formats::regexp;
 use regex::Regex;
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ impl Pattern {
     /// # Errors
     ///
     /// What Go says is wrong with it.
-    pub(crate) fn new(text: &str, work: &Work) -> Result<Self, Error> {
+    pub(crate) fn new(text: &str, work: &WorkBudget) -> Result<Self, Error> {
         let ready = regexp::compile_within(text, LARGE)
             .map_err(|error| Error::text(error.to_string(), work))?;
         Ok(ready.map_or_else(|| Self::Large(text.into()), Self::Ready))
@@ -64,7 +64,11 @@ impl Pattern {
     /// # Errors
     ///
     /// If it is larger than anything that is compiled.
-    pub(crate) fn with<T>(&self, run: impl FnOnce(&Regex) -> T, work: &Work) -> Result<T, Error> {
+    pub(crate) fn with<T>(
+        &self,
+        run: impl FnOnce(&Regex) -> T,
+        work: &WorkBudget,
+    ) -> Result<T, Error> {
         match self {
             Self::Ready(regex) => Ok(run(regex)),
             Self::Large(text) => Ok(run(&*remembered(text, work)?)),
@@ -73,7 +77,7 @@ impl Pattern {
 }
 
 impl Prepared for Pattern {
-    fn run<'a>(&self, args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
         match args {
             [text, _] => {
                 let text = str(text)?;
@@ -84,11 +88,11 @@ impl Prepared for Pattern {
     }
 }
 
-fn prepare(pattern: &Value<'_>, work: &Work) -> Result<Arc<dyn Prepared>, Error> {
+fn prepare(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<dyn Prepared>, Error> {
     Ok(Arc::new(Pattern::new(str(pattern)?, work)?))
 }
 
-fn matches<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+fn matches<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     match args {
         [text, pattern] => {
             let text = str(text)?;
@@ -104,7 +108,7 @@ const KEPT: usize = 8;
 
 /// Compiles an expression that may be another one each time. Costs take no note of that, so it is
 /// work: the larger it becomes the more, and what is small is found out first.
-fn compile(pattern: &str, work: &Work) -> Result<Regex, Error> {
+fn compile(pattern: &str, work: &WorkBudget) -> Result<Regex, Error> {
     for (size, amount) in [(64 << 10, 1 << 13), (LARGE, 1 << 17)] {
         work.take(amount)?;
         if let Some(regex) = regexp::compile_within(pattern, size)
@@ -118,7 +122,7 @@ fn compile(pattern: &str, work: &Work) -> Result<Regex, Error> {
 }
 
 /// Compiles an expression, or finds it among those that were asked for last.
-pub(crate) fn remembered(pattern: &str, work: &Work) -> Result<Arc<Regex>, Error> {
+pub(crate) fn remembered(pattern: &str, work: &WorkBudget) -> Result<Arc<Regex>, Error> {
     static LAST: Mutex<VecDeque<(Box<str>, Arc<Regex>)>> = Mutex::new(VecDeque::new());
     // What is in there stays whole whatever happens to whoever holds it.
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use crate::library::args::str;
 use crate::library::{Overload, Strict};
 use crate::types::Type;
 use crate::value::time::{self, Civil};
-use crate::value::{Error, Outcome, Timestamp, Value, Work};
+use crate::value::{Error, Outcome, Timestamp, Value, WorkBudget};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use mainstay_gocompat::quote;
 use std::sync::LazyLock;
@@ -83,7 +83,7 @@ pub(super) fn overloads() -> Vec<Overload> {
 }
 
 /// A part of a time, in the zone that the second argument names.
-fn part<'a>(args: &[Value<'a>], work: &Work, read: fn(Civil, u32) -> i64) -> Outcome<'a> {
+fn part<'a>(args: &[Value<'a>], work: &WorkBudget, read: fn(Civil, u32) -> i64) -> Outcome<'a> {
     let (time, offset) = match args {
         [Value::Timestamp(time)] => (*time, 0),
         [Value::Timestamp(time), zone] => (*time, offset(*time, str(zone)?, work)?),
@@ -109,7 +109,7 @@ fn whole<'a>(args: &[Value<'a>], unit: i64) -> Outcome<'a> {
 }
 
 /// Seconds east of Greenwich at a time: `Europe/Berlin`, `+02:00`.
-fn offset(time: Timestamp, zone: &str, work: &Work) -> Result<i64, Error> {
+fn offset(time: Timestamp, zone: &str, work: &WorkBudget) -> Result<i64, Error> {
     if let Some((hours, minutes)) = zone.split_once(':') {
         let hours = atoi(hours, work)?;
         let minutes = atoi(minutes, work)?;
@@ -140,7 +140,7 @@ fn known(zone: &str) -> Option<TimeZone> {
 
 /// Why there is no such zone. Go looks for files, and so its words are about files.
 #[cold]
-fn unknown(zone: &str, work: &Work) -> Error {
+fn unknown(zone: &str, work: &WorkBudget) -> Error {
     let is_folder = |zone: &str| {
         let within = |name: &str| name.strip_prefix(zone).is_some_and(|rest| rest.starts_with('/'));
         ZONES.available().any(|name| within(name.as_str()))
@@ -155,7 +155,7 @@ fn unknown(zone: &str, work: &Work) -> Error {
 }
 
 /// A number as Go's `strconv.Atoi` reads it.
-fn atoi(text: &str, work: &Work) -> Result<i64, Error> {
+fn atoi(text: &str, work: &WorkBudget) -> Result<i64, Error> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let what = if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         "invalid syntax"

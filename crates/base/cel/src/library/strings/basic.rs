@@ -1,7 +1,7 @@
 //! Parts, places and replacements.
 
 use crate::library::args::{LONGEST, exactly, int, list, made, part, str, text};
-use crate::value::{Error, Outcome, Text, Value, Work};
+use crate::value::{Error, Outcome, Text, Value, WorkBudget};
 
 /// The byte at which a code point begins; the end of the text for the one behind the last. Texts
 /// are nearly always ASCII, and then it is the number itself.
@@ -19,11 +19,11 @@ fn length(text: &str) -> i64 {
     if text.is_ascii() { text.len() as i64 } else { text.chars().count() as i64 }
 }
 
-fn out_of_range(at: i64, work: &Work) -> Error {
+fn out_of_range(at: i64, work: &WorkBudget) -> Error {
     Error::text(format!("index out of range: {at}"), work)
 }
 
-pub(super) fn char_at<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn char_at<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [whole, at] = exactly(args)?;
     let (whole, at) = (text(whole)?, int(at)?);
     let characters = whole.as_str();
@@ -32,17 +32,17 @@ pub(super) fn char_at<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     Ok(part(whole, start..start + size))
 }
 
-pub(super) fn index_of<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn index_of<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [whole, wanted] = exactly(args)?;
     Ok(Value::Int(find(str(whole)?, str(wanted)?, 0, work)?))
 }
 
-pub(super) fn index_of_from<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [whole, wanted, from] = exactly(args)?;
     Ok(Value::Int(find(str(whole)?, str(wanted)?, int(from)?, work)?))
 }
 
-fn find(whole: &str, wanted: &str, from: i64, work: &Work) -> Result<i64, Error> {
+fn find(whole: &str, wanted: &str, from: i64, work: &WorkBudget) -> Result<i64, Error> {
     if wanted.is_empty() {
         return Ok(from);
     }
@@ -54,13 +54,13 @@ fn find(whole: &str, wanted: &str, from: i64, work: &Work) -> Result<i64, Error>
     Ok(found.map_or(-1, |at| from + length(&whole[start..start + at])))
 }
 
-pub(super) fn last_index_of<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn last_index_of<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole, wanted] = exactly(args)?;
     let (whole, wanted) = (str(whole)?, str(wanted)?);
     Ok(Value::Int(whole.rfind(wanted).map_or(-1, |at| length(&whole[..at]))))
 }
 
-pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [whole, wanted, from] = exactly(args)?;
     let (whole, wanted, from) = (str(whole)?, str(wanted)?, int(from)?);
     if wanted.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &Work) -> Outcome
     Ok(Value::Int(found.map_or(-1, |at| length(&whole[..at]))))
 }
 
-pub(super) fn lower<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn lower<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole] = exactly(args)?;
     let whole = text(whole)?;
     if whole.as_str().bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -87,7 +87,7 @@ pub(super) fn lower<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(Value::String(whole.clone()))
 }
 
-pub(super) fn upper<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn upper<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole] = exactly(args)?;
     let whole = text(whole)?;
     if whole.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -96,12 +96,12 @@ pub(super) fn upper<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(Value::String(whole.clone()))
 }
 
-pub(super) fn replace<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn replace<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole, old, new] = exactly(args)?;
     replaced(text(whole)?, str(old)?, str(new)?, usize::MAX)
 }
 
-pub(super) fn replace_some<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn replace_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole, old, new, most] = exactly(args)?;
     let most = usize::try_from(int(most)?).unwrap_or(usize::MAX);
     replaced(text(whole)?, str(old)?, str(new)?, most)
@@ -120,12 +120,12 @@ fn replaced<'a>(whole: &Text<'a>, old: &str, new: &str, most: usize) -> Outcome<
     Ok(made(characters.replacen(old, new, times)))
 }
 
-pub(super) fn split<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn split<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole, separator] = exactly(args)?;
     Ok(pieces(text(whole)?, str(separator)?, usize::MAX))
 }
 
-pub(super) fn split_some<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn split_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole, separator, most] = exactly(args)?;
     let most = usize::try_from(int(most)?).unwrap_or(usize::MAX);
     Ok(pieces(text(whole)?, str(separator)?, most))
@@ -156,7 +156,7 @@ fn pieces<'a>(whole: &Text<'a>, separator: &str, most: usize) -> Value<'a> {
     list(pieces)
 }
 
-pub(super) fn substring<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn substring<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [whole, start] = exactly(args)?;
     let (whole, start) = (text(whole)?, int(start)?);
     let characters = whole.as_str();
@@ -164,7 +164,7 @@ pub(super) fn substring<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
     Ok(part(whole, from..characters.len()))
 }
 
-pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [whole, start, end] = exactly(args)?;
     let (whole, start, end) = (text(whole)?, int(start)?, int(end)?);
     if start > end {
@@ -179,7 +179,7 @@ pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a
     Ok(part(whole, from..from + size))
 }
 
-pub(super) fn trim<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn trim<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole] = exactly(args)?;
     let whole = text(whole)?;
     let characters = whole.as_str();
@@ -187,7 +187,7 @@ pub(super) fn trim<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(part(whole, start..start + characters.trim().len()))
 }
 
-pub(super) fn quote<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole] = exactly(args)?;
     let whole = str(whole)?;
     let mut quoted = String::with_capacity(whole.len() + 2);
@@ -210,12 +210,12 @@ pub(super) fn quote<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
     Ok(made(quoted))
 }
 
-pub(super) fn reverse<'a>(args: &[Value<'a>], _: &Work) -> Outcome<'a> {
+pub(super) fn reverse<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     let [whole] = exactly(args)?;
     Ok(made(str(whole)?.chars().rev().collect::<String>()))
 }
 
-pub(super) fn join<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let (list, separator) = match args {
         [list] => (list, ""),
         [list, separator] => (list, str(separator)?),
@@ -250,7 +250,7 @@ pub(super) fn join<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
 
 /// A value as Go shows it, as much of it as a message needs: values that are made may hold one
 /// value many times.
-fn shown(value: &Value<'_>, work: &Work) -> String {
+fn shown(value: &Value<'_>, work: &WorkBudget) -> String {
     struct Limited(String);
 
     impl std::fmt::Write for Limited {

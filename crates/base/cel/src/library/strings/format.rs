@@ -9,24 +9,24 @@ use super::error::FormatError;
 use super::{numbers, plain};
 use crate::library::args::{LONGEST, exactly, made, str};
 use crate::library::standard::convert::to_string;
-use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, Work};
+use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, WorkBudget};
 use mainstay_gocompat::{quote, quote_bytes};
 use std::fmt::Write as _;
 
 /// `format` of versions 1 to 3.
-pub(super) fn format<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn format<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     fill(args, american, work)
 }
 
 /// `format` from version 4 on.
-pub(super) fn format_plainly<'a>(args: &[Value<'a>], work: &Work) -> Outcome<'a> {
+pub(super) fn format_plainly<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     fill(args, plain::write, work)
 }
 
 /// Writes an argument as its clause says; fails with what is wrong with it.
-type Writer = fn(&mut String, Clause, &Value<'_>, &Work) -> Result<(), FormatError>;
+type Writer = fn(&mut String, Clause, &Value<'_>, &WorkBudget) -> Result<(), FormatError>;
 
-fn fill<'a>(args: &[Value<'a>], write: Writer, work: &Work) -> Outcome<'a> {
+fn fill<'a>(args: &[Value<'a>], write: Writer, work: &WorkBudget) -> Outcome<'a> {
     let [text, list] = exactly(args)?;
     let Value::List(list) = list else { return Err(Error::NoSuchOverload) };
     let mut rest = str(text)?;
@@ -113,7 +113,7 @@ fn american(
     out: &mut String,
     clause: Clause,
     value: &Value<'_>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), FormatError> {
     match clause {
         Clause::String => text(out, value, work),
@@ -169,7 +169,7 @@ fn double(value: &Value<'_>) -> Option<f64> {
 }
 
 /// Takes the work of writing a value: costs go by the text that it is written into alone.
-pub(super) fn take_work(value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+pub(super) fn take_work(value: &Value<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     let size = match value {
         Value::String(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
@@ -180,7 +180,7 @@ pub(super) fn take_work(value: &Value<'_>, work: &Work) -> Result<(), FormatErro
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+fn text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     take_work(value, work)?;
     match value {
         Value::List(values) => list(out, values, work),
@@ -206,7 +206,7 @@ fn text(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatEr
 }
 
 /// What `string(…)` gives.
-fn converted(value: &Value<'_>, work: &Work) -> Result<String, FormatError> {
+fn converted(value: &Value<'_>, work: &WorkBudget) -> Result<String, FormatError> {
     match to_string(value, work) {
         Ok(Value::String(text)) => Ok(text.as_str().to_owned()),
         Ok(_) => refused(STRING, value),
@@ -215,7 +215,10 @@ fn converted(value: &Value<'_>, work: &Work) -> Result<String, FormatError> {
 }
 
 /// The entries of what is a map for the language.
-pub(super) fn entries<'v, 'a>(value: &'v Value<'a>, work: &'v Work) -> Option<Entries<'v, 'a>> {
+pub(super) fn entries<'v, 'a>(
+    value: &'v Value<'a>,
+    work: &'v WorkBudget,
+) -> Option<Entries<'v, 'a>> {
     match value {
         Value::Map(map) => Some(map.iter(work)),
         Value::Object(object @ Object::Json { .. }) => Some(object.iter(work)),
@@ -223,7 +226,7 @@ pub(super) fn entries<'v, 'a>(value: &'v Value<'a>, work: &'v Work) -> Option<En
     }
 }
 
-fn list(out: &mut String, values: &List<'_>, work: &Work) -> Result<(), FormatError> {
+fn list(out: &mut String, values: &List<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     out.push('[');
     for (at, value) in values.iter(work).enumerate() {
         within_limit(out.len())?;
@@ -234,7 +237,11 @@ fn list(out: &mut String, values: &List<'_>, work: &Work) -> Result<(), FormatEr
     Ok(())
 }
 
-fn map(out: &mut String, entries: Option<Entries<'_, '_>>, work: &Work) -> Result<(), FormatError> {
+fn map(
+    out: &mut String,
+    entries: Option<Entries<'_, '_>>,
+    work: &WorkBudget,
+) -> Result<(), FormatError> {
     let mut shown = Vec::new();
     let mut length = out.len();
     for (key, value) in entries.into_iter().flatten() {
@@ -258,7 +265,7 @@ fn map(out: &mut String, entries: Option<Entries<'_, '_>>, work: &Work) -> Resul
 }
 
 /// What is in a list or a map: as the language would write it.
-fn element(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+fn element(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     take_work(value, work)?;
     match value {
         Value::String(text) => out.push_str(&quote(text)),

@@ -4,7 +4,7 @@ use super::clause::Clause;
 use super::error::FormatError;
 use super::format::{STRING, bytes_in_hex, entries, in_base, refused, take_work, within_limit};
 use super::numbers;
-use crate::value::{Value, Work, time};
+use crate::value::{Value, WorkBudget, time};
 use std::fmt::Write as _;
 
 /// Writes an argument as its clause says.
@@ -12,7 +12,7 @@ pub(super) fn write(
     out: &mut String,
     clause: Clause,
     value: &Value<'_>,
-    work: &Work,
+    work: &WorkBudget,
 ) -> Result<(), FormatError> {
     let done = match clause {
         Clause::String => return text(out, value, work),
@@ -93,7 +93,7 @@ fn number(
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>, work: &Work) -> Result<(), FormatError> {
+fn text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     take_work(value, work)?;
     // Writing to a string does not fail.
     let _ = match value {

@@ -1,7 +1,7 @@
 //! Fields of a variable that are variables: what policies call `variables`.
 
 use mainstay_cel::types::{Fields, ObjectType, Type};
-use mainstay_cel::value::{Error, Outcome, Value, Work};
+use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
 use mainstay_cel::{Activation, Budget, Env, Program};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl<'a> Activation<'a> for Asked {
         None
     }
 
-    fn look_up(&self, name: &str, work: &Work) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
         self.0.borrow_mut().push(name.to_owned());
         Some(match name {
             "all.one" => Ok(Value::Int(1)),

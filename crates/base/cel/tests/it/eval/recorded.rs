@@ -1,7 +1,7 @@
 //! Expressions and what cel-go has answered to them.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Blob, Value, Work, go_double};
+use mainstay_cel::value::{Blob, Value, WorkBudget, go_double};
 use mainstay_cel::{Budget, Env, Program};
 use serde_json::{Value as Json, json};
 
@@ -93,12 +93,12 @@ fn write(value: &Value<'_>) -> Json {
         Value::Type(_) => json!({"type": value.to_string()}),
         Value::Optional(held) => json!({"optional": held.as_deref().map(write)}),
         Value::List(list) => {
-            let work = Work::unlimited();
+            let work = WorkBudget::unlimited();
             let elements = list.iter(&work).map(|value| write(&value.unwrap()));
             json!({"list": elements.collect::<Vec<_>>()})
         }
         Value::Map(map) => {
-            json!({"map": map.iter(&Work::unlimited()).map(entry).collect::<Vec<_>>()})
+            json!({"map": map.iter(&WorkBudget::unlimited()).map(entry).collect::<Vec<_>>()})
         }
         other => json!({"other": other.to_string()}),
     }

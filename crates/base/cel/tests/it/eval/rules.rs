@@ -3,7 +3,7 @@
 use mainstay_cel::Budget;
 use mainstay_cel::kubernetes::rules::Scope;
 use mainstay_cel::kubernetes::{ListShape, Property, Shape};
-use mainstay_cel::value::{Value, Work};
+use mainstay_cel::value::{Value, WorkBudget};
 use serde_json::{Value as Json, json};
 
 fn text(longest: u64) -> Shape {
@@ -68,8 +68,9 @@ fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
     let objects = recorded["objects"].as_array().unwrap();
     let shape = shape();
     let scope = Scope::new(&shape).unwrap();
-    let view =
-        |at: u64| shape.view(&objects[usize::try_from(at).unwrap()], &Work::unlimited()).unwrap();
+    let view = |at: u64| {
+        shape.view(&objects[usize::try_from(at).unwrap()], &WorkBudget::unlimited()).unwrap()
+    };
     let mut wrong = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let optional = case["optional"] == true;

@@ -3,7 +3,7 @@
 use super::{OVERLOADS, call};
 use mainstay_cel::library::{Library, Run, kubernetes, lists, strings};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Error, Key, Map, Timestamp, Value, Work};
+use mainstay_cel::value::{Error, Key, Map, Timestamp, Value, WorkBudget};
 use mainstay_cel::{Budget, Env, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,7 @@ fn no_argument_of_another_type_panics() {
                     &[one.clone(), other.clone(), one.clone(), Value::Int(1)],
                 ] {
                     // Whatever it is, it is an answer.
-                    answers += usize::from(run(args, &Work::unlimited()).is_ok());
+                    answers += usize::from(run(args, &WorkBudget::unlimited()).is_ok());
                 }
             }
         }

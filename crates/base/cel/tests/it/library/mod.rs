@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mainstay_cel::library::{self, Library, Overload, Run, kubernetes};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, Work};
+use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, WorkBudget};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -52,7 +52,7 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
 /// Calls an overload.
 fn call(id: &str, args: &[Value<'static>]) -> Outcome<'static> {
     match OVERLOADS[id].run {
-        Run::Strict(run) => run(args, &Work::unlimited()),
+        Run::Strict(run) => run(args, &WorkBudget::unlimited()),
         Run::Evaluator => panic!("{id} is the evaluator's"),
     }
 }
@@ -119,13 +119,13 @@ pub(crate) fn shown(value: &Value<'_>) -> Json {
         Value::Duration(value) => json!({"nanos": value}),
         Value::Timestamp(value) => json!({"timestamp": value.to_string()}),
         Value::List(list) => {
-            let work = Work::unlimited();
+            let work = WorkBudget::unlimited();
             let elements = list.iter(&work).map(|value| shown(&value.unwrap()));
             json!({"list": elements.collect::<Vec<_>>()})
         }
         Value::Map(map) => {
             let mut entries: Vec<_> = map
-                .iter(&Work::unlimited())
+                .iter(&WorkBudget::unlimited())
                 .map(|(key, value)| json!([shown(&key), shown(&value.unwrap())]))
                 .collect();
             entries.sort_by_key(|entry| entry[0].to_string());

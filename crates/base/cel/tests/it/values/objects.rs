@@ -2,7 +2,7 @@
 //! objects compare, grow and are looked into.
 
 use mainstay_cel::kubernetes::{ListShape, Property, Shape};
-use mainstay_cel::value::{Value, Work};
+use mainstay_cel::value::{Value, WorkBudget};
 use mainstay_cel::{Budget, Env, Program};
 use serde_json::Value as Json;
 
@@ -115,7 +115,7 @@ fn each_rule_answers_as_recorded() {
         }));
         let checked = env.with_variable("self", shape.to_type("self1").unwrap()).compile(rule);
         let program = Program::new(&checked.unwrap()).unwrap();
-        let this = shape.view(object, &Work::unlimited()).unwrap();
+        let this = shape.view(object, &WorkBudget::unlimited()).unwrap();
         let got = match program.eval(&[("self", this)], &mut Budget::unlimited()) {
             Ok(Value::Bool(value)) => value.to_string(),
             Ok(other) => format!("{other:?}"),

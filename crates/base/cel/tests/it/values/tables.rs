@@ -2,7 +2,7 @@
 
 use mainstay_cel::kubernetes::{ListShape, Property, Shape};
 use mainstay_cel::value::{
-    Blob, Error, Key, List, Map, Object, Outcome, Text, Timestamp, Value, Work, go_decimal,
+    Blob, Error, Key, List, Map, Object, Outcome, Text, Timestamp, Value, WorkBudget, go_decimal,
     go_double, time,
 };
 use serde_json::{Value as Json, json};
@@ -56,11 +56,11 @@ fn keys_that_are_equal_as_numbers_are_the_same_key() {
         (Value::text("true"), None),
         (Value::Null, None),
     ] {
-        let value = map.get(&key, &Work::unlimited()).unwrap().map(|value| value.to_string());
+        let value = map.get(&key, &WorkBudget::unlimited()).unwrap().map(|value| value.to_string());
         assert_eq!(value.as_deref(), found, "{key}");
-        assert_eq!(map.contains(&key, &Work::unlimited()), Ok(found.is_some()), "{key}");
+        assert_eq!(map.contains(&key, &WorkBudget::unlimited()), Ok(found.is_some()), "{key}");
     }
-    assert_eq!(map.get_str("s", &Work::unlimited()).unwrap().unwrap().to_string(), "string");
+    assert_eq!(map.get_str("s", &WorkBudget::unlimited()).unwrap().unwrap().to_string(), "string");
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn data_that_is_not_what_its_schema_says_is_an_error_when_it_is_looked_at() {
             "Invalid byte formatted string a+b=: illegal base64 data at input byte 1",
         ),
     ] {
-        let error = shape.view(&json, &Work::unlimited()).map(|value| value.to_string());
-        assert_eq!(error, Err(Error::text(wanted, &Work::unlimited())), "{json}");
+        let error = shape.view(&json, &WorkBudget::unlimited()).map(|value| value.to_string());
+        assert_eq!(error, Err(Error::text(wanted, &WorkBudget::unlimited())), "{json}");
     }
 }
 
@@ -249,7 +249,7 @@ fn what_is_no_time_is_told_in_the_words_of_go() {
         let wanted = format!(
             "Invalid {format} formatted string {text}: parsing time \"{quoted}\"{colon} {why}"
         );
-        assert_eq!(shape.view(&json, &Work::unlimited()).unwrap_err().to_string(), wanted);
+        assert_eq!(shape.view(&json, &WorkBudget::unlimited()).unwrap_err().to_string(), wanted);
     }
 }
 
@@ -272,7 +272,7 @@ fn formats_are_read_as_kubernetes_reads_them() {
         let shape = Shape::string(format, None, None);
         let json = json!(text);
         assert_eq!(
-            shape.view(&json, &Work::unlimited()).unwrap().to_string(),
+            shape.view(&json, &WorkBudget::unlimited()).unwrap().to_string(),
             wanted,
             "{format} {text}"
         );
@@ -292,19 +292,23 @@ fn what_lies_in_an_object_is_not_copied() {
     };
     let shape =
         Shape::object([property("list", strings), property("text", Shape::string("", None, None))]);
-    for value in [shape.view(&json, &Work::unlimited()).unwrap(), Value::of_json(&json)] {
-        let Value::String(Text::Borrowed(text)) = value.field("text", &Work::unlimited()).unwrap()
+    for value in [shape.view(&json, &WorkBudget::unlimited()).unwrap(), Value::of_json(&json)] {
+        let Value::String(Text::Borrowed(text)) =
+            value.field("text", &WorkBudget::unlimited()).unwrap()
         else {
             panic!()
         };
         assert!(std::ptr::eq(text, json["text"].as_str().unwrap()));
-        let Value::List(list) = value.field("list", &Work::unlimited()).unwrap() else { panic!() };
+        let Value::List(list) = value.field("list", &WorkBudget::unlimited()).unwrap() else {
+            panic!()
+        };
         assert!(matches!(list, List::Json { .. }));
-        let Some(Ok(Value::String(Text::Borrowed(text)))) = list.get(1, &Work::unlimited()) else {
+        let Some(Ok(Value::String(Text::Borrowed(text)))) = list.get(1, &WorkBudget::unlimited())
+        else {
             panic!()
         };
         assert!(std::ptr::eq(text, json["list"][1].as_str().unwrap()));
-        assert_eq!(list.contains(&Value::text("b"), &Work::unlimited()), Ok(true));
+        assert_eq!(list.contains(&Value::text("b"), &WorkBudget::unlimited()), Ok(true));
         assert_eq!(value.to_json().as_ref(), Ok(&json));
     }
 }
@@ -319,7 +323,9 @@ fn fields_are_found_under_the_names_of_rules() {
         defaulted: false,
     };
     let shape = Shape::object(["namespace", "x-y", "none"].map(property));
-    let Value::Object(object) = shape.view(&json, &Work::unlimited()).unwrap() else { panic!() };
+    let Value::Object(object) = shape.view(&json, &WorkBudget::unlimited()).unwrap() else {
+        panic!()
+    };
     for (name, found) in [
         ("__namespace__", Some("a")),
         ("namespace", Some("a")),
@@ -329,16 +335,18 @@ fn fields_are_found_under_the_names_of_rules() {
         ("other", None),
         ("__what__", None),
     ] {
-        let value = object.get(name, &Work::unlimited()).unwrap().map(|value| value.to_string());
+        let value =
+            object.get(name, &WorkBudget::unlimited()).unwrap().map(|value| value.to_string());
         assert_eq!(value.as_deref(), found, "{name}");
     }
     let names: Vec<String> =
-        object.iter(&Work::unlimited()).map(|(name, _)| name.to_string()).collect();
+        object.iter(&WorkBudget::unlimited()).map(|(name, _)| name.to_string()).collect();
     assert_eq!(names, ["__namespace__", "none", "x__dash__y"]);
     assert_eq!(object.len(), 4);
-    let error =
-        Value::Object(object).field("none", &Work::unlimited()).map(|value| value.to_string());
-    assert_eq!(error, Err(Error::text("no such key: none", &Work::unlimited())));
+    let error = Value::Object(object)
+        .field("none", &WorkBudget::unlimited())
+        .map(|value| value.to_string());
+    assert_eq!(error, Err(Error::text("no such key: none", &WorkBudget::unlimited())));
 }
 
 #[test]
@@ -349,10 +357,13 @@ fn objects_that_were_made_compare_field_by_field() {
             fields: BTreeMap::from([("a".into(), Value::Int(value))]).into(),
         })
     };
-    assert_eq!(made("Object", 1).equals(&made("Object", 1), &Work::unlimited()), Ok(true));
-    assert_eq!(made("Object", 1).equals(&made("Object", 2), &Work::unlimited()), Ok(false));
-    assert_eq!(made("Object", 1).equals(&made("Object.spec", 1), &Work::unlimited()), Ok(false));
-    assert_eq!(made("Object", 1).equals(&Value::Int(1), &Work::unlimited()), Ok(false));
+    assert_eq!(made("Object", 1).equals(&made("Object", 1), &WorkBudget::unlimited()), Ok(true));
+    assert_eq!(made("Object", 1).equals(&made("Object", 2), &WorkBudget::unlimited()), Ok(false));
+    assert_eq!(
+        made("Object", 1).equals(&made("Object.spec", 1), &WorkBudget::unlimited()),
+        Ok(false)
+    );
+    assert_eq!(made("Object", 1).equals(&Value::Int(1), &WorkBudget::unlimited()), Ok(false));
     assert_eq!(made("Object", 1).to_json(), Ok(json!({"a": 1})));
 }
 
@@ -363,7 +374,7 @@ fn what_is_no_data_cannot_become_data() {
         (Value::Optional(None), "optional.none() dereference"),
         (Value::Double(f64::NAN), "json: unsupported value: NaN"),
     ] {
-        assert_eq!(value.to_json(), Err(Error::text(wanted, &Work::unlimited())));
+        assert_eq!(value.to_json(), Err(Error::text(wanted, &WorkBudget::unlimited())));
     }
     for (value, wanted) in [
         (Value::some(Value::Int(1)), json!(1)),
@@ -401,21 +412,21 @@ fn equality_and_order_are_the_same_from_both_sides() {
     for one in &values {
         for other in &values {
             assert_eq!(
-                one.equals(other, &Work::unlimited()),
-                other.equals(one, &Work::unlimited()),
+                one.equals(other, &WorkBudget::unlimited()),
+                other.equals(one, &WorkBudget::unlimited()),
                 "{one} {other}"
             );
             let order = one.compare(other).ok();
             assert_eq!(order, other.compare(one).ok().map(Ordering::reverse), "{one} {other}");
             if let Some(order) = order {
                 assert_eq!(
-                    one.equals(other, &Work::unlimited()),
+                    one.equals(other, &WorkBudget::unlimited()),
                     Ok(order.is_eq()),
                     "{one} {other}"
                 );
             }
         }
         let is_nan = matches!(one, Value::Double(double) if double.is_nan());
-        assert_eq!(one.equals(one, &Work::unlimited()), Ok(!is_nan), "{one}");
+        assert_eq!(one.equals(one, &WorkBudget::unlimited()), Ok(!is_nan), "{one}");
     }
 }

@@ -17,7 +17,7 @@ use crate::trail::{Step, Trail};
 use mainstay_cel::eval::{Budget, Program};
 use mainstay_cel::kubernetes::rules::{OLD_SELF, SELF};
 use mainstay_cel::kubernetes::{Shape, limits};
-use mainstay_cel::value::{Object, Outcome, Value as Val, Work};
+use mainstay_cel::value::{Object, Outcome, Value as Val, WorkBudget};
 use mainstay_object::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 use std::cell::OnceCell;
@@ -116,7 +116,7 @@ impl<'a> Part<'a> {
     /// What expressions see.
     fn view(self, shape: &'a Shape) -> Outcome<'a> {
         match self {
-            Self::Value(value) => shape.view(value, &Work::unlimited()),
+            Self::Value(value) => shape.view(value, &WorkBudget::unlimited()),
             Self::Whole(fields) => Ok(Val::Object(Object::Json { fields, shape })),
         }
     }
