@@ -97,8 +97,11 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
         .map(|csv| (csv.replaces.as_str(), *csv))
         .collect();
     let mut builder = SnapshotBuilder::default();
-    let installed: HashSet<&str> =
-        world.subscriptions.iter().map(|it| it.installed_csv.as_str()).collect();
+    let installed: HashSet<&str> = world
+        .subscriptions
+        .iter()
+        .map(|subscription| subscription.installed_csv.as_str())
+        .collect();
     for csv in csvs.iter().filter(|csv| !csv.copied) {
         if fail_forward
             && !mainstay_fault::is_on("failed-upgrades-stay-in-the-way")

@@ -162,10 +162,12 @@ impl Part<'_> {
             .constraints
             .iter()
             .map(|at| &candidates.problem.constraints[*at as usize])
-            .filter(|it| matches!(it.reason, Reason::Unsubscribed))
-            .filter_map(|it| match candidates.problem.subjects[it.subject?.index()] {
-                Subject::Bundle(at) => Some(&*candidates.entry(at).0.name),
-                Subject::Subscription(_) | Subject::Demand(_) => None,
+            .filter(|constraint| matches!(constraint.reason, Reason::Unsubscribed))
+            .filter_map(|constraint| {
+                match candidates.problem.subjects[constraint.subject?.index()] {
+                    Subject::Bundle(at) => Some(&*candidates.entry(at).0.name),
+                    Subject::Subscription(_) | Subject::Demand(_) => None,
+                }
             })
             .collect();
         names.into_iter().map(str::to_owned).collect()
@@ -320,7 +322,8 @@ impl<'r> Resolution<'r, '_> {
         }
         // Channels that offer nothing are told about even if nobody misses them.
         for fault in &self.candidates.faults {
-            let known = |text: &str| self.failures.iter().any(|it| it.message.contains(text));
+            let known =
+                |text: &str| self.failures.iter().any(|failure| failure.message.contains(text));
             if !matches!(fault.what, What::Channel(_)) {
                 continue;
             }
@@ -505,7 +508,7 @@ impl<'r> Resolution<'r, '_> {
             }
         }
         self.failures.sort_by(|a, b| {
-            let rank = |it: &Failure| it.kind == FailureKind::NotSatisfiable;
+            let rank = |failure: &Failure| failure.kind == FailureKind::NotSatisfiable;
             (rank(a).cmp(&rank(b)))
                 .then_with(|| a.subscriptions.is_empty().cmp(&b.subscriptions.is_empty()))
                 .then_with(|| a.subscriptions.cmp(&b.subscriptions))

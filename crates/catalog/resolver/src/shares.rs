@@ -46,20 +46,20 @@ pub(crate) fn all(solver: &mut Solver<'_, '_>, parts: &[&[u32]]) -> Vec<Found> {
         .iter()
         .map(|part| one(solver, part, true, FIRST + EACH * part.len() as u64))
         .collect();
-    let is_open = |it: &Found| match &it.end {
+    let is_open = |found: &Found| match &found.end {
         End::Answer(_) => false,
         End::Contradiction(core) => core.coarse,
         End::GivenUp(_) => true,
     };
-    let mut open = found.iter().filter(|it| is_open(it)).count() as u64;
+    let mut open = found.iter().filter(|found| is_open(found)).count() as u64;
     let mut left = BUDGET;
-    for (it, part) in found.iter_mut().zip(parts) {
-        if is_open(it) {
-            let first = it.steps;
-            *it = one(solver, part, true, left / open);
-            left = left.saturating_sub(it.steps);
+    for (result, part) in found.iter_mut().zip(parts) {
+        if is_open(result) {
+            let first = result.steps;
+            *result = one(solver, part, true, left / open);
+            left = left.saturating_sub(result.steps);
             open -= 1;
-            it.steps += first;
+            result.steps += first;
         }
     }
     found

@@ -145,8 +145,11 @@ impl SnapshotBuilder {
         mut facts: Facts,
     ) -> KnownBundle {
         // The order of properties must not decide what is tried first.
-        facts.requirements.sort_by_cached_key(|it| (it.to_string(), format!("{it:?}")));
-        facts.known = facts.requirements.iter().map(|it| self.requirement(it)).collect();
+        facts.requirements.sort_by_cached_key(|requirement| {
+            (requirement.to_string(), format!("{requirement:?}"))
+        });
+        facts.known =
+            facts.requirements.iter().map(|requirement| self.requirement(requirement)).collect();
         self.snapshot.facts.push(Arc::new(facts));
         KnownBundle { package: self.text(package), version, facts: self.snapshot.facts.len() - 1 }
     }
@@ -158,7 +161,7 @@ impl SnapshotBuilder {
             package: bundle.package.clone(),
             channel: self.text(entry.channel),
             default_channel: entry.default_channel,
-            replaces: entry.replaces.filter(|it| !it.is_empty()).map(|it| self.text(it)),
+            replaces: entry.replaces.filter(|name| !name.is_empty()).map(|name| self.text(name)),
             skips: entry.skips.iter().map(|skip| self.text(skip)).collect(),
             skip_range: entry
                 .skip_range
@@ -188,7 +191,8 @@ impl SnapshotBuilder {
         snapshot.entries.sort_by(|a, b| {
             order(a, b).then_with(|| {
                 // Entries of one name in one channel; catalogs should not have them.
-                let all = |it: &Entry| format!("{it:?}{:?}", facts[it.facts].said_sorted());
+                let all =
+                    |entry: &Entry| format!("{entry:?}{:?}", facts[entry.facts].said_sorted());
                 all(a).cmp(&all(b))
             })
         });
@@ -243,8 +247,8 @@ impl SnapshotBuilder {
 
 /// The order of entries: preferred channels first.
 fn order(a: &Entry, b: &Entry) -> Ordering {
-    let channel = |it: &Entry| {
-        !it.default_channel && !mainstay_fault::is_on("default-channels-are-not-first")
+    let channel = |entry: &Entry| {
+        !entry.default_channel && !mainstay_fault::is_on("default-channels-are-not-first")
     };
     (channel(a).cmp(&channel(b)))
         .then_with(|| a.package.cmp(&b.package))

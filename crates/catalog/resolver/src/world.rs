@@ -63,22 +63,27 @@ impl World<'_> {
     /// and not with `spec.startingCSV` and every upgrade since. The original does not do so.
     pub fn restore_deleted(&mut self) {
         let Self { catalogs, subscriptions, csvs, .. } = self;
-        for it in subscriptions.iter_mut().filter(|it| !it.installed_csv.is_empty()) {
+        for subscription in
+            subscriptions.iter_mut().filter(|subscription| !subscription.installed_csv.is_empty())
+        {
             let there = |csv: &Csv| {
-                !csv.copied && (csv.name == it.installed_csv || csv.name == it.current_csv)
+                !csv.copied
+                    && (csv.name == subscription.installed_csv
+                        || csv.name == subscription.current_csv)
             };
             let offered = |view: &CatalogView<'_>| {
                 let Content::Ready(snapshot) = &view.content else { return false };
-                let named = snapshot.named(&it.installed_csv).iter();
-                view.key == it.catalog
+                let named = snapshot.named(&subscription.installed_csv).iter();
+                view.key == subscription.catalog
                     && named.map(|at| snapshot.entry(*at).0).any(|entry| {
-                        *entry.package == *it.package
-                            && (it.channel.is_empty() || *entry.channel == *it.channel)
+                        *entry.package == *subscription.package
+                            && (subscription.channel.is_empty()
+                                || *entry.channel == *subscription.channel)
                     })
             };
             if !csvs.iter().any(there) && catalogs.iter().any(offered) {
-                it.starting_csv.clone_from(&it.installed_csv);
-                it.restores = true;
+                subscription.starting_csv.clone_from(&subscription.installed_csv);
+                subscription.restores = true;
             }
         }
     }
@@ -89,9 +94,12 @@ impl World<'_> {
         let existing =
             |csv: &Csv| format!("{}/{}//{}", existing::CATALOG, self.namespace, csv.name);
         let all = [
-            self.subscriptions.iter().map(|it| it.name.clone()).collect::<Vec<_>>(),
+            self.subscriptions
+                .iter()
+                .map(|subscription| subscription.name.clone())
+                .collect::<Vec<_>>(),
             self.csvs.iter().map(existing).collect(),
-            self.catalogs.iter().map(|it| it.key.to_string()).collect(),
+            self.catalogs.iter().map(|catalog| catalog.key.to_string()).collect(),
         ];
         let second = |mut names: Vec<String>| {
             names.sort_unstable();

@@ -125,7 +125,7 @@ impl GraphBuilder {
     pub fn entry(mut self, channel: &str, name: &str, edges: Edges<'_>) -> Self {
         self.known(name);
         let arrows = Arrows {
-            replaces: edges.replaces.filter(|it| !it.is_empty()).map(Into::into),
+            replaces: edges.replaces.filter(|name| !name.is_empty()).map(Into::into),
             skips: edges.skips.iter().map(|&skip| skip.into()).collect(),
             skip_range: edges.skip_range.map(Into::into).as_ref().and_then(range),
         };

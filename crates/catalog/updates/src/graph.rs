@@ -121,7 +121,7 @@ impl Channel {
         let mut found: BTreeMap<&str, Edge> = BTreeMap::new();
         let in_range = self.entries.iter().filter(|other| {
             let version = other.bundle.version.as_ref();
-            other.name != entry.name && version.is_some_and(|it| entry.skips_version(it))
+            other.name != entry.name && version.is_some_and(|version| entry.skips_version(version))
         });
         found.extend(in_range.map(|other| (&*other.name, Edge::SkipRange)));
         found.extend(entry.skips().map(|name| (name, Edge::Skips)));
@@ -177,7 +177,7 @@ impl Entry {
         } else if self.skips.iter().any(|skip| **skip == *name) {
             Some(Edge::Skips)
         } else {
-            version.is_some_and(|it| self.skips_version(it)).then_some(Edge::SkipRange)
+            version.is_some_and(|version| self.skips_version(version)).then_some(Edge::SkipRange)
         }
     }
 }

@@ -150,7 +150,9 @@ impl<'g> View<'g> {
             found.push(Stranded { bundle: &entry.bundle, at: last, steps, end });
         }
         found.sort_by(|a, b| {
-            let key = |it: &Stranded<'g>| (&it.bundle.version, &it.bundle.release, &it.bundle.name);
+            let key = |stranded: &Stranded<'g>| {
+                (&stranded.bundle.version, &stranded.bundle.release, &stranded.bundle.name)
+            };
             key(a).cmp(&key(b))
         });
         found
@@ -173,8 +175,8 @@ impl<'g> View<'g> {
             let skippers = skippers(channel);
             for entry in &channel.entries {
                 let ranks = self.ranks_of[entry.place].iter();
-                let mut channels = ranks.map(|&rank| self.ranks[rank as usize].channel);
-                if channels.any(|it| it.name == channel.name) {
+                let mut channels = ranks.map(|&rank| &self.ranks[rank as usize].channel.name);
+                if channels.any(|name| *name == channel.name) {
                     continue;
                 }
                 let why = match skippers.get(&*entry.name) {

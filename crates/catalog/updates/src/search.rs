@@ -48,7 +48,7 @@ impl<'g> View<'g> {
         while let Some(rank) = self.covering(from, after, &mut 0) {
             after = Some(rank);
             let distance = nearer.distance[self.ranks[rank as usize].place()];
-            let is_less = |known: &(u32, u32)| distance.is_some_and(|it| it < known.0);
+            let is_less = |known: &(u32, u32)| distance.is_some_and(|distance| distance < known.0);
             if let Some(distance) = distance
                 && best.as_ref().is_none_or(is_less)
             {
@@ -75,7 +75,7 @@ impl<'g> View<'g> {
         }
         let head = self.ranks.first().map(Candidate::place);
         let reach = head.map_or_else(Vec::new, |head| {
-            self.nearer(&[head]).distance.into_iter().map(|it| it.is_some()).collect()
+            self.nearer(&[head]).distance.into_iter().map(|distance| distance.is_some()).collect()
         });
         let stack = match head {
             Some(head) if !on_path[head] => {
@@ -166,8 +166,8 @@ impl Paths<'_, '_> {
     /// Whether this rank is the first of its bundle that covers the frame's.
     fn is_first(view: &View<'_>, frame: &Frame<'_>, rank: u32) -> bool {
         let ranks = &view.ranks_of[view.ranks[rank as usize].place()];
-        let before = ranks.iter().take_while(|&&it| it < rank);
-        !before.into_iter().any(|&it| view.is_covered(frame.from, it))
+        let before = ranks.iter().take_while(|&&other| other < rank);
+        !before.into_iter().any(|&rank| view.is_covered(frame.from, rank))
     }
 }
 
@@ -185,7 +185,7 @@ impl<'g> Iterator for Paths<'_, 'g> {
             let view = self.view;
             let Some(rank) = view.covering(frame.from, frame.after, &mut self.looks) else {
                 let done = self.stack.pop();
-                if let Some(place) = done.and_then(|it| view.graph.place_of(it.at.name)) {
+                if let Some(place) = done.and_then(|frame| view.graph.place_of(frame.at.name)) {
                     self.on_path[place] = false;
                 }
                 continue;

@@ -185,8 +185,8 @@ fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
         .collect();
     // Equal ones stay in the order of their names, and those of one bundle side by side.
     ranks.sort_by(|a, b| {
-        let key = |it: &Candidate<'g>| {
-            let Bundle { name, version, release, deprecation, .. } = &*it.entry.bundle;
+        let key = |candidate: &Candidate<'g>| {
+            let Bundle { name, version, release, deprecation, .. } = &*candidate.entry.bundle;
             (deprecation.is_some(), Reverse(version), Reverse(release), name)
         };
         key(a).cmp(&key(b))
@@ -208,7 +208,8 @@ impl<'g> View<'g> {
             ranks_of: vec![Vec::new(); graph.bundles.len()],
             named: HashMap::new(),
             ranged: Vec::new(),
-            deprecated_from: ranks.partition_point(|it| it.entry.bundle.deprecation.is_none()),
+            deprecated_from: ranks
+                .partition_point(|candidate| candidate.entry.bundle.deprecation.is_none()),
             by_range: Vec::new(),
             choice: Vec::new(),
             ranks: Vec::new(),
@@ -335,12 +336,12 @@ impl<'g> View<'g> {
         let parts = [(0, self.deprecated_from), (self.deprecated_from, self.ranks.len())];
         parts.map(|(start, end)| {
             let part = &self.ranks[start..end];
-            let key = |it: &Candidate<'_>| {
-                let bundle = &it.entry.bundle;
+            let key = |candidate: &Candidate<'_>| {
+                let bundle = &candidate.entry.bundle;
                 (Reverse(bundle.version.as_ref()), Reverse(bundle.release.as_ref())).cmp(&wanted)
             };
-            let from = part.partition_point(|it| key(it).is_lt());
-            (start + from, start + part.partition_point(|it| key(it).is_le()))
+            let from = part.partition_point(|candidate| key(candidate).is_lt());
+            (start + from, start + part.partition_point(|candidate| key(candidate).is_le()))
         })
     }
 

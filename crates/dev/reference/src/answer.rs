@@ -14,10 +14,10 @@ pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscriptio
     if entry.source == 0 {
         return Vec::new();
     }
-    let asks = |it: &&Subscription| {
-        it.package == entry.package
-            && ["", &entry.channel].contains(&&*it.channel)
-            && is_about(it, &rules.sources[entry.source].key)
+    let asks = |subscription: &&Subscription| {
+        subscription.package == entry.package
+            && ["", &entry.channel].contains(&&*subscription.channel)
+            && is_about(subscription, &rules.sources[entry.source].key)
     };
     rules.subscriptions.iter().copied().filter(asks).collect()
 }
@@ -27,10 +27,11 @@ pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscriptio
 pub(crate) fn is_claimed(rules: &Rules<'_>, thing: usize, blocked: &BTreeSet<String>) -> bool {
     let Thing::Entry(entry) = rules.things[thing] else { return false };
     let entry = &rules.entries[entry];
-    let mut claims = rules.subscriptions.iter().filter(|it| it.package == entry.package);
+    let mut claims =
+        rules.subscriptions.iter().filter(|subscription| subscription.package == entry.package);
     entry.source != 0
-        && claims.any(|it| blocked.contains(&it.name))
-        && asking(rules, thing).iter().all(|it| blocked.contains(&it.name))
+        && claims.any(|subscription| blocked.contains(&subscription.name))
+        && asking(rules, thing).iter().all(|subscription| blocked.contains(&subscription.name))
 }
 
 /// Whether everybody who is about a thing has it already.
@@ -39,7 +40,7 @@ fn is_current(rules: &Rules<'_>, thing: usize) -> bool {
     let name = &rules.entries[entry].name;
     let asking = asking(rules, thing);
     !asking.is_empty()
-        && asking.iter().all(|it| it.current_csv == *name)
+        && asking.iter().all(|subscription| subscription.current_csv == *name)
         && rules.world.csvs.iter().any(|csv| csv.name == *name)
 }
 
@@ -70,31 +71,33 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<Str
         };
         things.push((chosen, thing));
     }
-    things.sort_by_key(|(it, _)| (it.package.clone(), it.name.clone(), it.catalog.clone()));
+    things.sort_by_key(|(chosen, _)| {
+        (chosen.package.clone(), chosen.name.clone(), chosen.catalog.clone())
+    });
     let mut outcome = Outcome::default();
-    for (at, (it, thing)) in things.into_iter().enumerate() {
-        outcome.resolved.push(it.clone());
+    for (at, (chosen, thing)) in things.into_iter().enumerate() {
+        outcome.resolved.push(chosen.clone());
         if is_current(rules, thing) {
             continue;
         }
         let mut asking = asking(rules, thing);
-        asking.retain(|it| !blocked.contains(&it.name));
+        asking.retain(|subscription| !blocked.contains(&subscription.name));
         let names = asking.iter().map(|asking| asking.name.clone()).collect();
         outcome.installs.push(Install { chosen: at, subscriptions: names, part: 0 });
         if asking.is_empty() {
-            let CatalogKey { name, namespace } = &it.catalog;
+            let CatalogKey { name, namespace } = &chosen.catalog;
             outcome.new_subscriptions.push(NewSubscription {
-                name: format!("{}-{}-{name}-{namespace}", it.package, it.channel),
-                package: it.package.clone(),
-                channel: it.channel.clone(),
-                catalog: it.catalog.clone(),
-                starting_csv: it.name.clone(),
+                name: format!("{}-{}-{name}-{namespace}", chosen.package, chosen.channel),
+                package: chosen.package.clone(),
+                channel: chosen.channel.clone(),
+                catalog: chosen.catalog.clone(),
+                starting_csv: chosen.name.clone(),
             });
         }
-        let behind = asking.into_iter().filter(|asking| asking.current_csv != it.name);
+        let behind = asking.into_iter().filter(|asking| asking.current_csv != chosen.name);
         outcome.updated_subscriptions.extend(behind.map(|behind| UpdatedSubscription {
             name: behind.name.clone(),
-            current_csv: it.name.clone(),
+            current_csv: chosen.name.clone(),
         }));
     }
     outcome.new_subscriptions.sort_by(|a, b| a.name.cmp(&b.name));

@@ -93,7 +93,7 @@ impl Rules<'_> {
         let meets: Vec<bool> = self
             .entries
             .iter()
-            .map(|it| requirement.met_by(&it.package, it.version.as_ref(), &it.said))
+            .map(|entry| requirement.met_by(&entry.package, entry.version.as_ref(), &entry.said))
             .collect();
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
         order.sort_by_key(|source| rank(of, *source));

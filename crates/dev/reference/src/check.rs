@@ -28,7 +28,7 @@ pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
             checker.wrong
         }
         Err(Broken(what)) => {
-            let said = outcome.failures.iter().any(|it| it.kind == FailureKind::Error);
+            let said = outcome.failures.iter().any(|failure| failure.kind == FailureKind::Error);
             if said && outcome.resolved.is_empty() {
                 Vec::new()
             } else {
@@ -51,17 +51,19 @@ impl Checker<'_, '_> {
     fn check(&mut self, outcome: &Outcome) {
         let rules = self.rules;
         let mut chosen = vec![false; rules.things.len()];
-        for it in &outcome.resolved {
-            match self.find(it) {
-                Some(thing) if chosen[thing] => self.wrong(format!("{} comes twice", it.name)),
+        for entry in &outcome.resolved {
+            match self.find(entry) {
+                Some(thing) if chosen[thing] => self.wrong(format!("{} comes twice", entry.name)),
                 Some(thing) => chosen[thing] = true,
-                None => self.wrong(format!("{} from {} is no candidate", it.name, it.catalog)),
+                None => {
+                    self.wrong(format!("{} from {} is no candidate", entry.name, entry.catalog))
+                }
             }
         }
         let parts = components(rules);
         let contradicts = self.contradictions(&parts, outcome);
-        let broken = outcome.failures.iter().any(|it| it.kind == FailureKind::Error);
-        let names = |it: &Failure| it.subscriptions.clone();
+        let broken = outcome.failures.iter().any(|failure| failure.kind == FailureKind::Error);
+        let names = |failure: &Failure| failure.subscriptions.clone();
         let blocked: BTreeSet<String> = outcome.failures.iter().flat_map(names).collect();
         let mut expected: BTreeSet<String> =
             rules.blocked.iter().map(|at| rules.subscriptions[*at].name.clone()).collect();
@@ -107,7 +109,8 @@ impl Checker<'_, '_> {
     /// For each part whether its wishes contradict each other, as the outcome says.
     fn contradictions(&mut self, parts: &[Vec<usize>], outcome: &Outcome) -> Vec<bool> {
         let mut contradicts = vec![false; parts.len()];
-        for failure in outcome.failures.iter().filter(|it| it.kind != FailureKind::Error) {
+        for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Error)
+        {
             let of: Vec<usize> = self
                 .contradiction(failure)
                 .iter()
@@ -130,11 +133,12 @@ impl Checker<'_, '_> {
         let unasked = rules.sources.iter().any(|source| !source.ready);
         let requires = |at: &usize| {
             let Constraint { about, rule, .. } = &rules.constraints[*at];
-            let wish = about.is_none_or(|it| matches!(rules.things[it], Thing::Subscription(_)));
+            let wish =
+                about.is_none_or(|thing| matches!(rules.things[thing], Thing::Subscription(_)));
             matches!(rule, Rule::OneOf(_)) && !wish
         };
         let of_part =
-            |at: &usize| rules.constraints[*at].things().iter().any(|it| part.contains(it));
+            |at: &usize| rules.constraints[*at].things().iter().any(|thing| part.contains(thing));
         let mut constraints = (0..rules.constraints.len()).filter(of_part);
         let odd = |thing: &usize| match rules.things[*thing] {
             Thing::Entry(entry) => {
@@ -209,13 +213,15 @@ impl Checker<'_, '_> {
         // From what must be there along requirements to what is there.
         let mut asked: Vec<usize> = constraints
             .iter()
-            .filter(|it| it.rule == Rule::Must)
-            .filter_map(|it| it.about)
+            .filter(|constraint| constraint.rule == Rule::Must)
+            .filter_map(|constraint| constraint.about)
             .collect();
         let mut at = 0;
         while at < asked.len() {
             let thing = asked[at];
-            for constraint in constraints.iter().filter(|it| it.about == Some(thing)) {
+            for constraint in
+                constraints.iter().filter(|constraint| constraint.about == Some(thing))
+            {
                 let Rule::OneOf(list) = &constraint.rule else { continue };
                 for thing in list.iter().filter(|thing| set[**thing]) {
                     if !asked.contains(thing) {
@@ -290,7 +296,7 @@ impl Checker<'_, '_> {
 
     /// Takes a list of reasons apart; reasons have commas of their own.
     fn split<'t>(&self, list: &'t str) -> Option<Vec<&'t str>> {
-        let texts = self.rules.constraints.iter().map(|it| it.text.as_str());
+        let texts = self.rules.constraints.iter().map(|constraint| constraint.text.as_str());
         let mut starts: Vec<&str> = texts.filter(|text| list.contains(text)).collect();
         starts.sort_unstable();
         starts.dedup();
@@ -315,5 +321,5 @@ fn parse<'t>(list: &'t str, known: &[&str]) -> Option<Vec<&'t str>> {
 
 /// What is installed for whom; which of it was chosen together is not known here.
 fn installed(outcome: &Outcome) -> Vec<(usize, &[String])> {
-    outcome.installs.iter().map(|it| (it.chosen, &*it.subscriptions)).collect()
+    outcome.installs.iter().map(|install| (install.chosen, &*install.subscriptions)).collect()
 }

@@ -82,7 +82,9 @@ pub(crate) fn entries<'a>(
     let mut entries = existing(world, fail_forward)?;
     for (at, source) in sources.iter().enumerate().skip(1) {
         let content = world.catalogs.iter().find(|catalog| catalog.key == source.key);
-        let Some(Content::Ready(snapshot)) = content.map(|it| &it.content) else { continue };
+        let Some(Content::Ready(snapshot)) = content.map(|content| &content.content) else {
+            continue;
+        };
         for view in snapshot.entries() {
             let properties = view.properties().map(|Property { kind, json }| (kind, json));
             let mut said = Said::read(properties);
@@ -127,7 +129,10 @@ fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>,
             version: Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))),
             said,
             view: None,
-            subscribed: world.subscriptions.iter().any(|it| it.installed_csv == csv.name),
+            subscribed: world
+                .subscriptions
+                .iter()
+                .any(|subscription| subscription.installed_csv == csv.name),
         });
     }
     Ok(entries)
@@ -140,9 +145,11 @@ fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, Broken> {
         let last = walked[walked.len() - 1];
         // Of several the last by name counts.
         let next =
-            world.csvs.iter().filter(|it| !it.replaces.is_empty() && it.replaces == last.name);
-        let Some(next) = next.max_by_key(|it| &it.name) else { return Ok(last.phase == "Failed") };
-        if last.phase != "Replacing" || walked.iter().any(|it| it.name == next.name) {
+            world.csvs.iter().filter(|csv| !csv.replaces.is_empty() && csv.replaces == last.name);
+        let Some(next) = next.max_by_key(|csv| &csv.name) else {
+            return Ok(last.phase == "Failed");
+        };
+        if last.phase != "Replacing" || walked.iter().any(|csv| csv.name == next.name) {
             return Err(Broken);
         }
         walked.push(next);
@@ -171,16 +178,18 @@ fn said(world: &World<'_>, csv: &Csv) -> Result<Said, Broken> {
             properties.push((item.kind, item.value.to_string()));
         }
     } else {
-        let api = |it: &Api| {
-            json!({"group": it.group, "version": it.version, "kind": it.kind}).to_string()
+        let value = |api: &Api| {
+            json!({"group": api.group, "version": api.version, "kind": api.kind}).to_string()
         };
-        properties.extend(owned.iter().map(|it| ("olm.gvk".to_owned(), api(it))));
-        properties.extend(required.iter().map(|it| ("olm.gvk.required".to_owned(), api(it))));
+        properties.extend(owned.iter().map(|api| ("olm.gvk".to_owned(), value(api))));
+        properties.extend(required.iter().map(|api| ("olm.gvk.required".to_owned(), value(api))));
         let mut packages: Vec<&String> = world
             .subscriptions
             .iter()
-            .filter(|it| it.installed_csv == csv.name && !it.package.is_empty())
-            .map(|it| &it.package)
+            .filter(|subscription| {
+                subscription.installed_csv == csv.name && !subscription.package.is_empty()
+            })
+            .map(|subscription| &subscription.package)
             .collect();
         packages.sort();
         packages.dedup();

@@ -47,15 +47,15 @@ impl Requirement {
     pub(crate) fn read(kind: &str, json: &str) -> Option<Result<Self, Unreadable>> {
         match kind {
             "olm.gvk.required" => {
-                Some(json::parse(json).map_err(Into::into).and_then(|it| api(&it)))
+                Some(json::parse(json).map_err(Into::into).and_then(|value| api(&value)))
             }
             "olm.label.required" => Some(
                 json::parse(json)
                     .map_err(Into::into)
-                    .and_then(|it| Ok(Self::Label(Fields::of(&it)?.text("label")?))),
+                    .and_then(|value| Ok(Self::Label(Fields::of(&value)?.text("label")?))),
             ),
             "olm.package.required" => {
-                Some(json::parse(json).map_err(Into::into).and_then(|it| package(&it)))
+                Some(json::parse(json).map_err(Into::into).and_then(|value| package(&value)))
             }
             "olm.constraint" => Some(constraint_text(json)),
             _ => None,
@@ -70,7 +70,10 @@ impl Requirement {
                 name == package || said.packages.iter().any(|(other, _)| other == name)
             }
             Self::InRange(range) => {
-                said.packages.iter().filter_map(|(_, it)| it.as_ref()).any(|it| range.contains(it))
+                said.packages
+                    .iter()
+                    .filter_map(|(_, version)| version.as_ref())
+                    .any(|version| range.contains(version))
                     || version.is_some_and(|version| range.contains(version))
             }
             Self::Label(label) => said.labels.contains(label),

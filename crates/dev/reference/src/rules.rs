@@ -91,13 +91,13 @@ pub struct Broken(pub &'static str);
 pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
     let [group] = world.operator_groups.as_slice() else { return Err(Broken("OperatorGroup")) };
     let distinct = |names: BTreeSet<String>, count: usize| names.len() == count;
-    if !distinct(world.csvs.iter().map(|it| it.name.clone()).collect(), world.csvs.len())
+    if !distinct(world.csvs.iter().map(|csv| csv.name.clone()).collect(), world.csvs.len())
         || !distinct(
-            world.subscriptions.iter().map(|it| it.name.clone()).collect(),
+            world.subscriptions.iter().map(|subscription| subscription.name.clone()).collect(),
             world.subscriptions.len(),
         )
         || !distinct(
-            world.catalogs.iter().map(|it| it.key.to_string()).collect(),
+            world.catalogs.iter().map(|catalog| catalog.key.to_string()).collect(),
             world.catalogs.len(),
         )
     {
@@ -107,17 +107,18 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
     let entries = entries::entries(world, &sources, group.fail_forward)
         .map_err(|_| Broken("existing operators"))?;
     let mut subscriptions: Vec<&Subscription> = world.subscriptions.iter().collect();
-    subscriptions.sort_by_key(|it| &it.name);
+    subscriptions.sort_by_key(|subscription| &subscription.name);
     let mut demands: Vec<&Demand> = world.demands.iter().collect();
-    demands.sort_by_key(|it| (&it.package, it.range.as_ref().map(Range::as_str)));
+    demands.sort_by_key(|demand| (&demand.package, demand.range.as_ref().map(Range::as_str)));
     let mut found: HashMap<(usize, &str, &str), (usize, usize)> = HashMap::new();
-    for (at, it) in entries.iter().enumerate() {
-        found.entry((it.source, &it.channel, &it.name)).or_insert((at, 0)).1 += 1;
+    for (at, entry) in entries.iter().enumerate() {
+        found.entry((entry.source, &entry.channel, &entry.name)).or_insert((at, 0)).1 += 1;
     }
     let places = entries
         .iter()
-        .map(|it| {
-            let (first, count) = found[&(it.source, it.channel.as_str(), it.name.as_str())];
+        .map(|entry| {
+            let (first, count) =
+                found[&(entry.source, entry.channel.as_str(), entry.name.as_str())];
             Place { first, count }
         })
         .collect();
@@ -231,7 +232,7 @@ impl Rules<'_> {
     fn subscribe(&mut self, at: usize) {
         let subscription = self.subscriptions[at];
         let name = &subscription.name;
-        let mut asked = self.sources.iter().filter(|it| is_about(subscription, &it.key));
+        let mut asked = self.sources.iter().filter(|source| is_about(subscription, &source.key));
         if asked.any(|source| !source.ready) {
             self.blocked.push(at);
             return;
@@ -252,7 +253,9 @@ impl Rules<'_> {
         let thing = self.wish(at);
         let mut things = Vec::new();
         for entry in wanted {
-            if installed.is_some_and(|it| !self.entries[entry].follows(&self.entries[it])) {
+            if installed
+                .is_some_and(|installed| !self.entries[entry].follows(&self.entries[installed]))
+            {
                 continue;
             }
             let candidate = self.thing(entry);
@@ -300,7 +303,7 @@ impl Rules<'_> {
     /// The existing operator that a Subscription says is installed.
     fn installed(&self, subscription: &Subscription) -> Option<usize> {
         let mut existing = self.entries.iter();
-        existing.position(|it| it.source == 0 && it.name == subscription.installed_csv)
+        existing.position(|entry| entry.source == 0 && entry.name == subscription.installed_csv)
     }
 
     /// What each thing requires, and what the things that could meet it require in turn.
@@ -394,7 +397,10 @@ impl Rules<'_> {
     /// What is installed stays where its Subscription cannot be met. What it requires and what
     /// nothing that exists offers is no concern then.
     fn keep(&mut self) {
-        let invalid = |it: &Constraint| match (&it.rule, it.about.map(|at| self.things[at])) {
+        let invalid = |constraint: &Constraint| match (
+            &constraint.rule,
+            constraint.about.map(|at| self.things[at]),
+        ) {
             (Rule::MustNot, Some(Thing::Subscription(at))) => Some(at),
             _ => None,
         };
@@ -440,7 +446,9 @@ impl Rules<'_> {
             {
                 of.push((at, *entry));
                 apis.extend(self.entries[*entry].said.apis.iter().cloned());
-                packages.extend(self.entries[*entry].said.packages.iter().map(|it| it.0.clone()));
+                packages.extend(
+                    self.entries[*entry].said.packages.iter().map(|package| package.0.clone()),
+                );
             }
         }
         apis.sort();
@@ -457,16 +465,17 @@ impl Rules<'_> {
             listed
         };
         for api in apis {
-            let things =
-                listed(self, &|it| it.said.apis.iter().filter(|other| **other == api).count());
+            let things = listed(self, &|entry| {
+                entry.said.apis.iter().filter(|other| **other == api).count()
+            });
             if things.len() > 1 {
                 let text = format!("{} provide {api}", self.names(&things, "and"));
                 self.constrain(None, Rule::AtMostOne(things), text);
             }
         }
         for package in packages {
-            let things = listed(self, &|it| {
-                it.said.packages.iter().filter(|(name, _)| *name == package).count()
+            let things = listed(self, &|entry| {
+                entry.said.packages.iter().filter(|(name, _)| *name == package).count()
             });
             if things.len() > 1 {
                 let names = self.names(&things, "and");
@@ -482,7 +491,7 @@ impl Rules<'_> {
         for thing in things {
             among[*thing] = true;
         }
-        let of = |it: &&Constraint| it.things().iter().any(|thing| among[*thing]);
+        let of = |constraint: &&Constraint| constraint.things().iter().any(|thing| among[*thing]);
         self.constraints.iter().filter(of).collect()
     }
 

@@ -98,8 +98,8 @@ pub(crate) fn first_answer(
 ) -> Result<Option<Found>, TooLong> {
     let queue: VecDeque<Choice> = constraints
         .iter()
-        .filter(|it| it.rule == Rule::Must)
-        .filter_map(|it| Some((None, vec![it.about?])))
+        .filter(|constraint| constraint.rule == Rule::Must)
+        .filter_map(|constraint| Some((None, vec![constraint.about?])))
         .collect();
     let nothing = Found { chosen: vec![false; things], choices: Vec::new() };
     attempt(&nothing, queue, constraints, limit)
@@ -113,7 +113,7 @@ fn attempt(
 ) -> Result<Option<Found>, TooLong> {
     let Found { chosen, choices } = so_far;
     let Some((of, choice)) = queue.pop_front() else {
-        let met = constraints.iter().all(|it| it.holds(chosen));
+        let met = constraints.iter().all(|constraint| constraint.holds(chosen));
         return Ok(met.then(|| Found { chosen: chosen.clone(), choices: choices.clone() }));
     };
     if choice.iter().any(|thing| chosen[*thing]) {
@@ -124,7 +124,7 @@ fn attempt(
         let mut with = Found { chosen: chosen.clone(), choices: choices.clone() };
         with.chosen[thing] = true;
         with.choices.push((of, thing));
-        if constraints.iter().any(|it| it.is_broken_for_good(&with.chosen)) {
+        if constraints.iter().any(|constraint| constraint.is_broken_for_good(&with.chosen)) {
             continue;
         }
         let mut longer = queue.clone();
@@ -169,16 +169,16 @@ pub(crate) fn possible(
         }
     }
     // Something that may still matter: one way to meet a requirement that is not met yet.
-    let undecided = constraints.iter().find_map(|it| {
-        let Rule::OneOf(list) = &it.rule else { return None };
-        let asked = it.about.is_some_and(|thing| known[thing] == Some(true));
+    let undecided = constraints.iter().find_map(|constraint| {
+        let Rule::OneOf(list) = &constraint.rule else { return None };
+        let asked = constraint.about.is_some_and(|thing| known[thing] == Some(true));
         let met = list.iter().any(|thing| known[*thing] == Some(true));
         let open = list.iter().find(|thing| known[**thing].is_none());
         open.filter(|_| asked && !met)
     });
     let Some(&undecided) = undecided else {
         // Whatever else is open may be left out.
-        return Ok(Some(known.iter().map(|it| *it == Some(true)).collect()));
+        return Ok(Some(known.iter().map(|value| *value == Some(true)).collect()));
     };
     for guess in [true, false] {
         *limit = limit.checked_sub(1).ok_or(TooLong)?;
@@ -248,7 +248,8 @@ mod tests {
     /// Constraints between the letters a to f: `a! b- a>b,c a#b b|c`.
     fn constraints(text: &str) -> Vec<Constraint> {
         let thing = |letter: &str| usize::from(letter.as_bytes()[0] - b'a');
-        let list = |text: &str, by| text.split(by).filter(|it| !it.is_empty()).map(thing).collect();
+        let list =
+            |text: &str, by| text.split(by).filter(|word| !word.is_empty()).map(thing).collect();
         text.split_whitespace()
             .map(|word| {
                 let (about, rest) = word.split_at(1);
@@ -265,7 +266,11 @@ mod tests {
     }
 
     fn letters(set: &[bool]) -> String {
-        (b'a'..).zip(set).filter(|(_, is_in)| **is_in).map(|(it, _)| char::from(it)).collect()
+        (b'a'..)
+            .zip(set)
+            .filter(|(_, is_in)| **is_in)
+            .map(|(letter, _)| char::from(letter))
+            .collect()
     }
 
     #[test]
@@ -284,12 +289,13 @@ mod tests {
         ] {
             let list = constraints(text);
             let all: Vec<&Constraint> = list.iter().collect();
-            let answer = first_answer(6, &all, &mut 1_000).unwrap().map(|it| letters(&it.chosen));
+            let answer =
+                first_answer(6, &all, &mut 1_000).unwrap().map(|answer| letters(&answer.chosen));
             assert_eq!(answer.as_deref(), expected, "{text}");
             let any = possible(&[None; 6], &all, &mut 1_000).unwrap();
             assert_eq!(any.is_some(), expected.is_some(), "{text}");
             if let Some(any) = any {
-                assert!(all.iter().all(|it| it.holds(&any)), "{text}");
+                assert!(all.iter().all(|constraint| constraint.holds(&any)), "{text}");
             }
         }
     }

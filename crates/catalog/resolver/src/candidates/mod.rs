@@ -140,7 +140,9 @@ impl<'a> Candidates<'a> {
         let mut subscriptions: Vec<&Subscription> = world.subscriptions.iter().collect();
         subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
         let mut demands: Vec<&Demand> = world.demands.iter().collect();
-        demands.sort_by_key(|it| (&it.package, it.range.as_ref().map(ToString::to_string)));
+        demands.sort_by_key(|demand| {
+            (&demand.package, demand.range.as_ref().map(ToString::to_string))
+        });
         let mut this = Self {
             problem: Problem::default(),
             subscriptions,
@@ -149,7 +151,11 @@ impl<'a> Candidates<'a> {
             sources: Vec::new(),
             faults: Vec::new(),
             world,
-            subscribed: world.subscriptions.iter().map(|it| it.installed_csv.as_str()).collect(),
+            subscribed: world
+                .subscriptions
+                .iter()
+                .map(|subscription| subscription.installed_csv.as_str())
+                .collect(),
             variables: FxHashMap::default(),
             lists: FxHashMap::default(),
             seen: Vec::new(),
@@ -298,13 +304,13 @@ impl<'a> Candidates<'a> {
             return;
         }
         let world = self.world;
-        let forbidden = world.prohibitions.iter().filter(|it| match &it.what {
+        let forbidden = world.prohibitions.iter().filter(|prohibition| match &prohibition.what {
             Prohibited::Package(package) => **package == *entry.package,
             Prohibited::Bundle(name) => **name == *entry.name,
             Prohibited::OutsideOf(packages) => !packages.contains(&*entry.package),
         });
         // Of several rules the least message is told.
-        if let Some(forbidden) = forbidden.min_by_key(|it| &it.message) {
+        if let Some(forbidden) = forbidden.min_by_key(|prohibition| &prohibition.message) {
             let reason = Reason::Forbidden(forbidden.message.clone());
             self.problem.constrain(Some(var), Rule::Prohibited, reason);
         }

@@ -22,7 +22,11 @@ pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bo
 
 /// The OperatorGroup that leaves out the catalogs of the global namespace.
 pub(super) fn excluding<'w>(world: &'w World<'_>) -> Option<&'w str> {
-    world.operator_groups.iter().find(|it| it.exclude_global).map(|it| it.name.as_str())
+    world
+        .operator_groups
+        .iter()
+        .find(|operator_group| operator_group.exclude_global)
+        .map(|operator_group| operator_group.name.as_str())
 }
 
 /// Whether resolution looks at a catalog.
@@ -47,8 +51,8 @@ pub(super) fn own_snapshots<'a>(world: &World<'a>, of: &Subscription) -> Vec<&'a
     let any = of.catalog == CatalogKey::default();
     catalogs(world)
         .into_iter()
-        .filter(|it| is_visible(world, &it.key) && (any || it.key == of.catalog))
-        .filter_map(|it| match it.content {
+        .filter(|catalog| is_visible(world, &catalog.key) && (any || catalog.key == of.catalog))
+        .filter_map(|catalog| match catalog.content {
             Content::Ready(snapshot) => Some(snapshot),
             _ => None,
         })
@@ -92,8 +96,9 @@ fn out_of_reach(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> 
 pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node> {
     let Subscription { package, channel, starting_csv, catalog, .. } = of;
     let any = *catalog == CatalogKey::default();
-    let its: Vec<_> = catalogs(world).into_iter().filter(|it| any || it.key == *catalog).collect();
-    if its.is_empty() {
+    let views: Vec<_> =
+        catalogs(world).into_iter().filter(|view| any || view.key == *catalog).collect();
+    if views.is_empty() {
         let text = if any {
             "there is no catalog".to_owned()
         } else {
@@ -103,12 +108,12 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
         return vec![Node::new(text)];
     }
     // Who names no catalog means those that can be seen.
-    let mut unread: Vec<Node> = its
+    let mut unread: Vec<Node> = views
         .iter()
-        .filter(|it| !any || is_visible(world, &it.key))
-        .filter_map(|it| {
-            let reason = out_of_reach(world, it)?;
-            Some(Node::new(format!("catalog {} {reason}", names::catalog(world, &it.key))))
+        .filter(|view| !any || is_visible(world, &view.key))
+        .filter_map(|view| {
+            let reason = out_of_reach(world, view)?;
+            Some(Node::new(format!("catalog {} {reason}", names::catalog(world, &view.key))))
         })
         .collect();
     let snapshots = own_snapshots(world, of);
@@ -123,26 +128,33 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
     unread.truncate(HINTS);
     let entries: Vec<&Entry> = snapshots
         .iter()
-        .flat_map(|it| it.of_package(package).iter().map(|at| it.entry(*at).0))
+        .flat_map(|snapshot| snapshot.of_package(package).iter().map(|at| snapshot.entry(*at).0))
         .collect();
     let has = if any { "has" } else { "has no" };
     let node = if entries.is_empty() {
         let elsewhere = elsewhere(world, of);
         Node::new(format!("{where_} {has} package `{package}`")).because(elsewhere)
-    } else if !channel.is_empty() && entries.iter().all(|it| *it.channel != **channel) {
+    } else if !channel.is_empty() && entries.iter().all(|entry| *entry.channel != **channel) {
         let channels: BTreeSet<_> =
-            entries.iter().map(|it| (!it.default_channel, &*it.channel)).collect();
-        let channels: Vec<String> = channels.iter().map(|(_, it)| format!("`{it}`")).collect();
+            entries.iter().map(|entry| (!entry.default_channel, &*entry.channel)).collect();
+        let channels: Vec<String> =
+            channels.iter().map(|(_, channel)| format!("`{channel}`")).collect();
         Node::new(format!(
             "package `{package}` has no channel `{channel}` in {where_}, only {}",
             names::some(&channels, "and")
         ))
     } else {
-        let other: BTreeSet<&str> =
-            entries.iter().filter(|it| *it.name == **starting_csv).map(|it| &*it.channel).collect();
-        let other: Vec<String> = other.iter().map(|it| format!("`{it}`")).collect();
+        let other: BTreeSet<&str> = entries
+            .iter()
+            .filter(|entry| *entry.name == **starting_csv)
+            .map(|entry| &*entry.channel)
+            .collect();
+        let other: Vec<String> = other.iter().map(|channel| format!("`{channel}`")).collect();
         let versions = versions(
-            entries.iter().filter(|it| channel.is_empty() || *it.channel == **channel).copied(),
+            entries
+                .iter()
+                .filter(|entry| channel.is_empty() || *entry.channel == **channel)
+                .copied(),
         );
         let wish = wish(world, of);
         let hint = if other.is_empty() {
@@ -159,7 +171,7 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
 /// Other catalogs that have the package of a Subscription.
 fn elsewhere(world: &World<'_>, of: &Subscription) -> Vec<Node> {
     let mut nodes = Vec::new();
-    for catalog in catalogs(world).into_iter().filter(|it| it.key != of.catalog) {
+    for catalog in catalogs(world).into_iter().filter(|catalog| catalog.key != of.catalog) {
         let Content::Ready(snapshot) = catalog.content else { continue };
         if snapshot.of_package(&of.package).is_empty() {
             continue;
@@ -220,7 +232,7 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
             if is_visible(world, &catalog.key) {
                 nodes.extend(
                     out_of_reach(world, catalog)
-                        .map(|it| format!("catalog {name}, which may offer it, {it}")),
+                        .map(|reason| format!("catalog {name}, which may offer it, {reason}")),
                 );
             }
             continue;
@@ -233,13 +245,15 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
         if let Some(first) = first {
             let bundle = &snapshot.entry(first).0.name;
             let bundle = format!("`{bundle}` in catalog {name}");
-            let reason = out_of_reach(world, catalog).map(|it| format!("the catalog {it}"));
+            let reason = out_of_reach(world, catalog).map(|reason| format!("the catalog {reason}"));
             let reason = reason.unwrap_or_else(|| passed_over(snapshot, first));
             nodes.push(format!("{bundle} would meet it, but {reason}"));
             continue;
         }
         if is_visible(world, &catalog.key) {
-            nodes.extend(near(snapshot, requirement).map(|it| format!("catalog {name} has {it}")));
+            nodes.extend(
+                near(snapshot, requirement).map(|hint| format!("catalog {name} has {hint}")),
+            );
         }
     }
     nodes.dedup();
@@ -269,7 +283,7 @@ fn passed_over(snapshot: &Snapshot, at: u32) -> String {
 fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
     match requirement {
         Predicate::All(all) => {
-            let package = all.iter().find_map(|it| match it {
+            let package = all.iter().find_map(|predicate| match predicate {
                 Predicate::Package(package) => Some(package),
                 _ => None,
             })?;
@@ -302,9 +316,11 @@ fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
                 }
             }
             let versions: BTreeSet<&str> = near.iter().map(|(version, _)| *version).collect();
-            let versions: Vec<String> = versions.iter().map(|it| format!("`{it}`")).collect();
+            let versions: Vec<String> =
+                versions.iter().map(|version| format!("`{version}`")).collect();
             let packages: BTreeSet<&str> = near.iter().map(|(_, package)| *package).collect();
-            let packages: Vec<String> = packages.iter().map(|it| format!("`{it}`")).collect();
+            let packages: Vec<String> =
+                packages.iter().map(|package| format!("`{package}`")).collect();
             (!near.is_empty()).then(|| {
                 format!(
                     "`{}` of group `{}` in version {}, from package {}",

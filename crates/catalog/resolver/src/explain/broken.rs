@@ -41,7 +41,8 @@ pub(crate) fn whole(world: &World<'_>, failure: &mut Failure, existing: Option<&
 /// Explains the failure of a namespace without exactly one OperatorGroup.
 fn of_groups(world: &World<'_>, failure: &mut Failure) {
     let namespace = &world.namespace;
-    let mut groups: Vec<&str> = world.operator_groups.iter().map(|it| it.name.as_str()).collect();
+    let mut groups: Vec<&str> =
+        world.operator_groups.iter().map(|operator_group| operator_group.name.as_str()).collect();
     groups.sort_unstable();
     let quoted = names::quoted(groups.iter().copied());
     let (what, repairs) = if groups.is_empty() {
@@ -126,7 +127,7 @@ pub(super) fn explain(
         .subscriptions
         .iter()
         .copied()
-        .filter(|it| failure.subscriptions.contains(&it.name))
+        .filter(|subscription| failure.subscriptions.contains(&subscription.name))
         .collect();
     let mut causes = Vec::new();
     let mut proposals = Vec::new();
@@ -164,9 +165,8 @@ pub(super) fn explain(
             proposals::changes(world, subscription, &mut proposals);
         }
         if of.len() > 1 {
-            let remove =
-                |it: &&Subscription| Repair::RemoveSubscription { subscription: it.name.clone() };
-            proposals.push(of.iter().map(remove).collect());
+            let remove = |name: &str| Repair::RemoveSubscription { subscription: name.to_owned() };
+            proposals.push(of.iter().map(|subscription| remove(&subscription.name)).collect());
         }
         proposals.push(mends);
     }
@@ -195,9 +195,14 @@ fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscripti
         _ => format!("catalog {name} was not read so far: there is no connection to it yet"),
     });
     let any = CatalogKey::default();
-    let named = |it: &&&Subscription| it.catalog == catalog.key || it.catalog == any;
-    let other: Vec<String> =
-        names::quoted(of.iter().filter(|it| !named(it)).map(|it| it.name.as_str()));
+    let named = |subscription: &&&Subscription| {
+        subscription.catalog == catalog.key || subscription.catalog == any
+    };
+    let other: Vec<String> = names::quoted(
+        of.iter()
+            .filter(|subscription| !named(subscription))
+            .map(|subscription| subscription.name.as_str()),
+    );
     if other.is_empty() {
         return cause;
     }
@@ -276,7 +281,7 @@ fn unordered<'s>(
             Unordered::Several { chains } => {
                 let heads: Vec<&str> = chains
                     .iter()
-                    .map(|it| it.split_once("...").map_or(it.as_str(), |(head, _)| head))
+                    .map(|chain| chain.split_once("...").map_or(chain.as_str(), |(head, _)| head))
                     .collect();
                 let twice = heads.windows(2).find(|pair| pair[0] == pair[1]);
                 match twice {
@@ -300,7 +305,7 @@ fn mixed(world: &World<'_>, message: &str) -> Option<Cause> {
     let (_, package) = message.split_once(" of package \"")?;
     let (package, _) = package.split_once('"')?;
     let mut of: Vec<(String, String)> = Vec::new();
-    for catalog in catalogs(world).into_iter().filter(|it| is_visible(world, &it.key)) {
+    for catalog in catalogs(world).into_iter().filter(|catalog| is_visible(world, &catalog.key)) {
         let Content::Ready(snapshot) = catalog.content else { continue };
         for (channel, _) in channels(snapshot, package) {
             let text = format!("in channel {} of package {}", quote(channel), quote(package));
@@ -356,31 +361,34 @@ fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failu
     let mut causes: BTreeSet<String> = BTreeSet::new();
     let message = &failure.message;
     let twice = message.contains("expected exactly one operator, got ");
-    for (at, subject) in candidates.problem.subjects.iter().enumerate() {
-        let Subject::Bundle(entry) = *subject else { continue };
-        if entry.source == 0 {
+    for (number, subject) in candidates.problem.subjects.iter().enumerate() {
+        let Subject::Bundle(at) = *subject else { continue };
+        if at.source == 0 {
             continue;
         }
-        let (it, facts) = candidates.entry(entry);
-        let catalog = names::catalog(world, candidates.catalog(entry));
-        let of =
-            format!("channel `{}` of package `{}` in catalog {catalog}", it.channel, it.package);
-        let times = candidates.occurrences(entry);
+        let (entry, facts) = candidates.entry(at);
+        let catalog = names::catalog(world, candidates.catalog(at));
+        let of = format!(
+            "channel `{}` of package `{}` in catalog {catalog}",
+            entry.channel, entry.package
+        );
+        let times = candidates.occurrences(at);
         if twice && times > 1 {
             causes.insert(format!(
                 "catalog {catalog} has `{}` {times} times in channels named `{}`",
-                it.name, it.channel
+                entry.name, entry.channel
             ));
-        } else if candidates.is_unreadable(entry)
-            && message.contains(&candidates.identifier(Var(u32::try_from(at).unwrap_or(u32::MAX))))
+        } else if candidates.is_unreadable(at)
+            && message
+                .contains(&candidates.identifier(Var(u32::try_from(number).unwrap_or(u32::MAX))))
         {
             causes.insert(format!("a name in {of} has a `/`, which no name may have"));
         } else if let Some(reason) = &facts.unwritable
-            && message.contains(&format!("operator properties for {}", quote(&it.name)))
+            && message.contains(&format!("operator properties for {}", quote(&entry.name)))
         {
             causes.insert(format!(
                 "bundle `{}` in catalog {catalog} has a property that is no JSON: {reason}",
-                it.name
+                entry.name
             ));
         }
     }

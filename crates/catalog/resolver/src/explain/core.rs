@@ -51,12 +51,12 @@ impl PartialEq for Need {
 
 impl Need {
     pub(super) fn merge(&mut self, other: &Self) {
-        let new = |list: &[String], it: &String| !list.contains(it);
-        let ranges = other.ranges.iter().filter(|it| new(&self.ranges, it)).cloned();
+        let new = |list: &[String], range: &String| !list.contains(range);
+        let ranges = other.ranges.iter().filter(|range| new(&self.ranges, range)).cloned();
         let ranges: Vec<String> = ranges.collect();
         self.ranges.extend(ranges);
         let known: FxHashSet<Var> = self.vars.iter().copied().collect();
-        self.vars.extend(other.vars.iter().filter(|it| !known.contains(it)));
+        self.vars.extend(other.vars.iter().filter(|var| !known.contains(var)));
         self.ats.extend(&other.ats);
     }
 
@@ -224,7 +224,7 @@ impl<'c> Core<'c> {
                         None => (requirement.map(names::requirement).unwrap_or_default(), vec![]),
                     };
                     let need = Need { what, ranges, vars: vars.to_vec(), ats: vec![at] };
-                    match faults.iter_mut().find(|it| **it == Fault::Needs(need.clone())) {
+                    match faults.iter_mut().find(|fault| **fault == Fault::Needs(need.clone())) {
                         Some(Fault::Needs(known)) => known.merge(&need),
                         _ => faults.push(Fault::Needs(need)),
                     }
@@ -243,7 +243,7 @@ impl<'c> Core<'c> {
                         Reason::OneOfPackage(package) => Shared::Package(package.clone()),
                         _ => continue,
                     };
-                    if vars.iter().filter(|it| **it == var).count() > 1 {
+                    if vars.iter().filter(|member| **member == var).count() > 1 {
                         faults.push(Fault::Twice(shared));
                         continue;
                     }
@@ -263,7 +263,7 @@ impl<'c> Core<'c> {
     fn partners(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
         let needed = |below: &FxHashSet<Var>| -> Rc<[Var]> {
-            vars.iter().copied().filter(|it| self.is_needed(*it, of, below)).collect()
+            vars.iter().copied().filter(|member| self.is_needed(*member, of, below)).collect()
         };
         let requires = |at: &usize| matches!(self.constraints[*at].rule, Rule::Dependency(_));
         let all = if self.by_subject.get(&var).is_some_and(|ats| ats.iter().any(requires)) {
@@ -273,7 +273,11 @@ impl<'c> Core<'c> {
             let mut known = self.needed.borrow_mut();
             known.entry((at, of.to_vec())).or_insert_with(|| needed(&FxHashSet::default())).clone()
         };
-        if all.contains(&var) { all.iter().copied().filter(|it| *it != var).collect() } else { all }
+        if all.contains(&var) {
+            all.iter().copied().filter(|member| *member != var).collect()
+        } else {
+            all
+        }
     }
 
     /// A candidate with everything that only follows from it.
@@ -282,7 +286,7 @@ impl<'c> Core<'c> {
         let mut stack = vec![var];
         while let Some(next) = stack.pop() {
             for at in self.by_subject.get(&next).into_iter().flatten() {
-                stack.extend(self.members(*at).iter().filter(|it| below.insert(**it)));
+                stack.extend(self.members(*at).iter().filter(|member| below.insert(**member)));
             }
         }
         below
@@ -312,7 +316,7 @@ fn requirement<'c>(
     let subject = candidates.problem.subjects[constraint.subject?.index()];
     match (&constraint.reason, subject) {
         (Reason::Required(at), Subject::Bundle(entry)) => {
-            candidates.entry(entry).1.requirements.get(*at).map(|it| &**it)
+            candidates.entry(entry).1.requirements.get(*at).map(|requirement| &**requirement)
         }
         _ => None,
     }
@@ -323,23 +327,26 @@ fn requirement<'c>(
 /// Each of the things that a candidate lacks is reason enough, so one may stand for another.
 pub(super) fn alike<'c>(candidates: &'c Candidates<'c>, core: &[usize]) -> Vec<&'c Constraint> {
     let all = &candidates.problem.constraints;
-    let lacks = |it: &&Constraint| matches!((&it.rule, &it.reason), (Rule::Dependency(vars), Reason::Required(_)) if vars.is_empty());
+    let lacks = |constraint: &&Constraint| matches!((&constraint.rule, &constraint.reason), (Rule::Dependency(vars), Reason::Required(_)) if vars.is_empty());
     let mut core: Vec<&Constraint> = core.iter().map(|at| &all[*at]).collect();
     let lacking: FxHashSet<Var> =
-        core.iter().copied().filter(lacks).filter_map(|it| it.subject).collect();
+        core.iter().copied().filter(lacks).filter_map(|constraint| constraint.subject).collect();
     if lacking.len() < 2 {
         return core;
     }
     let mut choices: FxHashMap<Var, Vec<(String, &Constraint)>> = FxHashMap::default();
     let mut counts: FxHashMap<String, usize> = FxHashMap::default();
     for constraint in all.iter().filter(lacks) {
-        let Some(subject) = constraint.subject.filter(|it| lacking.contains(it)) else { continue };
+        let Some(subject) = constraint.subject.filter(|subject| lacking.contains(subject)) else {
+            continue;
+        };
         let text = requirement(candidates, constraint).map(names::requirement).unwrap_or_default();
         *counts.entry(text.clone()).or_default() += 1;
         choices.entry(subject).or_default().push((text, constraint));
     }
-    for constraint in core.iter_mut().filter(|it| lacks(it)) {
-        let choices = constraint.subject.and_then(|it| choices.get(&it)).into_iter().flatten();
+    for constraint in core.iter_mut().filter(|constraint| lacks(constraint)) {
+        let choices =
+            constraint.subject.and_then(|subject| choices.get(&subject)).into_iter().flatten();
         if let Some((_, best)) = choices.max_by_key(|(text, _)| (counts[text], Reverse(text))) {
             *constraint = best;
         }

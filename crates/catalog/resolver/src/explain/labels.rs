@@ -71,7 +71,7 @@ impl Core<'_> {
         };
         let packages = names::quoted(self.packages(vars));
         let siblings: Vec<Var> = of.iter().flat_map(|at| self.members(*at)).copied().collect();
-        let alone = vars.iter().all(|it| siblings.contains(it));
+        let alone = vars.iter().all(|var| siblings.contains(var));
         let text = match packages.as_slice() {
             [_] if all => format!("all {count} versions{range}"),
             [_] if alone && self.packages(&siblings).len() == 1 => {

@@ -82,7 +82,7 @@ pub(super) fn requirement(predicate: &Predicate) -> String {
         return format!("version `{range}` of package `{package}`");
     }
     match predicate {
-        Predicate::Api(it) => api(it),
+        Predicate::Api(kind) => api(kind),
         Predicate::Package(package) => format!("package `{package}`"),
         Predicate::Said { message, inner } => {
             format!("{} ({})", requirement(inner), shortened(message))

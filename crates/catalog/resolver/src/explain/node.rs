@@ -83,7 +83,7 @@ impl Node {
             return 1;
         }
         let shown = self.shown(reasons);
-        let below = self.because.iter().take(shown).map(|it| it.lines(depth - 1, reasons));
+        let below = self.because.iter().take(shown).map(|node| node.lines(depth - 1, reasons));
         1 + below.sum::<usize>() + usize::from(shown < self.because.len())
     }
 
@@ -95,7 +95,7 @@ impl Node {
         }
         let more = self.because.len() - shown;
         let because = self.because.into_iter().take(shown);
-        let cause = cause.because_all(because.map(|it| it.cause(depth - 1, reasons)));
+        let cause = cause.because_all(because.map(|node| node.cause(depth - 1, reasons)));
         if more == 0 { cause } else { cause.because(Cause::new(format!("of {more} more reasons"))) }
     }
 }

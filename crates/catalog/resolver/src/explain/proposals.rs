@@ -84,7 +84,7 @@ impl<'a> Involved<'a> {
                 let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
                 let requirement = candidates.entry(entry).1.requirements.get(*at);
                 let missing = requirement.filter(|_| nothing);
-                self.missing.extend(missing.map(|it| names::requirement(it)));
+                self.missing.extend(missing.map(|predicate| names::requirement(predicate)));
             }
             (Reason::Demanded, Subject::Demand(at)) => {
                 self.demands.insert(&candidates.demands[at].package);
@@ -95,9 +95,10 @@ impl<'a> Involved<'a> {
                 self.missing.extend(demand.map(names::demand));
             }
             (Reason::Forbidden(message), Subject::Bundle(_)) => {
-                for it in world.prohibitions.iter().filter(|it| it.message == *message) {
-                    if !self.forbidden.contains(&it) {
-                        self.forbidden.push(it);
+                let all = world.prohibitions.iter();
+                for prohibition in all.filter(|prohibition| prohibition.message == *message) {
+                    if !self.forbidden.contains(&prohibition) {
+                        self.forbidden.push(prohibition);
                     }
                 }
             }
@@ -115,8 +116,11 @@ pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>
     upgrades(world, involved, &mut all);
     for orphan in &involved.orphans {
         let csv = || (*orphan).to_owned();
-        let adopting = involved.subscriptions.iter().filter(|it| adopts(world, it, orphan));
-        let adopting = adopting.map(|it| (it.name.clone(), csv()));
+        let adopting = involved
+            .subscriptions
+            .iter()
+            .filter(|subscription| adopts(world, subscription, orphan));
+        let adopting = adopting.map(|subscription| (subscription.name.clone(), csv()));
         all.push(
             adopting.map(|(subscription, csv)| Repair::AdoptCsv { subscription, csv }).collect(),
         );
@@ -128,10 +132,10 @@ pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>
     let include = |operator_group| Repair::IncludeGlobalCatalogs { operator_group };
     all.push(groups.map(include).collect());
     let mut forbidden = involved.forbidden.clone();
-    forbidden.sort_by_key(|it| (&it.message, format!("{:?}", it.what)));
-    let lift = |it: &Prohibition| Repair::LiftProhibition {
-        what: it.what.clone(),
-        message: it.message.clone(),
+    forbidden.sort_by_key(|prohibition| (&prohibition.message, format!("{:?}", prohibition.what)));
+    let lift = |prohibition: &Prohibition| Repair::LiftProhibition {
+        what: prohibition.what.clone(),
+        message: prohibition.message.clone(),
     };
     all.push(forbidden.into_iter().map(lift).collect());
     let upgrade = |version: &Version| Repair::UpgradeKubernetes { version: version.clone() };
@@ -144,10 +148,10 @@ pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>
 /// Ends of upgrades that are under way.
 fn upgrades(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair>>) {
     let replacing = |csv: &&Csv| {
-        let mut others = world.csvs.iter().filter(|it| !it.copied);
+        let mut others = world.csvs.iter().filter(|other| !other.copied);
         !csv.copied
-            && others.any(|it| it.name == csv.replaces)
-            && !world.csvs.iter().any(|it| it.replaces == csv.name && !it.copied)
+            && others.any(|other| other.name == csv.replaces)
+            && !world.csvs.iter().any(|other| other.replaces == csv.name && !other.copied)
     };
     let concerns = |csv: &&Csv| {
         involved.orphans.contains(&&*csv.name) || involved.orphans.contains(&&*csv.replaces)
@@ -253,7 +257,7 @@ fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 
 /// Names of packages that are like one that does not exist.
 fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
-    if snapshots.iter().any(|it| !it.of_package(&of.package).is_empty()) {
+    if snapshots.iter().any(|snapshot| !snapshot.of_package(&of.package).is_empty()) {
         return Vec::new();
     }
     let names: BTreeSet<&str> =
@@ -265,12 +269,12 @@ fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
     let mut keys: Vec<&CatalogKey> = catalogs(world)
         .into_iter()
-        .filter(|it| is_visible(world, &it.key) && it.key != of.catalog)
-        .filter(|it| match it.content {
+        .filter(|catalog| is_visible(world, &catalog.key) && catalog.key != of.catalog)
+        .filter(|catalog| match catalog.content {
             Content::Ready(snapshot) => !snapshot.of_package(&of.package).is_empty(),
             _ => false,
         })
-        .map(|it| &it.key)
+        .map(|catalog| &catalog.key)
         .collect();
     let near = names::nearest(&of.catalog.name, keys.iter().map(|key| key.name.as_str()));
     let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
@@ -296,16 +300,24 @@ fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 
 /// Catalogs that cannot be read and may hold what is missing, or a catalog that is not there yet.
 fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
-    let invalid =
-        || involved.subscriptions.iter().filter(|it| involved.invalid.contains(&*it.name));
+    let invalid = || {
+        involved
+            .subscriptions
+            .iter()
+            .filter(|subscription| involved.invalid.contains(&*subscription.name))
+    };
     let named = |key: &CatalogKey| {
-        invalid().any(|it| it.catalog == *key || it.catalog == CatalogKey::default())
+        invalid().any(|subscription| {
+            subscription.catalog == *key || subscription.catalog == CatalogKey::default()
+        })
     };
     let unreadable: Vec<Repair> = catalogs(world)
         .into_iter()
-        .filter(|it| is_visible(world, &it.key) && !matches!(it.content, Content::Ready(_)))
-        .filter(|it| !involved.missing.is_empty() || named(&it.key))
-        .map(|it| Repair::RestoreCatalog { catalog: it.key.clone() })
+        .filter(|catalog| {
+            is_visible(world, &catalog.key) && !matches!(catalog.content, Content::Ready(_))
+        })
+        .filter(|catalog| !involved.missing.is_empty() || named(&catalog.key))
+        .map(|view| Repair::RestoreCatalog { catalog: view.key.clone() })
         .collect();
     if !unreadable.is_empty() || !involved.channels.is_empty() {
         return involved.channels.iter().cloned().chain(unreadable).collect();
@@ -314,8 +326,9 @@ fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
         return vec![Repair::AddCatalog { missing: missing.clone() }];
     }
     let nowhere = |of: &&&Subscription| {
-        let mut visible = catalogs(world).into_iter().filter(|it| is_visible(world, &it.key));
-        visible.all(|it| match it.content {
+        let mut visible =
+            catalogs(world).into_iter().filter(|catalog| is_visible(world, &catalog.key));
+        visible.all(|catalog| match catalog.content {
             Content::Ready(snapshot) => snapshot.of_package(&of.package).is_empty(),
             _ => true,
         })
@@ -328,12 +341,12 @@ fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
 fn removals(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair>>) {
     // What is not installed yet is given up more easily.
     let mut removable = involved.subscriptions.clone();
-    removable.sort_by_key(|it| is_installed(world, it));
+    removable.sort_by_key(|subscription| is_installed(world, subscription));
     let others = involved.orphans.len() + involved.demands.len() + involved.kept;
     if removable.len() + others > 1 {
-        let remove =
-            |it: &Subscription| Repair::RemoveSubscription { subscription: it.name.clone() };
-        all.push(removable.into_iter().map(remove).collect());
+        let remove = |name: &str| Repair::RemoveSubscription { subscription: name.to_owned() };
+        let names = removable.iter().map(|subscription| subscription.name.as_str());
+        all.push(names.map(remove).collect());
     }
     let drop = |package: &&str| Repair::DropDemand { package: (*package).to_owned() };
     all.push(involved.demands.iter().map(drop).collect());

@@ -164,35 +164,37 @@ impl Repair {
     pub fn apply(&self, world: &mut World<'_>) -> bool {
         let edit = |world: &mut World<'_>, name: &str, edit: &dyn Fn(&mut Subscription)| {
             let mut found = false;
-            for subscription in world.subscriptions.iter_mut().filter(|it| it.name == *name) {
+            for subscription in
+                world.subscriptions.iter_mut().filter(|subscription| subscription.name == *name)
+            {
                 edit(subscription);
                 found = true;
             }
             found
         };
         match self {
-            Self::AdoptCsv { subscription, csv } => edit(world, subscription, &|it| {
-                it.installed_csv.clone_from(csv);
-                it.current_csv.clone_from(csv);
+            Self::AdoptCsv { subscription, csv } => edit(world, subscription, &|subscription| {
+                subscription.installed_csv.clone_from(csv);
+                subscription.current_csv.clone_from(csv);
             }),
             Self::UseCatalog { subscription, catalog } => {
-                edit(world, subscription, &|it| it.catalog.clone_from(catalog))
+                edit(world, subscription, &|subscription| subscription.catalog.clone_from(catalog))
             }
             Self::UsePackage { subscription, package } => {
-                edit(world, subscription, &|it| it.package.clone_from(package))
+                edit(world, subscription, &|subscription| subscription.package.clone_from(package))
             }
             Self::UseChannel { subscription, channel } => {
-                edit(world, subscription, &|it| it.channel.clone_from(channel))
+                edit(world, subscription, &|subscription| subscription.channel.clone_from(channel))
             }
             Self::UseStartingCsv { subscription, csv } => {
-                edit(world, subscription, &|it| it.starting_csv.clone_from(csv))
+                edit(world, subscription, &|subscription| subscription.starting_csv.clone_from(csv))
             }
             Self::DropStartingCsv { subscription } => {
-                edit(world, subscription, &|it| it.starting_csv.clear())
+                edit(world, subscription, &|subscription| subscription.starting_csv.clear())
             }
-            Self::UpgradeFirst { waiting: subscription, .. }
-            | Self::RemoveSubscription { subscription } => {
-                shrinks(&mut world.subscriptions, |it| it.name != *subscription)
+            Self::UpgradeFirst { waiting: name, .. }
+            | Self::RemoveSubscription { subscription: name } => {
+                shrinks(&mut world.subscriptions, |subscription| subscription.name != *name)
             }
             Self::AwaitUpgrade { csv, .. } => {
                 let replaced = replaced_by(world, csv);
@@ -201,7 +203,7 @@ impl Repair {
                         subscription.installed_csv.clone_from(csv);
                     }
                 }
-                shrinks(&mut world.csvs, |it| !replaced.contains(&it.name))
+                shrinks(&mut world.csvs, |csv| !replaced.contains(&csv.name))
             }
             Self::FailForward { operator_group } => {
                 let mut found = false;
@@ -213,26 +215,28 @@ impl Repair {
                 }
                 found
             }
-            Self::RemoveCsv { csv } => shrinks(&mut world.csvs, |it| it.name != *csv),
+            Self::RemoveCsv { csv: name } => shrinks(&mut world.csvs, |csv| csv.name != *name),
             Self::AddOperatorGroup { .. } => {
                 world.operator_groups.push(OperatorGroup::default());
                 true
             }
             Self::RemoveOperatorGroup { operator_group } => {
                 let mut first = true;
-                shrinks(&mut world.operator_groups, |it| {
-                    it.name != *operator_group || !std::mem::take(&mut first)
+                shrinks(&mut world.operator_groups, |group| {
+                    group.name != *operator_group || !std::mem::take(&mut first)
                 })
             }
-            Self::DropProperties { csv } => {
-                let mut its = world.csvs.iter_mut().filter(|it| it.name == *csv);
-                its.any(|it| it.properties.take().is_some())
+            Self::DropProperties { csv: name } => {
+                let mut csvs = world.csvs.iter_mut().filter(|csv| csv.name == *name);
+                csvs.any(|csv| csv.properties.take().is_some())
             }
             Self::DropDemand { package } => {
-                shrinks(&mut world.demands, |it| it.package != *package)
+                shrinks(&mut world.demands, |demand| demand.package != *package)
             }
             Self::LiftProhibition { what, message } => {
-                shrinks(&mut world.prohibitions, |it| it.what != *what || it.message != *message)
+                shrinks(&mut world.prohibitions, |prohibition| {
+                    prohibition.what != *what || prohibition.message != *message
+                })
             }
             Self::IncludeGlobalCatalogs { operator_group } => {
                 let mut found = false;
@@ -258,8 +262,8 @@ impl Repair {
 fn replaced_by(world: &World<'_>, csv: &str) -> BTreeSet<String> {
     let mut replaced = BTreeSet::new();
     let mut next = csv;
-    while let Some(it) = world.csvs.iter().find(|it| it.name == next && !it.copied) {
-        next = &it.replaces;
+    while let Some(current) = world.csvs.iter().find(|csv| csv.name == next && !csv.copied) {
+        next = &current.replaces;
         let exists = world.csvs.iter().any(|other| other.name == next && !other.copied);
         if next == csv || !exists || !replaced.insert(next.to_owned()) {
             break;
@@ -346,7 +350,7 @@ impl fmt::Display for Repair {
                 }
                 Prohibited::OutsideOf(packages) => {
                     let packages: Vec<String> =
-                        packages.iter().map(|it| format!("`{it}`")).collect();
+                        packages.iter().map(|package| format!("`{package}`")).collect();
                     match packages.as_slice() {
                         [] => f.write_str("lift the prohibition of every package"),
                         some => write!(

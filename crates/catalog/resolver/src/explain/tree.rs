@@ -69,9 +69,9 @@ impl<'c> Teller<'c> {
         let label = |root: &Var| self.core.label(*root);
         let roots = || self.core.roots.iter();
         let subscriptions: BTreeSet<&str> =
-            roots().filter_map(|it| Some(&*self.core.subscription(*it)?.name)).collect();
+            roots().filter_map(|root| Some(&*self.core.subscription(*root)?.name)).collect();
         let demands: BTreeSet<String> =
-            roots().filter(|it| self.core.demand(**it).is_some()).map(label).collect();
+            roots().filter(|root| self.core.demand(**root).is_some()).map(label).collect();
         let count = subscriptions.len() + demands.len();
         let mut wishes = Vec::new();
         match names::quoted(subscriptions).as_slice() {
@@ -80,7 +80,7 @@ impl<'c> Teller<'c> {
             some if demands.is_empty() => {
                 wishes.push(format!("Subscriptions {}", names::some(some, "and")));
             }
-            some => wishes.extend(some.iter().map(|it| format!("Subscription {it}"))),
+            some => wishes.extend(some.iter().map(|name| format!("Subscription {name}"))),
         }
         wishes.extend(demands);
         if count == 0 {
@@ -103,8 +103,8 @@ impl<'c> Teller<'c> {
             if self.core.roots.len() > 1 {
                 return vec![self.group(&[root], &faults, &[], false)];
             }
-            let it = Who::pronoun(false);
-            return faults.iter().map(|fault| self.fault(&it, &[root], fault, &[])).collect();
+            let pronoun = Who::pronoun(false);
+            return faults.iter().map(|fault| self.fault(&pronoun, &[root], fault, &[])).collect();
         };
         let mut nodes = Vec::new();
         for at in self.core.about(root) {
@@ -147,7 +147,8 @@ impl<'c> Teller<'c> {
     fn unmet(&self, subscription: &Subscription, at: usize) -> String {
         let Subscription { name, installed_csv, starting_csv, .. } = subscription;
         let alone =
-            self.core.roots.iter().filter(|it| self.core.subscription(**it).is_some()).count() < 2;
+            self.core.roots.iter().filter(|root| self.core.subscription(**root).is_some()).count()
+                < 2;
         let wish = absent::wish(self.core.world, subscription);
         if absent::is_installed(self.core.world, subscription) {
             let who = if alone { "it".to_owned() } else { format!("Subscription `{name}`") };
@@ -226,17 +227,17 @@ impl<'c> Teller<'c> {
         if let [fault] = faults {
             return self.fault(&who, vars, fault, of);
         }
-        let it = Who::pronoun(who.plural);
+        let pronoun = Who::pronoun(who.plural);
         let mut nodes = Vec::new();
         for fault in faults {
             // What one reason brought up already need not be said again.
             let old =
                 matches!(fault, Fault::Needs(need) if need.ats.iter().all(|at| self.is_told(*at)));
             if nodes.is_empty() || !old {
-                nodes.push(self.fault(&it, vars, fault, of));
+                nodes.push(self.fault(&pronoun, vars, fault, of));
             }
         }
-        let stays = vars.iter().all(|it| self.core.exists(*it));
+        let stays = vars.iter().all(|var| self.core.exists(*var));
         let verb = if stays { "stay" } else { "be installed" };
         Node::new(format!("{} cannot {verb}", who.text)).because(nodes)
     }
@@ -345,8 +346,8 @@ impl<'c> Teller<'c> {
                 continue;
             }
             let Some(subject) = self.core.constraint(at).subject else { continue };
-            let these: Vec<Var> = all.iter().copied().filter(|it| vars.contains(it)).collect();
-            let others: Vec<Var> = all.iter().copied().filter(|it| !these.contains(it)).collect();
+            let these: Vec<Var> = all.iter().copied().filter(|var| vars.contains(var)).collect();
+            let others: Vec<Var> = all.iter().copied().filter(|var| !these.contains(var)).collect();
             let only = self.only(&others, at);
             // Others may state the same requirement.
             let alike: Vec<usize> =
@@ -382,7 +383,7 @@ impl<'c> Teller<'c> {
     fn only(&self, others: &[Var], at: usize) -> &'static str {
         let depends = |var: &Var| {
             let faults = self.core.faults(*var, &[at]);
-            faults.iter().any(|it| matches!(it, Fault::Beside(..) | Fault::Replaces(_)))
+            faults.iter().any(|fault| matches!(fault, Fault::Beside(..) | Fault::Replaces(_)))
         };
         match others {
             [] => "",

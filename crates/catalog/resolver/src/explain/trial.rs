@@ -69,8 +69,9 @@ impl<'s, 'a> Situation<'s, 'a> {
         failures: &[crate::outcome::Failure],
         memory: &Memory,
     ) -> Self {
-        let blocked = failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
-        let loose = failures.iter().filter(|it| is_loose(it)).count();
+        let blocked =
+            failures.iter().flat_map(|failure| failure.subscriptions.iter().cloned()).collect();
+        let loose = failures.iter().filter(|failure| is_loose(failure)).count();
         Self {
             world,
             outcome,
@@ -152,15 +153,16 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
         let mut base = situation.world.clone();
         let mut others = HashSet::new();
         if base.subscriptions.len() > SMALL {
-            for it in &mut base.subscriptions {
-                if !ours.contains(&*it.name) {
+            for subscription in &mut base.subscriptions {
+                if !ours.contains(&*subscription.name) {
                     // What cannot be met leaves what is installed as it is.
-                    it.catalog = CatalogKey::new("-", "-");
-                    others.insert(it.name.clone());
+                    subscription.catalog = CatalogKey::new("-", "-");
+                    others.insert(subscription.name.clone());
                 }
             }
-            base.subscriptions
-                .retain(|it| !others.contains(&it.name) || !it.installed_csv.is_empty());
+            base.subscriptions.retain(|subscription| {
+                !others.contains(&subscription.name) || !subscription.installed_csv.is_empty()
+            });
         }
         let steps = (situation.steps / 2).max(FLOOR);
         Self { situation, ours, base, others, left: COST, steps }
@@ -179,14 +181,14 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
 
     /// Whether what failed does not fail any more, and nothing else does either.
     fn is_mended(&self, outcome: &Outcome) -> bool {
-        let loose = outcome.failures.iter().filter(|it| is_loose(it)).count();
+        let loose = outcome.failures.iter().filter(|failure| is_loose(failure)).count();
         let before = self.situation.loose;
         let fewer = if self.ours.is_empty() { loose < before } else { loose <= before };
         let known = |name: &String| {
             !self.ours.contains(&**name)
                 && (self.situation.blocked.contains(name) || self.others.contains(name))
         };
-        fewer && outcome.failures.iter().all(|it| it.subscriptions.iter().all(known))
+        fewer && outcome.failures.iter().all(|failure| failure.subscriptions.iter().all(known))
     }
 
     /// Whether a repair mends the failure.
@@ -195,23 +197,25 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
         if !repair.apply(&mut changed) {
             return false;
         }
-        let Some(outcome) = self.attempt(&changed).filter(|it| self.is_mended(it)) else {
+        let Some(outcome) = self.attempt(&changed).filter(|outcome| self.is_mended(outcome)) else {
             return false;
         };
         if self.others.is_empty() || !self.touches_others(&outcome) {
             return true;
         }
         let mut whole = self.situation.world.clone();
-        repair.apply(&mut whole) && self.attempt(&whole).is_some_and(|it| self.is_mended(&it))
+        repair.apply(&mut whole)
+            && self.attempt(&whole).is_some_and(|outcome| self.is_mended(&outcome))
     }
 
     /// Whether what is chosen may not be possible beside what others get.
     fn touches_others(&self, outcome: &Outcome) -> bool {
         let others = &self.situation.outcome.resolved;
-        let new: Vec<&Chosen> = outcome.resolved.iter().filter(|it| !others.contains(it)).collect();
-        let apis: HashSet<&Api> = new.iter().flat_map(|it| self.apis(it)).collect();
+        let new: Vec<&Chosen> =
+            outcome.resolved.iter().filter(|chosen| !others.contains(chosen)).collect();
+        let apis: HashSet<&Api> = new.iter().flat_map(|chosen| self.apis(chosen)).collect();
         others.iter().any(|other| {
-            new.iter().any(|it| it.package == other.package)
+            new.iter().any(|chosen| chosen.package == other.package)
                 || self.apis(other).iter().any(|api| apis.contains(api))
         })
     }
@@ -222,16 +226,20 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
 
     /// Whether a Subscription can be met as soon as another one's operator is upgraded.
     fn upgrade_first(&mut self, waiting: &str, involved: &Involved<'_>) -> Option<Repair> {
-        let wish = self.base.subscriptions.iter().find(|it| it.name == waiting)?.clone();
+        let wish = self
+            .base
+            .subscriptions
+            .iter()
+            .find(|subscription| subscription.name == waiting)?
+            .clone();
         if is_installed(&self.base, &wish) {
             return None;
         }
-        let other = involved
-            .subscriptions
-            .iter()
-            .find(|it| it.name != waiting && is_installed(&self.base, it))?;
+        let other = involved.subscriptions.iter().find(|subscription| {
+            subscription.name != waiting && is_installed(&self.base, subscription)
+        })?;
         let mut changed = self.base.clone();
-        changed.subscriptions.retain(|it| it.name != waiting);
+        changed.subscriptions.retain(|subscription| subscription.name != waiting);
         for _ in 0..HOPS {
             let csv = self.upgrade(&mut changed, &other.name)?;
             changed.subscriptions.push(wish.clone());
@@ -249,10 +257,11 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
     }
 
     /// Makes the next upgrade of a Subscription, if there is one.
-    fn upgrade(&mut self, world: &mut World<'_>, subscription: &str) -> Option<String> {
+    fn upgrade(&mut self, world: &mut World<'_>, name: &str) -> Option<String> {
         let outcome = self.attempt(world)?;
-        let next = outcome.updated_subscriptions.iter().find(|it| it.name == subscription)?;
-        let chosen = outcome.resolved.iter().find(|it| it.name == next.current_csv)?;
+        let next =
+            outcome.updated_subscriptions.iter().find(|subscription| subscription.name == name)?;
+        let chosen = outcome.resolved.iter().find(|chosen| chosen.name == next.current_csv)?;
         let (entry, facts) = found(world, chosen)?;
         let csv = Csv {
             name: chosen.name.clone(),
@@ -262,8 +271,8 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
             ..Csv::default()
         };
         let upgraded: &mut Subscription =
-            world.subscriptions.iter_mut().find(|it| it.name == subscription)?;
-        world.csvs.retain(|it| it.name != upgraded.installed_csv && it.name != csv.name);
+            world.subscriptions.iter_mut().find(|subscription| subscription.name == name)?;
+        world.csvs.retain(|other| other.name != upgraded.installed_csv && other.name != csv.name);
         upgraded.installed_csv.clone_from(&csv.name);
         upgraded.current_csv.clone_from(&csv.name);
         world.csvs.push(csv);
@@ -284,7 +293,8 @@ fn found<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts
 /// The annotation that an installed bundle has.
 fn annotation(facts: &Facts) -> String {
     let read = |json| serde_json::from_str::<Value>(json).ok();
-    let said =
-        facts.said().filter_map(|it| Some(json!({"type": it.kind, "value": read(it.json)?})));
+    let said = facts
+        .said()
+        .filter_map(|property| Some(json!({"type": property.kind, "value": read(property.json)?})));
     json!({"properties": said.collect::<Vec<_>>()}).to_string()
 }

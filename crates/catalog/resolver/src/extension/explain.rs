@@ -41,7 +41,7 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
             .because(Cause::new(after(&refusal.message, "is invalid: ")))
             .remedy("correct `spec.source.catalog.version`"),
         FailureKind::Start => {
-            let version = installed.map(|it| it.version.as_str()).unwrap_or_default();
+            let version = installed.map(|bundle| bundle.version.as_str()).unwrap_or_default();
             Cause::new(format!("no update can start at the installed version `{version}`"))
                 .because(Cause::new(after(&refusal.message, "upgrade edges: ")))
         }
@@ -59,8 +59,9 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
             .because_all(catalogs(request, installed, refusal)),
         FailureKind::Version | FailureKind::Dependency => {
             let best = refusal.rivals.first().and_then(|&at| Some((rival(at), rival(at).best()?)));
-            let (catalog, bundle) =
-                best.map(|(it, best)| (&*it.catalog, &*best.bundle)).unwrap_or_default();
+            let (catalog, bundle) = best
+                .map(|(considered, best)| (&*considered.catalog, &*best.bundle))
+                .unwrap_or_default();
             let why = if refusal.kind == FailureKind::Version {
                 "its version cannot be read: ".to_owned() + &after(&refusal.message, ": ")
             } else {
@@ -94,7 +95,9 @@ fn catalogs(request: &Request, installed: Option<&Installed>, refusal: &Refusal)
     let mut causes: Vec<Cause> = considered
         .iter()
         .enumerate()
-        .map(|(at, it)| catalog(request, installed, it, refusal.rivals.contains(&at)))
+        .map(|(at, considered)| {
+            catalog(request, installed, considered, refusal.rivals.contains(&at))
+        })
         .take(CATALOGS)
         .collect();
     if considered.len() > CATALOGS {
@@ -112,7 +115,8 @@ fn catalog(
     let name = format!("catalog `{}`", considered.catalog);
     match &considered.state {
         State::NotSelected => {
-            let selector = request.selector().map(|it| it.to_string()).unwrap_or_default();
+            let selector =
+                request.selector().map(|selector| selector.to_string()).unwrap_or_default();
             Cause::new(format!("{name} does not fit the selector `{selector}`"))
         }
         State::Unavailable => Cause::new(format!("{name} is switched off")),
@@ -145,7 +149,7 @@ fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]
     }
     let group = |((_, fell), verdicts): ((u8, Fell), Vec<&Verdict>)| {
         let names: Vec<String> =
-            verdicts.iter().take(NAMED).map(|it| format!("`{}`", it.bundle)).collect();
+            verdicts.iter().take(NAMED).map(|verdict| format!("`{}`", verdict.bundle)).collect();
         let mut text = names.join(", ");
         let more = verdicts.len() - names.len();
         if more > 0 {
@@ -162,7 +166,8 @@ fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]
 fn reasons(request: &Request, installed: Option<&Installed>, fell: Fell) -> String {
     let mut reasons = Vec::new();
     if fell.channel {
-        let channels: Vec<String> = request.channels.iter().map(|it| format!("`{it}`")).collect();
+        let channels: Vec<String> =
+            request.channels.iter().map(|channel| format!("`{channel}`")).collect();
         reasons.push(format!("not in channel {}", channels.join(" or ")));
     }
     if fell.range {

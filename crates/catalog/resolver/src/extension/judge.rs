@@ -108,8 +108,9 @@ pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
         };
         let entries = if any && start.is_none() { Vec::new() } else { entries(offered) };
         let follows = |start: &Start| {
-            let covers = |it: &&Entry| it.covers(&start.name, Some(&start.version)).is_some();
-            version.as_ref().is_ok_and(|it| *it == start.exact) || entries.iter().any(covers)
+            let covers = |entry: &&Entry| entry.covers(&start.name, Some(&start.version)).is_some();
+            version.as_ref().is_ok_and(|version| *version == start.exact)
+                || entries.iter().any(covers)
         };
         let fell = Fell {
             channel: !any && entries.is_empty(),
@@ -123,7 +124,7 @@ pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
 }
 
 fn asks_for(request: &Request, channel: &Channel) -> bool {
-    request.channels.is_empty() || request.channels.iter().any(|it| **it == *channel.name)
+    request.channels.is_empty() || request.channels.iter().any(|name| **name == *channel.name)
 }
 
 /// The entries of the channels that are asked for.

@@ -100,8 +100,9 @@ impl Bundle {
         let said =
             bundle.properties_of("olm.package").next().map(mainstay_catalog::Property::value);
         let fields = said.as_ref().and_then(GoFields::new_or_null);
-        let stated = fields.is_some_and(|it| it.get("release").is_some_and(Value::is_string));
-        let first = bundle.properties.iter().find(|it| Self::is_dependency(&it.kind));
+        let stated =
+            fields.is_some_and(|fields| fields.get("release").is_some_and(Value::is_string));
+        let first = bundle.properties.iter().find(|property| Self::is_dependency(&property.kind));
         Self {
             name: bundle.name.clone(),
             version: bundle.version.to_string().into(),
@@ -139,7 +140,7 @@ impl Offer {
             };
             let known = graph.bundle(&bundle.name);
             Offered {
-                deprecated: known.is_some_and(|it| it.deprecation.is_some()),
+                deprecated: known.is_some_and(|bundle| bundle.deprecation.is_some()),
                 versions: [legacy, stated],
                 places: entries.get(&*bundle.name).cloned().unwrap_or_default(),
                 bundle,
@@ -161,7 +162,7 @@ impl Offer {
 
     /// The bundles, by name.
     pub fn bundles(&self) -> impl ExactSizeIterator<Item = &Bundle> {
-        self.offered.iter().map(|it| &it.bundle)
+        self.offered.iter().map(|offered| &offered.bundle)
     }
 
     /// The bundles, the preferred ones first.
@@ -180,11 +181,11 @@ impl Offer {
         Deprecation {
             package: graph.deprecation.clone(),
             channels: channels
-                .filter_map(|it| Some((it.name.clone(), it.deprecation.clone()?)))
+                .filter_map(|channel| Some((channel.name.clone(), channel.deprecation.clone()?)))
                 .collect(),
             bundles: graph
                 .bundles()
-                .filter_map(|it| Some((it.name.clone(), it.deprecation.clone()?)))
+                .filter_map(|bundle| Some((bundle.name.clone(), bundle.deprecation.clone()?)))
                 .collect(),
         }
     }

@@ -214,7 +214,7 @@ pub(super) fn attempt(
         Decided::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
         Decided::None | Decided::Many(_) => false,
     };
-    if let Some(message) = first_fault(request, &considered, |it| !beaten(it)) {
+    if let Some(message) = first_fault(request, &considered, |considered| !beaten(considered)) {
         let rivals = decided.catalogs();
         return Err(Refusal { kind: FailureKind::Unreadable, message, considered, rivals });
     }
@@ -258,7 +258,9 @@ impl Decided {
 
 fn decide(considered: &[Considered]) -> Decided {
     let picks = || {
-        let best = |(at, it): (usize, &Considered)| Some((at, it.priority, it.best()?.deprecated));
+        let best = |(at, considered): (usize, &Considered)| {
+            Some((at, considered.priority, considered.best()?.deprecated))
+        };
         considered.iter().enumerate().filter_map(best)
     };
     // Deprecation before priority: deprecated bundles have a say only among themselves.
@@ -280,10 +282,9 @@ fn first_fault(
     considered: &[Considered],
     counts: impl Fn(&Considered) -> bool,
 ) -> Option<String> {
-    considered
-        .iter()
-        .filter(|it| counts(it))
-        .find_map(|it| Some(texts::unreadable(&request.package, &it.catalog, it.fault()?)))
+    considered.iter().filter(|considered| counts(considered)).find_map(|considered| {
+        Some(texts::unreadable(&request.package, &considered.catalog, considered.fault()?))
+    })
 }
 
 /// The last look at the bundle that would be chosen. If it does not pass there is no other: that

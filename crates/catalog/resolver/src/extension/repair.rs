@@ -79,14 +79,14 @@ impl Change {
                 request.selector = Some(json!({"matchLabels": {NAME_LABEL: name}}));
             }
             Self::Enable(name) => {
-                for catalog in catalogs.iter_mut().filter(|it| it.name == *name) {
+                for catalog in catalogs.iter_mut().filter(|catalog| catalog.name == *name) {
                     catalog.available = true;
                 }
             }
             Self::Prefer(name) => {
-                let top = catalogs.iter().map(|it| it.priority).max().unwrap_or_default();
+                let top = catalogs.iter().map(|catalog| catalog.priority).max().unwrap_or_default();
                 let above = top.saturating_add(1);
-                for catalog in catalogs.iter_mut().filter(|it| it.name == *name) {
+                for catalog in catalogs.iter_mut().filter(|catalog| catalog.name == *name) {
                     catalog.priority = above;
                 }
             }
@@ -201,9 +201,9 @@ pub(super) fn repairs(
 
 impl Workshop<'_> {
     fn has_it(&self, name: &str) -> bool {
-        self.catalogs
-            .iter()
-            .any(|it| it.name == name && matches!(it.content, Content::Offer(Some(_))))
+        self.catalogs.iter().any(|catalog| {
+            catalog.name == name && matches!(catalog.content, Content::Offer(Some(_)))
+        })
     }
 
     /// What comes of changes.
@@ -241,7 +241,7 @@ impl Workshop<'_> {
             return;
         };
         let State::Judged(verdicts) = &considered.state else { return };
-        let fits = verdicts.iter().filter(|it| it.fell.fits()).skip(1);
+        let fits = verdicts.iter().filter(|verdict| verdict.fell.fits()).skip(1);
         for verdict in fits {
             if let Some(version) = asked(verdict)
                 && let Some(Ok(repair)) = self.outcome(&[Change::Version(version)])
@@ -310,15 +310,17 @@ impl Workshop<'_> {
             return Vec::new();
         };
         let mut nearest: Vec<(&str, &Verdict)> = Vec::new();
-        for (catalog, verdict) in all().filter(|(_, it)| it.fell.count() == least) {
-            match nearest.iter_mut().find(|(_, it)| it.fell == verdict.fell) {
+        for (catalog, verdict) in all().filter(|(_, verdict)| verdict.fell.count() == least) {
+            match nearest.iter_mut().find(|(_, other)| other.fell == verdict.fell) {
                 None => nearest.push((catalog, verdict)),
                 Some(known) if before(verdict, known.1) => *known = (catalog, verdict),
                 Some(_) => {}
             }
         }
         // What the author published an edge for comes before what nobody vouches for.
-        nearest.sort_by_key(|(_, it)| (it.fell.successor, it.fell.channel, it.fell.range));
+        nearest.sort_by_key(|(_, verdict)| {
+            (verdict.fell.successor, verdict.fell.channel, verdict.fell.range)
+        });
         let mut changes = Vec::new();
         for (catalog, verdict) in nearest {
             self.ways(request, catalog, verdict, &mut changes);
@@ -329,15 +331,13 @@ impl Workshop<'_> {
     /// Changes that take away one reason against a bundle.
     fn ways(&self, request: &Request, catalog: &str, verdict: &Verdict, changes: &mut Vec<Change>) {
         let Fell { channel, range, successor } = verdict.fell;
-        let offer = self
-            .catalogs
-            .iter()
-            .find(|it| it.name == catalog)
-            .and_then(|it| if let Content::Offer(offer) = it.content { offer } else { None });
+        let offer = self.catalogs.iter().find(|source| source.name == catalog).and_then(|source| {
+            if let Content::Offer(offer) = source.content { offer } else { None }
+        });
         if channel && let Some(offer) = offer {
             let channels = offer.graph().channels().iter();
-            let holds = channels.filter(|it| it.entry(&verdict.bundle).is_some());
-            changes.extend(holds.map(|it| Change::Channel(it.name.to_string())).take(2));
+            let holds = channels.filter(|channel| channel.entry(&verdict.bundle).is_some());
+            changes.extend(holds.map(|channel| Change::Channel(channel.name.to_string())).take(2));
         }
         if range {
             // Of several steps the one that leads to where the request wants to go.
@@ -353,7 +353,7 @@ impl Workshop<'_> {
     /// A way into the range by several updates along what a catalog offers.
     fn route(&self, request: &Request, catalog: &str) -> Option<Route> {
         let installed = self.installed.filter(|_| follows_edges(request))?;
-        let catalog = self.catalogs.iter().find(|it| it.name == catalog)?;
+        let catalog = self.catalogs.iter().find(|source| source.name == catalog)?;
         match catalog.content {
             Content::Offer(Some(offer)) => route(offer, request, installed),
             _ => None,
@@ -362,7 +362,7 @@ impl Workshop<'_> {
 
     /// Says where a step leads.
     fn lead_on(&self, repair: &mut Repair) {
-        if !repair.changes.iter().any(|it| matches!(it, Change::Version(_))) {
+        if !repair.changes.iter().any(|change| matches!(change, Change::Version(_))) {
             return;
         }
         let mut request = self.request.clone();

@@ -26,7 +26,7 @@ pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> 
     let edges: Vec<_> = entries(offer, request).collect();
     let versions: HashMap<&str, VersionRelease> = offer
         .bundles()
-        .filter_map(|it| Some((&*it.name, VersionRelease::legacy(&it.version).ok()?)))
+        .filter_map(|bundle| Some((&*bundle.name, VersionRelease::legacy(&bundle.version).ok()?)))
         .collect();
     let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
     let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =
@@ -34,14 +34,14 @@ pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> 
     for _ in 0..LOOKS / edges.len().max(1) {
         let (name, version, way) = queue.pop_front()?;
         if !way.is_empty() && range.contains(versions.get(&*name)?.version()) {
-            let steps = way.iter().filter_map(|it| versions.get(&**it)).map(pin);
+            let steps = way.iter().filter_map(|name| versions.get(&**name)).map(pin);
             return Some(Route { first: way.first()?.clone(), steps: steps.collect() });
         }
         let mut next: Vec<&Arc<str>> = edges
             .iter()
             .filter(|edge| edge.covers(&name, Some(&version)).is_some())
             .map(|edge| &edge.name)
-            .filter(|it| versions.contains_key(&***it) && !seen.contains(&***it))
+            .filter(|name| versions.contains_key(&***name) && !seen.contains(&***name))
             .collect();
         // The highest first, as each of the updates prefers it.
         next.sort_by(|a, b| versions[&***b].cmp(&versions[&***a]).then(b.cmp(a)));

@@ -12,8 +12,11 @@ impl Resolution<'_, '_> {
     /// What is to be done for the parts that have an answer.
     pub(super) fn assemble(&mut self) -> Outcome {
         let candidates = self.candidates;
-        let mut blocked: BTreeSet<String> =
-            self.failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
+        let mut blocked: BTreeSet<String> = self
+            .failures
+            .iter()
+            .flat_map(|failure| failure.subscriptions.iter().cloned())
+            .collect();
         // The package of a blocked Subscription is not installed for the sake of others.
         loop {
             let mut changed = false;
@@ -21,13 +24,17 @@ impl Resolution<'_, '_> {
                 let State::Solved(answer) = &self.parts[at].state else { continue };
                 let wish = answer.iter().find_map(|(_, entry)| {
                     let mut all = candidates.subscriptions.iter();
-                    if all.any(|it| !blocked.contains(&it.name) && self.asks(it, *entry)) {
+                    if all.any(|subscription| {
+                        !blocked.contains(&subscription.name) && self.asks(subscription, *entry)
+                    }) {
                         return None;
                     }
                     // Whatever its channel or catalog: there can be one operator of a package.
                     let package = &candidates.entry(*entry).0.package;
                     let mut all = candidates.subscriptions.iter();
-                    all.find(|it| blocked.contains(&it.name) && *it.package == **package)
+                    all.find(|subscription| {
+                        blocked.contains(&subscription.name) && *subscription.package == **package
+                    })
                 });
                 let unwritable = answer.iter().find_map(|(_, entry)| self.unwritable(*entry));
                 let names = self.names(&self.parts[at].subscriptions);
@@ -98,10 +105,14 @@ impl Resolution<'_, '_> {
     /// Whether all who are about an entry have it already.
     fn is_current(&self, at: EntryRef) -> bool {
         let name = &self.candidates.entry(at).0.name;
-        let mut asking =
-            self.candidates.subscriptions.iter().filter(|it| self.asks(it, at)).peekable();
+        let mut asking = self
+            .candidates
+            .subscriptions
+            .iter()
+            .filter(|subscription| self.asks(subscription, at))
+            .peekable();
         asking.peek().is_some()
-            && asking.all(|it| it.current_csv == **name)
+            && asking.all(|subscription| subscription.current_csv == **name)
             && self.world.csvs.iter().any(|csv| csv.name == **name)
     }
 
@@ -133,8 +144,11 @@ impl Resolution<'_, '_> {
             return;
         }
         let all = self.candidates.subscriptions.iter().copied();
-        let asking: Vec<&Subscription> =
-            all.filter(|it| !blocked.contains(&it.name) && self.asks(it, at)).collect();
+        let asking: Vec<&Subscription> = all
+            .filter(|subscription| {
+                !blocked.contains(&subscription.name) && self.asks(subscription, at)
+            })
+            .collect();
         outcome.installs.push(Install {
             chosen,
             subscriptions: asking.iter().map(|subscription| subscription.name.clone()).collect(),

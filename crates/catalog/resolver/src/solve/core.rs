@@ -44,7 +44,8 @@ impl Solver<'_, '_> {
                 continue;
             }
             self.search.enable(&[tried], false);
-            let without: Vec<u32> = kept.iter().copied().filter(|it| *it != tried).collect();
+            let without: Vec<u32> =
+                kept.iter().copied().filter(|constraint| *constraint != tried).collect();
             if let Some(answer) = self.search.run(&without, budget)? {
                 self.search.enable(&[tried], true);
                 let enabled = &self.search.enabled;
@@ -59,7 +60,7 @@ impl Solver<'_, '_> {
                 self.search.enable(kept, false);
                 self.search.enable(&used, true);
                 // What stood before it is needed.
-                at = used.iter().filter(|it| **it < tried).count();
+                at = used.iter().filter(|constraint| **constraint < tried).count();
                 *kept = used;
             }
         }

@@ -24,13 +24,16 @@ impl Search<'_, '_> {
             Why::Pair(_, other) => tell(other),
             Why::Lesson(at) => {
                 let literals = &self.lessons[at as usize].literals;
-                literals.iter().filter(|it| it.0 != var).for_each(|it| tell(it.0));
+                literals
+                    .iter()
+                    .filter(|literal| literal.0 != var)
+                    .for_each(|literal| tell(literal.0));
             }
             Why::Constraint(at) => {
                 let constraint = &self.index.problem.constraints[at as usize];
                 if let Rule::Dependency(list) = &constraint.rule {
                     let all = constraint.subject.iter().chain(list.iter());
-                    all.filter(|it| **it != var).for_each(|it| tell(*it));
+                    all.filter(|other| **other != var).for_each(|other| tell(*other));
                 }
             }
         }

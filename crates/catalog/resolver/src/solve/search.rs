@@ -446,7 +446,8 @@ impl<'i, 'p> Search<'i, 'p> {
                 lesson.literals.swap(0, 1);
             }
             let first = lesson.literals[0];
-            let holds = |(var, value): Literal| self.values[var.index()].map(|it| it == value);
+            let holds =
+                |(var, value): Literal| self.values[var.index()].map(|current| current == value);
             if holds(first) != Some(true) {
                 let next = (2..lesson.literals.len())
                     .find(|next| holds(lesson.literals[*next]) != Some(false));

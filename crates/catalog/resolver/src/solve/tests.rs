@@ -10,7 +10,7 @@ fn problem(text: &str) -> Problem {
         problem.variable(Subject::Subscription(at));
     }
     let var = |name: &str| Var(u32::from(name.as_bytes()[0] - b'a'));
-    let vars = |names: &str, by| names.split(by).filter(|it| !it.is_empty()).map(var).collect();
+    let vars = |names: &str, by| names.split(by).filter(|name| !name.is_empty()).map(var).collect();
     for part in text.split_whitespace() {
         let subject = Some(var(part));
         let (subject, rule) = if part.contains('|') {
@@ -36,7 +36,7 @@ fn solve(problem: &Problem, budget: &mut u64) -> Result<Option<Vec<Var>>, Exhaus
     let mut all = Vec::new();
     for part in index.parts() {
         let Some(choices) = solver.solve(part, budget)? else { return Ok(None) };
-        all.extend(choices.into_iter().map(|it| it.chosen));
+        all.extend(choices.into_iter().map(|choice| choice.chosen));
     }
     all.sort_unstable();
     Ok(Some(all))

@@ -22,22 +22,22 @@ pub fn to_json(outcome: &Outcome) -> Value {
     };
     let complete = outcome.failures.is_empty();
     put("resolved", outcome.resolved.iter().map(chosen).collect(), complete);
-    let installs = outcome.installs.iter().filter_map(|it| outcome.resolved.get(it.chosen));
-    let mut names: Vec<&str> = installs.map(|it| &*it.name).collect();
+    let installs =
+        outcome.installs.iter().filter_map(|install| outcome.resolved.get(install.chosen));
+    let mut names: Vec<&str> = installs.map(|chosen| &*chosen.name).collect();
     names.sort_unstable();
-    put("install", names.into_iter().map(|it| json!(it)).collect(), false);
-    let new = outcome.new_subscriptions.iter().map(|it| {
+    put("install", names.into_iter().map(|name| json!(name)).collect(), false);
+    let new = outcome.new_subscriptions.iter().map(|subscription| {
         json!({
-            "name": it.name, "package": it.package, "channel": it.channel,
-            "source": it.catalog.name, "sourceNamespace": it.catalog.namespace,
-            "startingCSV": it.starting_csv,
+            "name": subscription.name, "package": subscription.package, "channel": subscription.channel,
+            "source": subscription.catalog.name, "sourceNamespace": subscription.catalog.namespace,
+            "startingCSV": subscription.starting_csv,
         })
     });
     put("newSubscriptions", new.collect(), false);
-    let updated = outcome
-        .updated_subscriptions
-        .iter()
-        .map(|it| json!({"name": it.name, "currentCSV": it.current_csv}));
+    let updated = outcome.updated_subscriptions.iter().map(
+        |subscription| json!({"name": subscription.name, "currentCSV": subscription.current_csv}),
+    );
     put("updatedSubscriptions", updated.collect(), false);
     Value::Object(all)
 }
@@ -60,26 +60,27 @@ const fn kind(kind: FailureKind) -> &'static str {
 }
 
 /// A failure with its explanation and its repairs.
-pub fn failure_json(it: &Failure) -> Value {
-    let repair = |it: &Repair| json!({"what": it.to_string(), "certain": it.is_certain()});
+pub fn failure_json(failure: &Failure) -> Value {
+    let repair =
+        |repair: &Repair| json!({"what": repair.to_string(), "certain": repair.is_certain()});
     json!({
-        "error": it.message,
-        "errorKind": kind(it.kind),
-        "subscriptions": it.subscriptions,
-        "explanation": cause_json(&it.cause),
-        "repairs": it.repairs.iter().map(repair).collect::<Vec<_>>(),
+        "error": failure.message,
+        "errorKind": kind(failure.kind),
+        "subscriptions": failure.subscriptions,
+        "explanation": cause_json(&failure.cause),
+        "repairs": failure.repairs.iter().map(repair).collect::<Vec<_>>(),
     })
 }
 
-fn chosen(it: &crate::Chosen) -> Value {
+fn chosen(chosen: &crate::Chosen) -> Value {
     let mut value = json!({
-        "name": it.name, "package": it.package, "channel": it.channel,
-        "catalog": it.catalog.name, "catalogNamespace": it.catalog.namespace,
+        "name": chosen.name, "package": chosen.package, "channel": chosen.channel,
+        "catalog": chosen.catalog.name, "catalogNamespace": chosen.catalog.namespace,
     });
-    if let Some(version) = &it.version {
+    if let Some(version) = &chosen.version {
         value["version"] = json!(version);
     }
-    if let Some(replaces) = &it.replaces {
+    if let Some(replaces) = &chosen.replaces {
         value["replaces"] = json!(replaces);
     }
     value

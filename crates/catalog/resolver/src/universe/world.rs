@@ -75,7 +75,7 @@ impl Universe {
             });
         }
         for (at, csv) in self.csvs.iter().enumerate() {
-            if csv.namespace.as_ref().is_none_or(|it| *it == self.namespace) {
+            if csv.namespace.as_ref().is_none_or(|namespace| *namespace == self.namespace) {
                 world.csvs.push(csv.csv(at, real)?);
             }
         }
@@ -143,15 +143,20 @@ impl Universe {
 impl Universe {
     /// The Subscriptions whose install plans wait for somebody's approval.
     pub fn manual(&self) -> BTreeSet<String> {
-        let manual = self.subscriptions.iter().filter(|it| it.install_plan_approval == MANUAL);
-        manual.map(|it| it.name.clone()).collect()
+        let manual = self
+            .subscriptions
+            .iter()
+            .filter(|subscription| subscription.install_plan_approval == MANUAL);
+        manual.map(|subscription| subscription.name.clone()).collect()
     }
 
     /// The same with these Subscriptions waiting for approval.
     #[must_use]
     pub fn with_manual(mut self, names: &BTreeSet<String>) -> Self {
-        for it in self.subscriptions.iter_mut().filter(|it| names.contains(&it.name)) {
-            MANUAL.clone_into(&mut it.install_plan_approval);
+        for subscription in
+            self.subscriptions.iter_mut().filter(|subscription| names.contains(&subscription.name))
+        {
+            MANUAL.clone_into(&mut subscription.install_plan_approval);
         }
         self
     }
@@ -189,7 +194,10 @@ impl CatalogData {
             let dependencies: Vec<_> = bundle
                 .dependencies
                 .iter()
-                .map(|it| LegacyDependency { kind: &it.kind, json: it.json() })
+                .map(|dependency| LegacyDependency {
+                    kind: &dependency.kind,
+                    json: dependency.json(),
+                })
                 .collect();
             let provided: Vec<_> = bundle.provided_apis.iter().map(ApiData::api).collect();
             let required: Vec<_> = bundle.required_apis.iter().map(ApiData::api).collect();
@@ -249,7 +257,7 @@ impl CatalogData {
                 properties: bundle
                     .properties
                     .iter()
-                    .map(|it| PropertyData::new(&*it.kind, &it.json))
+                    .map(|property| PropertyData::new(&*property.kind, &property.json))
                     .collect(),
                 min_kube_version: bundle.min_kube_version.as_deref().unwrap_or_default().to_owned(),
                 ..BundleData::default()
@@ -332,16 +340,16 @@ impl SubscriptionData {
         }
     }
 
-    fn of(it: &Subscription) -> Self {
+    fn of(subscription: &Subscription) -> Self {
         Self {
-            name: it.name.clone(),
-            package: it.package.clone(),
-            channel: it.channel.clone(),
-            source: it.catalog.name.clone(),
-            source_namespace: it.catalog.namespace.clone(),
-            starting_csv: it.starting_csv.clone(),
-            installed_csv: it.installed_csv.clone(),
-            current_csv: it.current_csv.clone(),
+            name: subscription.name.clone(),
+            package: subscription.package.clone(),
+            channel: subscription.channel.clone(),
+            source: subscription.catalog.name.clone(),
+            source_namespace: subscription.catalog.namespace.clone(),
+            starting_csv: subscription.starting_csv.clone(),
+            installed_csv: subscription.installed_csv.clone(),
+            current_csv: subscription.current_csv.clone(),
             install_plan_approval: String::new(),
             only_live: false,
         }
@@ -350,10 +358,9 @@ impl SubscriptionData {
 
 impl CsvData {
     fn csv(&self, at: usize, real: &HashMap<String, RealCatalog>) -> Result<Csv, UniverseError> {
-        let list = self
-            .properties
-            .as_ref()
-            .map(|properties| annotation(properties.iter().map(|it| (&*it.kind, it.json()))));
+        let list = self.properties.as_ref().map(|properties| {
+            annotation(properties.iter().map(|property| (&*property.kind, property.json())))
+        });
         let mut csv = Csv {
             name: self.name.clone(),
             version: parse_tolerant(&self.version).ok(),
@@ -379,8 +386,9 @@ impl CsvData {
                 wrong(field(), message, "name one of its bundles")
             })?;
             csv.version = Some(bundle.version.clone());
-            csv.properties =
-                Some(annotation(bundle.properties.iter().map(|it| (&*it.kind, &*it.json))));
+            csv.properties = Some(annotation(
+                bundle.properties.iter().map(|property| (&*property.kind, &*property.json)),
+            ));
         }
         Ok(csv)
     }
@@ -440,9 +448,9 @@ impl ProhibitionData {
         Ok(Prohibition { what, message: self.message.clone() })
     }
 
-    fn of(it: &Prohibition) -> Self {
-        let mut data = Self { message: it.message.clone(), ..Self::default() };
-        match &it.what {
+    fn of(prohibition: &Prohibition) -> Self {
+        let mut data = Self { message: prohibition.message.clone(), ..Self::default() };
+        match &prohibition.what {
             Prohibited::Package(package) => data.package = Some(package.clone()),
             Prohibited::Bundle(bundle) => data.bundle = Some(bundle.clone()),
             Prohibited::OutsideOf(packages) => {

@@ -144,7 +144,7 @@ fn answers_are_the_originals() {
         "contradictions with other reasons, and those that are listed"
     );
     let unused: Vec<_> =
-        differences().into_keys().filter(|id| !used.iter().any(|it| it == id)).collect();
+        differences().into_keys().filter(|id| !used.iter().any(|other| other == id)).collect();
     assert!(unused.is_empty(), "listed, but the same: {unused:?}");
 }
 

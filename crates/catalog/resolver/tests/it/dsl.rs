@@ -216,9 +216,9 @@ impl Scene {
 
     fn delete(&mut self, what: &str, name: &str) {
         match what {
-            "sub" => self.world.subscriptions.retain(|it| it.name != name),
-            "csv" => self.world.csvs.retain(|it| it.name != name),
-            "catalog" => self.catalogs.retain(|it| it.key != key(name)),
+            "sub" => self.world.subscriptions.retain(|subscription| subscription.name != name),
+            "csv" => self.world.csvs.retain(|csv| csv.name != name),
+            "catalog" => self.catalogs.retain(|catalog| catalog.key != key(name)),
             other => panic!("delete {other}"),
         }
     }
@@ -299,7 +299,7 @@ impl Scene {
                 continue;
             }
             let shelf = self.catalogs.iter().find(|shelf| shelf.key == key(text));
-            let Some(known) = shelf.and_then(|it| it.bundles.get(name)) else { return };
+            let Some(known) = shelf.and_then(|shelf| shelf.bundles.get(name)) else { return };
             version = parse_tolerant(&known.0).ok();
             all.extend(known.1.iter().cloned());
         }
@@ -367,7 +367,7 @@ impl Scene {
         }
         for updated in &outcome.updated_subscriptions {
             let mut all = self.world.subscriptions.iter_mut();
-            let subscription = all.find(|it| it.name == updated.name).unwrap();
+            let subscription = all.find(|subscription| subscription.name == updated.name).unwrap();
             subscription.installed_csv.clone_from(&updated.current_csv);
             subscription.current_csv.clone_from(&updated.current_csv);
         }
@@ -434,23 +434,23 @@ pub(crate) fn outcome(text: &str) -> String {
 pub(crate) fn render(outcome: &Outcome) -> String {
     let mut out = String::new();
     for (at, chosen) in outcome.resolved.iter().enumerate() {
-        let install = outcome.installs.iter().find(|it| it.chosen == at);
+        let install = outcome.installs.iter().find(|install| install.chosen == at);
         let verb = if install.is_some() { "install" } else { "keep" };
         write!(out, "{verb} {} of {}/{}", chosen.name, chosen.package, chosen.channel).unwrap();
         write!(out, " from {}", chosen.catalog).unwrap();
         if let Some(replaces) = &chosen.replaces {
             write!(out, ", replaces {replaces}").unwrap();
         }
-        if let Some(install) = install.filter(|it| !it.subscriptions.is_empty()) {
+        if let Some(install) = install.filter(|install| !install.subscriptions.is_empty()) {
             write!(out, ", for {}", install.subscriptions.join(" ")).unwrap();
         }
         out.push('\n');
     }
-    for it in &outcome.new_subscriptions {
-        writeln!(out, "subscribe {} to {}", it.name, it.starting_csv).unwrap();
+    for subscription in &outcome.new_subscriptions {
+        writeln!(out, "subscribe {} to {}", subscription.name, subscription.starting_csv).unwrap();
     }
-    for it in &outcome.updated_subscriptions {
-        writeln!(out, "update {} to {}", it.name, it.current_csv).unwrap();
+    for subscription in &outcome.updated_subscriptions {
+        writeln!(out, "update {} to {}", subscription.name, subscription.current_csv).unwrap();
     }
     for failure in &outcome.failures {
         writeln!(out, "{} ({:?}): {}", failure.kind.reason(), failure.kind, failure.message)

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 /// The Subscriptions that failures block.
 fn blocked(outcome: &Outcome) -> BTreeSet<&str> {
-    outcome.failures.iter().flat_map(|it| &it.subscriptions).map(String::as_str).collect()
+    outcome.failures.iter().flat_map(|failure| &failure.subscriptions).map(String::as_str).collect()
 }
 
 /// Why a repair does not keep its promise.
@@ -33,10 +33,10 @@ fn broken_promise(
     }
     let after = resolve(&mended);
     let (was, is) = (blocked(before), blocked(&after));
-    let ours = failure.subscriptions.iter().find(|it| is.contains(it.as_str()));
-    let new = is.iter().find(|it| !was.contains(*it));
+    let ours = failure.subscriptions.iter().find(|name| is.contains(name.as_str()));
+    let new = is.iter().find(|name| !was.contains(*name));
     let unmended = failure.subscriptions.is_empty()
-        && after.failures.iter().any(|it| it.message == failure.message);
+        && after.failures.iter().any(|other| other.message == failure.message);
     match (ours, new) {
         (None, None) if !unmended => None,
         _ => Some(format!("{repair}: then {:#?}", after.failures)),
@@ -50,7 +50,7 @@ fn told(text: &str) -> String {
     let outcome = resolve(&world);
     let mut out = String::new();
     for failure in &outcome.failures {
-        for repair in failure.repairs.iter().filter(|it| it.is_certain()) {
+        for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
             if let Some(broken) = broken_promise(&world, &outcome, failure, repair) {
                 panic!("{broken}");
             }
@@ -152,9 +152,10 @@ fn where_very_much_fails_only_the_first_failures_are_told_in_full() {
     }
     let scene = Scene::read(&text);
     let outcome = resolve(&scene.world());
-    let with_repairs = outcome.failures.iter().filter(|it| !it.repairs.is_empty()).count();
+    let with_repairs =
+        outcome.failures.iter().filter(|failure| !failure.repairs.is_empty()).count();
     assert_eq!((outcome.failures.len(), with_repairs), (150, 100));
-    assert!(outcome.failures.iter().all(|it| !it.cause.children().is_empty()));
+    assert!(outcome.failures.iter().all(|failure| !failure.cause.children().is_empty()));
 }
 
 /// A chain of packages, each of which needs the next one.
@@ -218,7 +219,7 @@ fn repairs_of_recorded_failures_mend_them() {
             for failure in &outcome.failures {
                 failures += 1;
                 longest = longest.max(failure.cause.render().lines().count());
-                for repair in failure.repairs.iter().filter(|it| it.is_certain()) {
+                for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
                     repairs += 1;
                     let broken = broken_promise(&world, &outcome, failure, repair);
                     assert_eq!(broken, None, "{}", path.display());
@@ -243,7 +244,7 @@ proptest! {
         let world = ground.world(&real);
         let outcome = resolve(&world);
         for failure in &outcome.failures {
-            for repair in failure.repairs.iter().filter(|it| it.is_certain()) {
+            for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
                 let broken = broken_promise(&world, &outcome, failure, repair);
                 prop_assert!(broken.is_none(), "{}\n{}", failure.cause.render(), broken.unwrap());
             }

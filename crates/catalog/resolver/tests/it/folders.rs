@@ -17,7 +17,7 @@ fn tea(property: &Value) -> Arc<Catalog> {
     let bundle = |name: &str, version: &str, more: &[&Value]| {
         let identity = json!({"packageName": "tea", "version": version});
         let mut properties = vec![json!({"type": "olm.package", "value": identity})];
-        properties.extend(more.iter().map(|it| (*it).clone()));
+        properties.extend(more.iter().map(|property| (*property).clone()));
         json!({
             "schema": "olm.bundle", "package": "tea", "name": name,
             "image": format!("example.com/{name}"), "properties": properties,
@@ -32,7 +32,7 @@ fn tea(property: &Value) -> Arc<Catalog> {
         bundle("tea.v1", "1.0.0", &[]),
         bundle("tea.v2", "2.0.0", &[property]),
     ]
-    .map(|it| it.to_string())
+    .map(|document| document.to_string())
     .join("\n");
     let files: Files = [("catalog.json", &*text)].into_iter().collect();
     Catalog::load_from(&files, &LoadOptions::default()).unwrap()
@@ -67,7 +67,7 @@ fn what_was_chosen_together_is_told() {
     }));
     let content = Snapshot::of(&catalog);
     let outcome = resolve(&world(&content, None, ""));
-    assert_eq!(outcome.installs.iter().map(|it| it.part).collect::<Vec<_>>(), [0]);
+    assert_eq!(outcome.installs.iter().map(|install| install.part).collect::<Vec<_>>(), [0]);
     assert_eq!(outcome.parts, [["mine"]]);
 }
 

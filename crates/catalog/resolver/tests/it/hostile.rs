@@ -132,7 +132,7 @@ fn hard_parts_take_nothing_from_the_others() {
         let name = |channel: &String| format!("{package}.{channel}");
         let all: Vec<Value> = channels
             .iter()
-            .map(|it| json!({"name": it, "entries": [{"name": name(it)}]}))
+            .map(|channel| json!({"name": channel, "entries": [{"name": name(channel)}]}))
             .collect();
         let made = json!({"name": package, "defaultChannel": channels[0], "channels": all});
         content["packages"].as_array_mut().unwrap().push(made);
@@ -166,7 +166,11 @@ fn hard_parts_take_nothing_from_the_others() {
     let outcome = resolve(&universe.world(&snapshots, &HashMap::new()).unwrap());
     assert_eq!(outcome.failures.len(), 13);
     let of = |name: &str| {
-        outcome.failures.iter().find(|it| it.subscriptions.contains(&name.to_owned())).unwrap()
+        outcome
+            .failures
+            .iter()
+            .find(|failure| failure.subscriptions.contains(&name.to_owned()))
+            .unwrap()
     };
     assert!(of("x00").message.contains("the search was given up"), "{}", of("x00").message);
     let coarse = of("y00");
@@ -235,7 +239,7 @@ fn names_and_numbers_may_be_anything() {
         let outcome = resolve(&place.world());
         // What replaces itself has no head; so the other one lacks something.
         assert_eq!(outcome.failures.len(), 2, "{package:.40}");
-        assert!(outcome.failures.iter().all(|it| it.kind == FailureKind::Error));
+        assert!(outcome.failures.iter().all(|failure| failure.kind == FailureKind::Error));
         for failure in outcome.failures {
             assert!(failure.cause.render().len() < 200_000);
         }

@@ -134,22 +134,23 @@ fn stranger(name: &str, property: &Value) -> [Value; 3] {
 /// What an outcome says of everything but strangers.
 fn without_strangers(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
     let strange = |name: &str| name.starts_with("zz-");
-    outcome
-        .failures
-        .retain(|it| it.subscriptions.is_empty() || !it.subscriptions.iter().all(|it| strange(it)));
+    outcome.failures.retain(|failure| {
+        failure.subscriptions.is_empty()
+            || !failure.subscriptions.iter().all(|subscription| strange(subscription))
+    });
     // What ends the whole namespace names everybody.
     for failure in &mut outcome.failures {
-        failure.subscriptions.retain(|it| !strange(it));
+        failure.subscriptions.retain(|subscription| !strange(subscription));
     }
     let chosen: Vec<_> = outcome
         .installs
         .iter()
-        .map(|it| (outcome.resolved[it.chosen].clone(), it.subscriptions.clone()))
-        .filter(|(it, _)| !strange(&it.package))
+        .map(|install| (outcome.resolved[install.chosen].clone(), install.subscriptions.clone()))
+        .filter(|(chosen, _)| !strange(&chosen.package))
         .collect();
-    outcome.resolved.retain(|it| !strange(&it.package));
-    outcome.new_subscriptions.retain(|it| !strange(&it.package));
-    outcome.updated_subscriptions.retain(|it| !strange(&it.name));
+    outcome.resolved.retain(|chosen| !strange(&chosen.package));
+    outcome.new_subscriptions.retain(|subscription| !strange(&subscription.package));
+    outcome.updated_subscriptions.retain(|subscription| !strange(&subscription.name));
     let Outcome { resolved, new_subscriptions, updated_subscriptions, failures, .. } = outcome;
     (chosen, resolved, new_subscriptions, updated_subscriptions, failures)
 }
@@ -173,8 +174,8 @@ fn what_has_nothing_to_do_with_the_rest_changes_nothing_else() {
         }
         more["catalogs"].as_array_mut().unwrap().push(json!({
             "name": "zoo", "namespace": "tenant", "priority": -1,
-            "packages": strangers.each_ref().map(|it| &it[0]),
-            "bundles": strangers.each_ref().map(|it| &it[1]),
+            "packages": strangers.each_ref().map(|product| &product[0]),
+            "bundles": strangers.each_ref().map(|product| &product[1]),
         }));
         let none = HashMap::new();
         let [with, without] = [&more, universe]
@@ -198,14 +199,14 @@ fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
             return Ok(());
         }
     };
-    let names = |it: &Failure| it.subscriptions.clone();
+    let names = |failure: &Failure| failure.subscriptions.clone();
     let blocked: BTreeSet<String> = got.failures.iter().flat_map(names).collect();
     prop_assert_eq!(&blocked, &expected.blocked);
     got.failures.clear();
     got.summary = None;
     // Trying knows no parts.
     got.parts.clear();
-    got.installs.iter_mut().for_each(|it| it.part = 0);
+    got.installs.iter_mut().for_each(|install| install.part = 0);
     prop_assert_eq!(got, expected.outcome);
     Ok(())
 }
@@ -237,7 +238,7 @@ fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<S
         let snapshots = case.universe.snapshots();
         let world = case.universe.world(&snapshots, real).unwrap();
         let found = check(&world, &resolve(&world));
-        wrong.extend(found.into_iter().map(|it| format!("{}: {it}", case.id)));
+        wrong.extend(found.into_iter().map(|difference| format!("{}: {difference}", case.id)));
     }
     (files.len(), wrong)
 }

@@ -311,7 +311,10 @@ impl Seed {
     /// The products that count: one of each package in each catalog.
     fn products(&self) -> Vec<&Product> {
         let mut seen = BTreeSet::new();
-        self.products.iter().filter(|it| seen.insert((it.package(), it.catalog()))).collect()
+        self.products
+            .iter()
+            .filter(|product| seen.insert((product.package(), product.catalog())))
+            .collect()
     }
 
     /// The world, in the format of recorded ones.
@@ -320,22 +323,22 @@ impl Seed {
         let catalogs: Vec<Value> = CATALOGS
             .iter()
             .enumerate()
-            .filter(|(at, _)| products.iter().any(|it| it.catalog() == *at))
+            .filter(|(at, _)| products.iter().any(|product| product.catalog() == *at))
             .map(|(at, (name, namespace))| {
-                let of = || products.iter().filter(|it| it.catalog() == at);
+                let of = || products.iter().filter(|product| product.catalog() == at);
                 let packages: Vec<Value> = of()
-                    .map(|it| {
-                        let channels = it.channels();
-                        let default = pick(&channels, it.default_channel)["name"].clone();
-                        json!({"name": it.package(), "defaultChannel": default, "channels": channels})
+                    .map(|product| {
+                        let channels = product.channels();
+                        let default = pick(&channels, product.default_channel)["name"].clone();
+                        json!({"name": product.package(), "defaultChannel": default, "channels": channels})
                     })
                     .collect();
                 let bundles: Vec<Value> = of()
-                    .flat_map(|it| (0..it.releases.len()).map(|at| (*it, at)))
-                    .map(|(it, at)| {
+                    .flat_map(|product| (0..product.releases.len()).map(|at| (*product, at)))
+                    .map(|(product, at)| {
                         json!({
-                            "name": it.name(at), "package": it.package(),
-                            "version": format!("{}.0.0", at + 1), "properties": it.properties(at),
+                            "name": product.name(at), "package": product.package(),
+                            "version": format!("{}.0.0", at + 1), "properties": product.properties(at),
                         })
                     })
                     .collect();
@@ -365,8 +368,8 @@ impl Seed {
                 let kinds: Vec<Value> = product
                     .properties(release)
                     .into_iter()
-                    .filter(|it| it["type"] == "olm.gvk")
-                    .map(|it| it["value"].clone())
+                    .filter(|property| property["type"] == "olm.gvk")
+                    .map(|property| property["value"].clone())
                     .collect();
                 csv["ownedCrds"] = json!(kinds);
             } else {
@@ -381,31 +384,32 @@ impl Seed {
             .enumerate()
             .map(|(at, wish)| {
                 let product = pick(&products, wish.product);
-                let mut it = json!({"name": format!("sub-{at}"), "package": product.package()});
+                let mut subscription =
+                    json!({"name": format!("sub-{at}"), "package": product.package()});
                 let channels = product.channels();
                 if wish.channel % 3 > 0 {
-                    it["channel"] = pick(&channels, wish.channel / 3)["name"].clone();
+                    subscription["channel"] = pick(&channels, wish.channel / 3)["name"].clone();
                 } else if wish.channel > 250 {
-                    it["channel"] = json!("unknown");
+                    subscription["channel"] = json!("unknown");
                 }
                 if wish.from < 250 {
                     let (source, namespace) = CATALOGS[product.catalog()];
-                    it["source"] = json!(source);
-                    it["sourceNamespace"] = json!(namespace);
+                    subscription["source"] = json!(source);
+                    subscription["sourceNamespace"] = json!(namespace);
                 }
                 if wish.start > 220 {
                     let release = usize::from(wish.start) % product.releases.len();
-                    it["startingCSV"] = json!(product.name(release));
+                    subscription["startingCSV"] = json!(product.name(release));
                 }
                 if wish.exists % 4 > 1 {
                     let release = usize::from(wish.release) % product.releases.len();
                     let name = exist(product, release, wish.exists / 4, wish.phase);
                     if wish.exists % 32 != 31 {
-                        it["installedCSV"] = json!(name);
+                        subscription["installedCSV"] = json!(name);
                     }
-                    it["currentCSV"] = json!(name);
+                    subscription["currentCSV"] = json!(name);
                 }
-                it
+                subscription
             })
             .collect();
         for (product, release) in &self.alone {
@@ -439,8 +443,8 @@ impl Seed {
                 1 => Prohibited::OutsideOf(
                     PACKAGES
                         .iter()
-                        .filter(|it| **it != product.package())
-                        .map(|it| (*it).into())
+                        .filter(|package| **package != product.package())
+                        .map(|package| (*package).into())
                         .collect(),
                 ),
                 _ => {

@@ -129,17 +129,21 @@ impl Scenario {
     /// What is not as expected, one line each.
     fn differences(&self, outcome: &Outcome) -> Vec<String> {
         let mut wrong = Vec::new();
-        let installed: BTreeSet<usize> = outcome.installs.iter().map(|it| it.chosen).collect();
+        let installed: BTreeSet<usize> =
+            outcome.installs.iter().map(|install| install.chosen).collect();
         let (mut installs, mut keeps) = (Vec::new(), Vec::new());
         for (at, chosen) in outcome.resolved.iter().enumerate() {
             let list = if installed.contains(&at) { &mut installs } else { &mut keeps };
-            let install = outcome.installs.iter().find(|it| it.chosen == at);
-            list.push((chosen, install.map_or(&[][..], |it| &it.subscriptions)));
+            let install = outcome.installs.iter().find(|install| install.chosen == at);
+            list.push((chosen, install.map_or(&[][..], |install| &install.subscriptions)));
         }
         compare("installs", self.installs.as_deref().unwrap_or(&[]), &installs, &mut wrong);
         compare("keeps", self.keeps.as_deref().unwrap_or(&[]), &keeps, &mut wrong);
-        let made: BTreeSet<String> =
-            outcome.new_subscriptions.iter().map(|it| it.name.clone()).collect();
+        let made: BTreeSet<String> = outcome
+            .new_subscriptions
+            .iter()
+            .map(|subscription| subscription.name.clone())
+            .collect();
         let none = BTreeSet::new();
         let expected = self.subscribes.as_ref().or(self.nothing.then_some(&none));
         if let Some(expected) = expected.filter(|expected| **expected != made) {
@@ -148,7 +152,7 @@ impl Scenario {
         let updates: BTreeMap<String, String> = outcome
             .updated_subscriptions
             .iter()
-            .map(|it| (it.name.clone(), it.current_csv.clone()))
+            .map(|subscription| (subscription.name.clone(), subscription.current_csv.clone()))
             .collect();
         let none = BTreeMap::new();
         let expected = self.updates.as_ref().or(self.nothing.then_some(&none));
@@ -210,7 +214,8 @@ impl Expected {
         for part in self.contains.iter().filter(|part| !failure.message.contains(*part)) {
             wrong.push(format!("message with {part}\n      got {}", failure.message));
         }
-        if let Some(blocks) = self.blocks.as_ref().filter(|it| **it != failure.subscriptions) {
+        if let Some(blocks) = self.blocks.as_ref().filter(|names| **names != failure.subscriptions)
+        {
             wrong.push(format!("blocks {blocks:?}: got {:?}", failure.subscriptions));
         }
         let told = failure.cause.render();
@@ -218,7 +223,7 @@ impl Expected {
             wrong.push(format!("explanation with {part}\n      got {told}"));
         }
         let proposed: Vec<String> = failure.repairs.iter().map(ToString::to_string).collect();
-        for repair in self.repairs.iter().filter(|it| !proposed.contains(it)) {
+        for repair in self.repairs.iter().filter(|repair| !proposed.contains(repair)) {
             wrong.push(format!("repair {repair}\n      got {proposed:?}"));
         }
         wrong
@@ -250,7 +255,7 @@ fn fits(words: &[&str], chosen: &Chosen, asking: &[String]) -> bool {
                 catalog == chosen.catalog.to_string().trim_end_matches("/tenant")
             }
             ["replaces", name] => {
-                *name == chosen.replaces.as_deref().filter(|it| !it.is_empty()).unwrap_or("-")
+                *name == chosen.replaces.as_deref().filter(|name| !name.is_empty()).unwrap_or("-")
             }
             ["for", "-"] => asking.is_empty(),
             ["for", names] => names.split(',').eq(asking),

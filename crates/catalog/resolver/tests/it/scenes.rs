@@ -248,7 +248,7 @@ fn catalogs_are_preferred_by_priority_then_namespace_then_name() {
         )
     };
     let world = |others: &[&str]| {
-        let mut text: String = others.iter().map(|it| provider(it)).collect();
+        let mut text: String = others.iter().map(|catalog| provider(catalog)).collect();
         text.push_str(
             "
             catalog own/olm

@@ -103,7 +103,7 @@ proptest! {
                 let installed = name(installed);
                 let outcome = resolved(&snapshot, "p", channel, &installed, Some(&version));
                 let updated = outcome.updated_subscriptions.into_iter().next();
-                let updated = updated.map(|it| it.current_csv);
+                let updated = updated.map(|subscription| subscription.current_csv);
                 match graph.view(Semantics::Classic, channels) {
                     Ok(view) => {
                         let next = view.next(&Installed::new(&installed, Some(&version)));
@@ -154,7 +154,7 @@ proptest! {
         for channels in [&["fast"][..], &["stable"], &["fast", "stable"], &[]] {
             let request = Request {
                 package: "p".to_owned(),
-                channels: channels.iter().map(|&it| it.to_owned()).collect(),
+                channels: channels.iter().map(|&channel| channel.to_owned()).collect(),
                 ..Request::default()
             };
             let view = graph.view(Semantics::Extension, channels).unwrap();
@@ -167,7 +167,7 @@ proptest! {
                     name: name.clone(), version: version.clone(), ..extension::Installed::default()
                 };
                 let choice = extension::resolve(&request, Some(&there), &catalogs).ok();
-                let moved = choice.map(|it| it.bundle.to_string()).filter(|it| *it != name);
+                let moved = choice.map(|choice| choice.bundle.to_string()).filter(|bundle| *bundle != name);
                 let version = parse_strict(&version).unwrap();
                 let next = view.next(&Installed::new(&name, Some(&version)));
                 let next = next.map(|step| step.bundle.name.to_string());
@@ -215,7 +215,7 @@ fn published_channels_are_walked_as_the_resolver_walks_them() {
                         Some(version),
                     );
                     let updated = outcome.updated_subscriptions.into_iter().next();
-                    let updated = updated.map(|it| it.current_csv);
+                    let updated = updated.map(|subscription| subscription.current_csv);
                     assert_eq!(next, updated, "{} {} {}", package.name, channel.name, entry.name);
                     count += 1;
                 }

@@ -69,15 +69,24 @@ fn a_package_of_a_catalog_is_a_graph() {
     let graph = Graph::of(catalog.package("kiwi").unwrap());
     assert_eq!((&*graph.package, &*graph.default_channel), ("kiwi", "stable"));
     assert_eq!(graph.deprecation.as_deref(), Some("find another bird"));
-    let channels: Vec<_> =
-        graph.channels().iter().map(|it| (&*it.name, it.deprecation.as_deref())).collect();
+    let channels: Vec<_> = graph
+        .channels()
+        .iter()
+        .map(|channel| (&*channel.name, channel.deprecation.as_deref()))
+        .collect();
     assert_eq!(channels, [("fast", Some("too fast")), ("stable", None)]);
     let bundles: Vec<_> = graph
         .bundles()
-        .map(|it| {
-            let version = it.version.as_ref().map(ToString::to_string).unwrap_or_default();
-            let release = it.release.as_ref().map(ToString::to_string).unwrap_or_default();
-            (it.name.to_string(), version, release, it.withdrawn, it.deprecation.is_some())
+        .map(|bundle| {
+            let version = bundle.version.as_ref().map(ToString::to_string).unwrap_or_default();
+            let release = bundle.release.as_ref().map(ToString::to_string).unwrap_or_default();
+            (
+                bundle.name.to_string(),
+                version,
+                release,
+                bundle.withdrawn,
+                bundle.deprecation.is_some(),
+            )
         })
         .collect();
     let row = |name: &str, version: &str, release: &str, withdrawn, deprecated| {
@@ -94,6 +103,6 @@ fn a_package_of_a_catalog_is_a_graph() {
     let head = graph.channel("stable").unwrap().head().unwrap();
     assert_eq!(&*head.name, "kiwi.v1.1.0");
     assert_eq!(head.replaces.as_deref(), Some("kiwi.v1.0.0"));
-    assert_eq!(head.skips.iter().map(|it| &**it).collect::<Vec<_>>(), ["kiwi.v1.0.1"]);
-    assert_eq!(head.skip_range.as_ref().map(|it| &*it.text), Some(">=0.1.0 <1.1.0"));
+    assert_eq!(head.skips.iter().map(|name| &**name).collect::<Vec<_>>(), ["kiwi.v1.0.1"]);
+    assert_eq!(head.skip_range.as_ref().map(|range| &*range.text), Some(">=0.1.0 <1.1.0"));
 }

@@ -104,6 +104,8 @@ pub(crate) fn path(view: &View<'_>, here: &Here) -> String {
 /// `bundle@where: reason` of each.
 pub(crate) fn stranded(view: &View<'_>) -> Vec<String> {
     let stranded = view.stranded();
-    let one = stranded.iter().map(|it| format!("{} at {}: {}", it.bundle.name, it.at.name, it.end));
+    let one = stranded.iter().map(|stranded| {
+        format!("{} at {}: {}", stranded.bundle.name, stranded.at.name, stranded.end)
+    });
     one.collect()
 }

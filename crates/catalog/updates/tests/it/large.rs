@@ -54,7 +54,11 @@ fn circles_of_five_thousand_entries_end() {
     let view = graph.view(Semantics::Classic, &["stable"]).unwrap();
     let stranded = view.stranded();
     assert_eq!(stranded.len(), count);
-    assert!(stranded.iter().all(|it| it.steps == 0 && matches!(it.end, End::Never(_))));
+    assert!(
+        stranded
+            .iter()
+            .all(|stranded| stranded.steps == 0 && matches!(stranded.end, End::Never(_)))
+    );
     // All of one version, which extensions take for one thing.
     let view = graph.view(Semantics::Extension, &[]).unwrap();
     let stranded = view.stranded();
@@ -81,7 +85,7 @@ fn five_thousand_entries_that_each_end_by_themselves_are_told_apart() {
     assert_eq!(stranded[0].end.to_string(), reason);
     // For extensions only the last leads on, to the first.
     let stranded = graph.view(Semantics::Extension, &[]).unwrap().stranded();
-    let at_last = stranded.iter().filter(|it| &*it.at.name == "p.v4999").count();
+    let at_last = stranded.iter().filter(|stranded| &*stranded.at.name == "p.v4999").count();
     assert_eq!((stranded.len(), at_last), (count - 1, 0));
     assert_eq!(stranded[1].end.to_string(), "its successor p.v0000 is not newer");
 }
@@ -109,7 +113,8 @@ fn every_package_of_published_catalogs_has_a_graph() {
                 for entry in channel.entries() {
                     let installed = Installed::from(graph.bundle(&entry.name).unwrap());
                     let route = view.path(&installed);
-                    let is_stranded = list.iter().any(|it| it.bundle.name == entry.name);
+                    let is_stranded =
+                        list.iter().any(|stranded| stranded.bundle.name == entry.name);
                     assert_ne!(matches!(route.end, End::Head), is_stranded);
                     assert!(
                         view.shortest(&installed)

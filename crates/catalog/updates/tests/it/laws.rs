@@ -1,6 +1,6 @@
 //! What holds for every graph.
 
-use mainstay_updates::{Edges, End, Graph, Installed, Link, Semantics, Step, View};
+use mainstay_updates::{Edges, End, Graph, Installed, Link, Semantics, Step, Stranded, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::btree_map::Entry;
@@ -126,8 +126,8 @@ fn all_said(graph: &Graph) -> Vec<String> {
     let mut said = Vec::new();
     for (semantics, view) in views(graph) {
         said.push(format!("{semantics:?} {:?}", view.head().map(|head| &head.name)));
-        for it in view.stranded() {
-            said.push(format!("{} {} {} {}", it.bundle.name, it.at.name, it.steps, it.end));
+        for Stranded { bundle, at, steps, end } in view.stranded() {
+            said.push(format!("{} {} {steps} {end}", bundle.name, at.name));
         }
         for bundle in graph.bundles() {
             let installed = Installed::from(bundle);
@@ -170,13 +170,13 @@ proptest! {
             let mut walked = Vec::new();
             let heads: Vec<_> = channel.entries().iter().filter(|entry| {
                 !channel.entries().iter().any(|other| {
-                    other.replaces() == Some(&*entry.name) || other.skips().any(|it| *it == *entry.name)
+                    other.replaces() == Some(&*entry.name) || other.skips().any(|name| *name == *entry.name)
                 })
             }).collect();
             prop_assert_eq!(heads.len(), 1);
             let mut next = Some(heads[0]);
             while let Some(entry) = next {
-                if !channel.entries().iter().any(|it| it.skips().any(|skip| *skip == *entry.name)) {
+                if !channel.entries().iter().any(|other| other.skips().any(|skip| *skip == *entry.name)) {
                     walked.push(entry);
                 }
                 next = entry.replaces().and_then(|name| channel.entry(name));
@@ -202,7 +202,7 @@ proptest! {
                 // It is what `next` says, again and again.
                 let mut here = installed.clone();
                 for step in &route.steps {
-                    let next = view.next(&here).map(|it| it.bundle.name.clone());
+                    let next = view.next(&here).map(|step| step.bundle.name.clone());
                     prop_assert_eq!(next.as_ref(), Some(&step.bundle.name));
                     here = Installed::from(step.bundle);
                 }
@@ -224,7 +224,7 @@ proptest! {
                 let mut seen = std::collections::BTreeSet::new();
                 for way in &ways {
                     prop_assert!(follows_edges(semantics, &installed, way));
-                    prop_assert_eq!(way.last().map(|it| &it.bundle.name), view.head().map(|it| &it.name));
+                    prop_assert_eq!(way.last().map(|step| &step.bundle.name), view.head().map(|bundle| &bundle.name));
                     prop_assert!(seen.insert(names(way)));
                 }
                 if let Some(shortest) = shortest.filter(|way| !way.is_empty()) {
@@ -255,12 +255,12 @@ proptest! {
                 // Whoever covers it and can be chosen is among them.
                 for channel in view.channels() {
                     let never = view.never_chosen();
-                    for entry in channel.entries().iter().filter(|it| *it.name != *installed.name) {
+                    for entry in channel.entries().iter().filter(|entry| *entry.name != *installed.name) {
                         let covers = entry.covers(installed.name, installed.version).is_some();
-                        let is_never = never.iter().any(|it| {
-                            it.channel.name == channel.name && it.entry.name == entry.name
+                        let is_never = never.iter().any(|never| {
+                            never.channel.name == channel.name && never.entry.name == entry.name
                         });
-                        let listed = successors.iter().any(|it| it.bundle.name == entry.name);
+                        let listed = successors.iter().any(|step| step.bundle.name == entry.name);
                         if covers && !is_never {
                             prop_assert!(listed, "{} from {}", entry.name, installed.name);
                         }
@@ -281,19 +281,19 @@ proptest! {
                 let mut steps = 0;
                 while !level.is_empty() {
                     steps += 1;
-                    let from = |it: &mainstay_updates::Bundle| view.successors(&Installed::from(it));
-                    let found = level.into_iter().flat_map(|it| {
-                        from(it).into_iter().map(|step| step.bundle)
+                    let from = |bundle: &mainstay_updates::Bundle| view.successors(&Installed::from(bundle));
+                    let found = level.into_iter().flat_map(|bundle| {
+                        from(bundle).into_iter().map(|step| step.bundle)
                     });
                     level = found.collect();
-                    level.retain(|it| match distance.entry(&it.name) {
+                    level.retain(|bundle| match distance.entry(&bundle.name) {
                         Entry::Vacant(place) => *place.insert(steps) == steps,
                         Entry::Occupied(_) => false,
                     });
                 }
                 let installed = Installed::from(start);
                 for target in graph.bundles() {
-                    let way = view.shortest_to(&installed, |it| it.name == target.name);
+                    let way = view.shortest_to(&installed, |bundle| bundle.name == target.name);
                     prop_assert_eq!(way.as_ref().map(Vec::len), distance.get(&target.name).copied());
                     prop_assert!(follows_edges(semantics, &installed, &way.unwrap_or_default()));
                 }
@@ -309,7 +309,7 @@ proptest! {
             for bundle in graph.bundles() {
                 let is_in = view.channels().any(|channel| channel.entry(&bundle.name).is_some());
                 let route = view.path(&Installed::from(bundle));
-                let found = stranded.iter().find(|it| it.bundle.name == bundle.name);
+                let found = stranded.iter().find(|stranded| stranded.bundle.name == bundle.name);
                 let is_stranded =
                     is_in && view.head().is_some() && !matches!(route.end, End::Head);
                 prop_assert_eq!(found.is_some(), is_stranded);

@@ -226,7 +226,7 @@ fn a_channel_says_what_it_holds() {
     let from: Vec<_> = stable
         .predecessors(stable.head().unwrap())
         .into_iter()
-        .map(|it| (it.name, it.edge, it.entry.is_some()))
+        .map(|predecessor| (predecessor.name, predecessor.edge, predecessor.entry.is_some()))
         .collect();
     assert_eq!(
         from,

@@ -50,8 +50,8 @@ fn the_way_to_a_certain_version_or_range_is_found() {
     let way = |from: &str, wanted: &str| {
         let here = Here::new(&graph, from);
         let range = mainstay_version::Range::parse(wanted).unwrap();
-        let is_in = |it: &mainstay_updates::Bundle| {
-            it.version.as_ref().is_some_and(|version| range.contains(version))
+        let is_in = |bundle: &mainstay_updates::Bundle| {
+            bundle.version.as_ref().is_some_and(|version| range.contains(version))
         };
         view.shortest_to(&here.installed(), is_in).map(|steps| names(&steps))
     };
@@ -164,7 +164,7 @@ fn other_channels_say_what_they_would_begin_with() {
             let end = switch
                 .route
                 .as_ref()
-                .map_or_else(|why| why.why.text("p", "c"), |it| it.end.to_string());
+                .map_or_else(|why| why.why.text("p", "c"), |stranded| stranded.end.to_string());
             let end = end.split(' ').take(3).collect::<Vec<_>>().join(" ");
             format!(
                 "{}: {} {first} {} | {end}",

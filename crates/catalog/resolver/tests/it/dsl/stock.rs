@@ -96,12 +96,12 @@ fn snapshot(draft: &Draft) -> Snapshot {
         let (package, channel) = words[0].split_once('/').unwrap();
         for entry in &words[1..] {
             let (entry, range) =
-                entry.split_once('@').map_or((&**entry, None), |it| (it.0, Some(it.1)));
+                entry.split_once('@').map_or((&**entry, None), |parts| (parts.0, Some(parts.1)));
             let range = range.map(|range| range.replace('_', " "));
             let mut parts = entry.split('-');
             let edge = parts.next().unwrap();
             let (name, replaces) =
-                edge.split_once('>').map_or((edge, None), |it| (it.0, Some(it.1)));
+                edge.split_once('>').map_or((edge, None), |parts| (parts.0, Some(parts.1)));
             let bundle = known.entry((package, name)).or_insert_with(|| {
                 let made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
                 keep(&mut builder, package, &made)
@@ -124,7 +124,7 @@ fn snapshot(draft: &Draft) -> Snapshot {
 }
 
 pub(super) fn bundle(name: &str, words: &[&str]) -> BundleDraft {
-    let named = name.split_once(".v").map_or("0.0.0", |it| it.1);
+    let named = name.split_once(".v").map_or("0.0.0", |parts| parts.1);
     let (version, words) = match words {
         [version, rest @ ..] if version.starts_with(|c: char| c.is_ascii_digit()) => {
             (*version, rest)
@@ -139,11 +139,11 @@ pub(super) fn bundle(name: &str, words: &[&str]) -> BundleDraft {
         match *word {
             "provides" => {
                 let list = apis(argument());
-                made.properties.extend(list.iter().map(|it| gvk("olm.gvk", it)));
+                made.properties.extend(list.iter().map(|api| gvk("olm.gvk", api)));
             }
             "requires" => {
                 let list = apis(argument());
-                made.properties.extend(list.iter().map(|it| gvk("olm.gvk.required", it)));
+                made.properties.extend(list.iter().map(|api| gvk("olm.gvk.required", api)));
             }
             "provided-api" => made.provided.extend(apis(argument())),
             "required-api" => made.required.extend(apis(argument())),

@@ -142,7 +142,7 @@ fn repairs_of_a_whole_namespace_are_a_first_step() {
         for repair in &failure.repairs {
             let mut mended = world.clone();
             assert!(!repair.is_certain() && repair.apply(&mut mended), "{repair}");
-            assert!(resolve(&mended).failures.iter().all(|it| it.message != failure.message));
+            assert!(resolve(&mended).failures.iter().all(|other| other.message != failure.message));
         }
         assert!(!failure.repairs.is_empty(), "{text}");
     }

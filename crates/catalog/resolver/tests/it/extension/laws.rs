@@ -151,16 +151,21 @@ fn plain(scene: &Scene) -> Plain {
     let asked = &scene.request;
     let mut broken: Vec<&Source> = Vec::new();
     let mut found: Vec<(&Source, Whole, bool)> = Vec::new();
-    for source in scene.catalogs.iter().filter(|it| !it.unavailable && selected(asked, it)) {
+    for source in
+        scene.catalogs.iter().filter(|source| !source.unavailable && selected(asked, source))
+    {
         if source.is_broken() {
             broken.push(source);
             continue;
         }
         let Some(package) = &source.package else { continue };
         let old = |bundle: &Whole| {
-            package.deprecations.as_ref().is_some_and(|it| it.bundles.contains_key(&bundle.name))
+            package
+                .deprecations
+                .as_ref()
+                .is_some_and(|deprecations| deprecations.bundles.contains_key(&bundle.name))
         };
-        let mut fits: Vec<Whole> = package.bundles.iter().map(|it| it.whole("p")).collect();
+        let mut fits: Vec<Whole> = package.bundles.iter().map(|bundle| bundle.whole("p")).collect();
         fits.retain(|bundle| fits_in(scene, package, bundle));
         let parsed = |bundle: &Whole| VersionRelease::legacy(&bundle.version).unwrap();
         let best = fits.into_iter().max_by_key(|bundle| (!old(bundle), parsed(bundle)));
@@ -170,7 +175,7 @@ fn plain(scene: &Scene) -> Plain {
         found.retain(|(_, _, old)| !old);
     }
     let top = found.iter().map(|(source, _, _)| source.priority).max();
-    let tops: Vec<_> = found.iter().filter(|(it, _, _)| Some(it.priority) == top).collect();
+    let tops: Vec<_> = found.iter().filter(|(source, _, _)| Some(source.priority) == top).collect();
     let blocked = |source: &&&Source| match tops.as_slice() {
         [(winner, _, old)] => *old || source.priority >= winner.priority,
         _ => true,
@@ -192,7 +197,7 @@ fn selected(asked: &Asked, source: &Source) -> bool {
     let tier = source.labels.get("tier").map(String::as_str);
     match &asked.selector {
         None => true,
-        Some(it) if it.get("matchLabels").is_some() => tier == Some("gold"),
+        Some(selector) if selector.get("matchLabels").is_some() => tier == Some("gold"),
         Some(_) => tier.is_none(),
     }
 }
@@ -200,12 +205,14 @@ fn selected(asked: &Asked, source: &Source) -> bool {
 fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
     let asked = &scene.request;
     let entries = || {
-        let of = |it: &&Channel| asked.channels.is_empty() || asked.channels.contains(&it.name);
+        let of = |channel: &&Channel| {
+            asked.channels.is_empty() || asked.channels.contains(&channel.name)
+        };
         let channels = package.channels.iter().filter(of);
         channels
-            .flat_map(|it| &it.entries)
-            .map(|it| it.whole("p"))
-            .filter(|it| it.name == bundle.name)
+            .flat_map(|channel| &channel.entries)
+            .map(|entry| entry.whole("p"))
+            .filter(|whole| whole.name == bundle.name)
     };
     let version = VersionRelease::legacy(&bundle.version).unwrap();
     let in_range = asked.version.is_empty()
@@ -213,7 +220,7 @@ fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
     let follows = match &scene.installed {
         Some(installed) if asked.policy != "SelfCertified" => {
             let at = parse_strict(&installed.version).unwrap();
-            let holds = |range: &str| Range::parse(range).is_ok_and(|it| it.contains(&at));
+            let holds = |range: &str| Range::parse(range).is_ok_and(|range| range.contains(&at));
             version == VersionRelease::legacy(&installed.version).unwrap()
                 || entries().any(|entry| {
                     entry.replaces == installed.name
@@ -230,7 +237,7 @@ fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
 fn shuffled(scene: &Scene, order: &[Index]) -> Scene {
     let mut scene = scene.clone();
     let mut order = order.iter().cycle();
-    let mut next = |length: usize| order.next().map_or(0, |it| it.index(length.max(1)));
+    let mut next = |length: usize| order.next().map_or(0, |index| index.index(length.max(1)));
     for source in &mut scene.catalogs {
         let Some(package) = &mut source.package else { continue };
         turn(&mut package.bundles, &mut next);
@@ -300,7 +307,7 @@ proptest! {
     #[test]
     fn steps_lead_where_they_are_said_to(scene in scenes()) {
         let Err(failure) = scene.answer() else { return Ok(()) };
-        for repair in failure.repairs.iter().filter(|it| !it.onward.is_empty()) {
+        for repair in failure.repairs.iter().filter(|repair| !repair.onward.is_empty()) {
             let mut walk = scene.clone();
             for change in &repair.changes {
                 if let Change::Channel(name) = change {
@@ -326,9 +333,9 @@ proptest! {
 
 /// Bundles that fit in one of the catalogs.
 fn fitting(scene: &Scene) -> Vec<String> {
-    let packages = scene.catalogs.iter().filter_map(|it| it.package.as_ref());
+    let packages = scene.catalogs.iter().filter_map(|source| source.package.as_ref());
     packages
-        .flat_map(|package| package.bundles.iter().map(move |it| (package, it.whole("p"))))
+        .flat_map(|package| package.bundles.iter().map(move |bundle| (package, bundle.whole("p"))))
         .filter(|(package, bundle)| fits_in(scene, package, bundle))
         .map(|(_, bundle)| bundle.name)
         .collect()
@@ -346,7 +353,7 @@ fn worlds_are_of_all_kinds() {
         let kind = match scene.answer() {
             Ok(_) => "found".to_owned(),
             Err(failure) => {
-                led += usize::from(failure.repairs.iter().any(|it| !it.onward.is_empty()));
+                led += usize::from(failure.repairs.iter().any(|repair| !repair.onward.is_empty()));
                 format!("{:?}", failure.kind)
             }
         };

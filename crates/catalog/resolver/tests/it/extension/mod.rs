@@ -15,7 +15,7 @@ fn scenarios_have_the_answers_of_the_specification() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/extension");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|it| it == "yaml"));
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
     assert!(!files.is_empty());
     for file in files {
@@ -30,7 +30,8 @@ fn scenarios_have_the_answers_of_the_specification() {
 fn answers_are_those_of_upstream() {
     for line in include_str!("answers.jsonl").lines() {
         let scene: Scene = serde_json::from_str(line).unwrap();
-        let stopped = scene.expect.error.as_deref().is_some_and(|it| it.contains(STOPPED));
+        let stopped =
+            scene.expect.error.as_deref().is_some_and(|message| message.contains(STOPPED));
         if stopped { only_what_might_matter_blocks(&scene) } else { scene.check() }
     }
 }
@@ -57,9 +58,14 @@ fn only_what_might_matter_blocks(scene: &Scene) {
     let without = rest.answer().unwrap();
     assert_eq!((&choice.catalog, &choice.bundle), (&without.catalog, &without.bundle));
     assert!(!choice.deprecation.bundles.contains_key(&choice.bundle), "{}", scene.name);
-    let priority = |name: &str| scene.catalogs.iter().find(|it| it.name == name).unwrap().priority;
+    let priority =
+        |name: &str| scene.catalogs.iter().find(|source| source.name == name).unwrap().priority;
     let top = priority(&choice.catalog);
-    for other in choice.considered.iter().filter(|it| matches!(it.state, State::Unreadable(_))) {
+    for other in choice
+        .considered
+        .iter()
+        .filter(|considered| matches!(considered.state, State::Unreadable(_)))
+    {
         assert!(other.priority < top, "{}", scene.name);
     }
 }

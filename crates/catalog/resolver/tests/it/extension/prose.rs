@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 fn told(file: &str, name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/extension/");
     let text = std::fs::read_to_string(format!("{folder}{file}.yaml")).unwrap();
-    let scene = Scene::read(&text).into_iter().find(|it| it.name == name).unwrap();
+    let scene = Scene::read(&text).into_iter().find(|scene| scene.name == name).unwrap();
     let failure = scene.answer().unwrap_err();
     format!("{}\n\n{}", failure.message, failure.cause.render())
 }

@@ -18,7 +18,7 @@ fn next(
 ) -> Result<Choice, Box<Failure>> {
     let request = Request {
         package: package.to_owned(),
-        channels: channels.iter().map(|&it| it.to_owned()).collect(),
+        channels: channels.iter().map(|&channel| channel.to_owned()).collect(),
         ..Request::default()
     };
     let catalogs = [extension::Catalog::new("c", Content::Ready(catalog))];
@@ -88,7 +88,14 @@ fn an_offer_has_what_its_bundles_state() {
     let offer = Offer::of(catalog.package("tea").unwrap());
     let said: Vec<_> = offer
         .bundles()
-        .map(|it| (&*it.name, &*it.version, it.release.as_deref(), it.dependency.as_deref()))
+        .map(|bundle| {
+            (
+                &*bundle.name,
+                &*bundle.version,
+                bundle.release.as_deref(),
+                bundle.dependency.as_deref(),
+            )
+        })
         .collect();
     assert_eq!(
         said,

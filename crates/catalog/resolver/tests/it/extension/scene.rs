@@ -170,17 +170,17 @@ impl Scene {
     }
 
     pub(super) fn installed(&self) -> Option<Installed> {
-        self.installed.as_ref().map(|it| Installed {
-            name: it.name.clone(),
-            version: it.version.clone(),
-            release: it.release.clone(),
+        self.installed.as_ref().map(|installed| Installed {
+            name: installed.name.clone(),
+            version: installed.version.clone(),
+            release: installed.release.clone(),
         })
     }
 
     /// What the catalogs offer, one for each.
     pub(super) fn offers(&self) -> Vec<Option<Offer>> {
         let package = &self.request.package;
-        let of = |source: &Source| source.package.as_ref().map(|it| it.offer(package));
+        let of = |source: &Source| source.package.as_ref().map(|content| content.offer(package));
         self.catalogs.iter().map(of).collect()
     }
 
@@ -216,8 +216,11 @@ impl Scene {
             Err(failure) => &failure.considered,
         };
         if let Some(expected) = &expected.eligible {
-            let asked: Vec<&str> =
-                considered.iter().filter(|it| asked(it)).map(|it| &*it.catalog).collect();
+            let asked: Vec<&str> = considered
+                .iter()
+                .filter(|considered| asked(considered))
+                .map(|considered| &*considered.catalog)
+                .collect();
             assert_eq!(*expected, asked, "{name}");
         }
         if let Some(expected) = &expected.fits {
@@ -271,9 +274,11 @@ fn asked(considered: &Considered) -> bool {
 
 fn fits(considered: &Considered) -> Vec<&str> {
     match &considered.state {
-        State::Judged(verdicts) => {
-            verdicts.iter().filter(|it| it.fell.fits()).map(|it| &*it.bundle).collect()
-        }
+        State::Judged(verdicts) => verdicts
+            .iter()
+            .filter(|verdict| verdict.fell.fits())
+            .map(|verdict| &*verdict.bundle)
+            .collect(),
         _ => Vec::new(),
     }
 }
