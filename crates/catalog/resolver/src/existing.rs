@@ -112,7 +112,7 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
         }
         let (package, facts) = facts(world, csv)?;
         let version = Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0)));
-        let known = builder.keep(&package, version, facts);
+        let known = builder.add_facts(&package, version, facts);
         builder.entry(&known, &EntryFacts { name: &csv.name, ..EntryFacts::default() });
     }
     let snapshot = builder.finish();
@@ -167,10 +167,10 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError>
         }
     } else {
         for api in owned {
-            facts.provide(api);
+            facts.add_provided_api(api);
         }
         for api in required {
-            facts.require_api(api);
+            facts.add_required_api(api);
         }
         if let Some(package) = inferred_package(world, csv) {
             let version = csv.version.as_ref().map(ToString::to_string);

@@ -15,26 +15,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// What arranging one constraint costs, in steps of a search.
-pub(crate) const CONSTRAINT: u64 = 16;
+pub(crate) const STEPS_PER_CONSTRAINT: u64 = 16;
 
 /// From how many steps on a part that failed is worth being recognized in trials.
-const HARD: u64 = 20_000;
+const MIN_REMEMBERED_STEPS: u64 = 20_000;
 
 /// What one resolution remembers for the next one. It belongs to one set of catalogs: the contents
 /// of catalogs must not change in between.
 #[derive(Debug, Default)]
 pub struct Memory {
     parts: Arc<Parts>,
-    told: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
+    explanation: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
     spent: u64,
     /// Whether nothing is kept but what trials need, because nothing else comes after.
-    forgets: bool,
+    for_trials_only: bool,
 }
 
 /// What is known of parts that have no answer.
 #[derive(Clone, Debug, Default)]
 struct Parts {
-    dead: HashMap<Key, Dead>,
+    unsolvable: HashMap<Key, UnsolvablePart>,
     /// How many constraints they have, so that most others need no key.
     sizes: BTreeSet<usize>,
 }
@@ -42,7 +42,7 @@ struct Parts {
 impl Memory {
     /// One for a resolution that is the last.
     pub(crate) fn none() -> Self {
-        Self { forgets: true, ..Self::default() }
+        Self { for_trials_only: true, ..Self::default() }
     }
 
     /// One for trials beside what is known here.
@@ -57,54 +57,69 @@ impl Memory {
 
     /// How many failures were explained so far.
     pub fn explained(&self) -> usize {
-        self.told.len()
+        self.explanation.len()
     }
 
     pub(crate) fn spend(&mut self, steps: u64, constraints: usize) {
-        let arranged = CONSTRAINT.saturating_mul(constraints as u64);
-        self.spent = self.spent.saturating_add(steps).saturating_add(arranged);
+        let problem_cost = STEPS_PER_CONSTRAINT.saturating_mul(constraints as u64);
+        self.spent = self.spent.saturating_add(steps).saturating_add(problem_cost);
     }
 
     /// What is known of a part that has no answer.
-    pub(crate) fn dead(&self, keys: &mut Keys<'_, '_>, part: &[u32]) -> Option<&Dead> {
+    pub(crate) fn unsolvable(
+        &self,
+        keys: &mut Keys<'_, '_>,
+        part: &[u32],
+    ) -> Option<&UnsolvablePart> {
         if !self.parts.sizes.contains(&part.len()) {
             return None;
         }
-        self.parts.dead.get(&keys.of(part))
+        self.parts.unsolvable.get(&keys.of(part))
     }
 
     /// Takes note of a part that has no answer, which took so many steps to find out.
-    pub(crate) fn bury(&mut self, keys: &mut Keys<'_, '_>, part: &[u32], steps: u64, dead: Dead) {
-        if self.forgets && steps < HARD {
+    pub(crate) fn remember_unsolvable(
+        &mut self,
+        keys: &mut Keys<'_, '_>,
+        part: &[u32],
+        steps: u64,
+        unsolvable: UnsolvablePart,
+    ) {
+        if self.for_trials_only && steps < MIN_REMEMBERED_STEPS {
             return;
         }
         let parts = Arc::make_mut(&mut self.parts);
         parts.sizes.insert(part.len());
-        parts.dead.insert(keys.of(part), dead);
+        parts.unsolvable.insert(keys.of(part), unsolvable);
     }
 
-    pub(crate) fn told(&self, message: &str, names: &[String]) -> Option<&(Cause, Vec<Repair>)> {
-        self.told.get(&(message.to_owned(), names.to_vec()))
+    pub(crate) fn explanation(
+        &self,
+        message: &str,
+        names: &[String],
+    ) -> Option<&(Cause, Vec<Repair>)> {
+        self.explanation.get(&(message.to_owned(), names.to_vec()))
     }
 
-    pub(crate) fn tell(&mut self, failure: &Failure) {
-        if self.forgets {
+    pub(crate) fn remember_explanation(&mut self, failure: &Failure) {
+        if self.for_trials_only {
             return;
         }
-        let told = (failure.cause.clone(), failure.repairs.clone());
-        self.told.insert((failure.message.clone(), failure.subscriptions.clone()), told);
+        let explanation = (failure.cause.clone(), failure.repairs.clone());
+        self.explanation
+            .insert((failure.message.clone(), failure.subscriptions.clone()), explanation);
     }
 }
 
 /// A part that has no answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Dead {
+pub(crate) struct UnsolvablePart {
     pub kind: FailureKind,
     pub message: String,
     /// What the original says of it, if it is a contradiction that it sees.
     pub contradiction: Option<String>,
     /// What is wrong with the answer, or with the search for it.
-    pub misfit: Option<String>,
+    pub answer_error: Option<String>,
 }
 
 /// What a part is recognized by.
@@ -144,7 +159,9 @@ impl<'k, 'c> Keys<'k, 'c> {
                 Rule::AtMostOne(vars) => (4, self.list(vars)),
             };
             let reason = match &constraint.reason {
-                Reason::Kept(at) => hash(&("kept", &candidates.subscriptions[*at].name)),
+                Reason::SubscriptionUnmet(at) => {
+                    hash(&("kept", &candidates.subscriptions[*at].name))
+                }
                 other => hash(&format!("{other:?}")),
             };
             for hasher in &mut hashers {
@@ -162,9 +179,9 @@ impl<'k, 'c> Keys<'k, 'c> {
             self.candidates.problem.subjects[var.index()],
             crate::problem::Subject::Bundle(_)
         );
-        let made = hash(&(is_bundle, self.candidates.identifier(var)));
-        self.vars[var.index()] = Some(made);
-        made
+        let key = hash(&(is_bundle, self.candidates.identifier(var)));
+        self.vars[var.index()] = Some(key);
+        key
     }
 
     fn list(&mut self, vars: &[Var]) -> u64 {

@@ -42,7 +42,7 @@ pub(crate) enum Predicate {
     },
     /// A condition with what its author says when nothing satisfies it. The original's texts leave
     /// that out; explanations tell it.
-    Said {
+    WithMessage {
         /// What the author says; not empty.
         message: String,
         /// The condition.
@@ -74,7 +74,7 @@ impl Predicate {
             Self::Any(any) => any.iter().any(|one| one.holds(entry, facts, steps)),
             Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts, steps)),
             Self::Cel { rule, .. } => rule::holds(rule, facts.told(), steps),
-            Self::Said { inner, .. } => inner.holds(entry, facts, steps),
+            Self::WithMessage { inner, .. } => inner.holds(entry, facts, steps),
         }
     }
 }
@@ -93,7 +93,7 @@ impl fmt::Display for Predicate {
             Self::Any(any) => join(f, any, " or "),
             // The original says "not" between the parts only.
             Self::Not(none) => join(f, none, " and not "),
-            Self::Said { inner, .. } => fmt::Display::fmt(inner, f),
+            Self::WithMessage { inner, .. } => fmt::Display::fmt(inner, f),
             Self::Cel { rule, message } => {
                 write!(f, "with constraint: {} and message: {}", quote(rule.text()), quote(message))
             }
@@ -417,6 +417,6 @@ fn tree(value: &Value) -> Result<Predicate, ConditionError> {
     Ok(if message.is_empty() {
         condition
     } else {
-        Predicate::Said { message, inner: Box::new(condition) }
+        Predicate::WithMessage { message, inner: Box::new(condition) }
     })
 }

@@ -47,11 +47,11 @@ pub(crate) enum Reason {
     /// The Subscription exists.
     Exists,
     /// The Subscription cannot be met, with the text that says why.
-    Invalid(String),
+    NoCandidates(String),
     /// The existing operator has no Subscription.
     Unsubscribed,
     /// The existing operator's Subscription, by its index, cannot be met, so that it stays.
-    Kept(usize),
+    SubscriptionUnmet(usize),
     /// The bundle carries the mark.
     Deprecated,
     /// A rule of whoever runs the resolver, with its message.
@@ -59,15 +59,15 @@ pub(crate) enum Reason {
     /// The bundle needs a newer Kubernetes: its least version, and the cluster's.
     Kubernetes(String, String),
     /// The Subscription asks for one of its candidates.
-    Wanted,
+    SubscriptionWants,
     /// The demand exists.
-    Demanded,
+    DemandExists,
     /// The demand asks for one of its candidates.
-    Supplied,
+    DemandWants,
     /// The bundle states a requirement; its index among those of the bundle.
     Required(usize),
     /// An upgrade takes the place of what it upgrades.
-    Replaced,
+    Upgrades,
     /// A kind has one provider.
     OneProvider(Api),
     /// A package has one operator.

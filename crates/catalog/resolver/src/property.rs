@@ -83,15 +83,15 @@ pub(crate) struct Facts {
     /// What it requires, in the order of its properties.
     pub requirements: Vec<Arc<Predicate>>,
     /// The same as numbers of its snapshot.
-    pub known: Vec<u32>,
+    pub requirement_numbers: Vec<u32>,
     /// The least version of Kubernetes that it needs.
-    pub kubernetes: Option<Version>,
+    pub min_kube_version: Option<Version>,
     /// Why its requirements cannot be read: one reason, whatever their order.
-    pub unreadable: Option<RequirementError>,
+    pub requirement_error: Option<RequirementError>,
     /// Why its properties cannot be written into an install plan: one reason, whatever their order.
-    pub unwritable: Option<JsonError>,
+    pub serialization_error: Option<JsonError>,
     /// All its properties, type and value, in their order: rules look at them.
-    said: Vec<(Box<str>, Box<str>)>,
+    properties: Vec<(Box<str>, Box<str>)>,
     /// The same, decoded when a rule first asks.
     told: OnceLock<Value>,
 }
@@ -99,12 +99,12 @@ pub(crate) struct Facts {
 impl Facts {
     /// Takes note of one property.
     pub(crate) fn add(&mut self, property: Property<'_>) {
-        self.said.push((property.kind.into(), property.json.into()));
+        self.properties.push((property.kind.into(), property.json.into()));
         let value = serde_json::from_str::<Value>(property.json).ok();
         if value.is_none()
             && let Some(fault) = go_json::fault(property.json)
         {
-            keep_least(&mut self.unwritable, fault);
+            keep_smallest(&mut self.serialization_error, fault);
         }
         let fields = value.as_ref().and_then(GoFields::new_or_null);
         match property.kind {
@@ -133,11 +133,11 @@ impl Facts {
             "olm.deprecated" => self.deprecated = true,
             "olm.csv.metadata" => {
                 let least = fields.and_then(|fields| fields.text("minKubeVersion").ok());
-                self.kubernetes = least.and_then(|text| parse_tolerant(&text).ok());
+                self.min_kube_version = least.and_then(|text| parse_tolerant(&text).ok());
             }
             kind => match predicate::from_property(kind, property.json) {
-                Some(Ok(requirement)) => self.require(requirement),
-                Some(Err(error)) => self.cannot_read(error),
+                Some(Ok(requirement)) => self.add_requirement(requirement),
+                Some(Err(error)) => self.add_requirement_error(error),
                 None => {}
             },
         }
@@ -145,26 +145,26 @@ impl Facts {
 
     /// Takes note of the least version of Kubernetes that it needs, if no property says another.
     /// One that cannot be read is told when the bundle is installed, as in the original.
-    pub(crate) fn need_kubernetes(&mut self, least: &str) {
-        if self.kubernetes.is_none() {
-            self.kubernetes = parse_tolerant(least).ok();
+    pub(crate) fn set_min_kube_version(&mut self, least: &str) {
+        if self.min_kube_version.is_none() {
+            self.min_kube_version = parse_tolerant(least).ok();
         }
     }
 
     /// Takes note of a kind that it provides where no property says so.
-    pub(crate) fn provide(&mut self, api: Api) {
-        self.said.push(("olm.gvk".into(), api.to_json().into()));
+    pub(crate) fn add_provided_api(&mut self, api: Api) {
+        self.properties.push(("olm.gvk".into(), api.to_json().into()));
         self.apis.push(api);
     }
 
     /// Takes note of a kind that it requires where no property says so.
-    pub(crate) fn require_api(&mut self, api: Api) {
-        self.said.push(("olm.gvk.required".into(), api.to_json().into()));
-        self.require(Predicate::Api(api));
+    pub(crate) fn add_required_api(&mut self, api: Api) {
+        self.properties.push(("olm.gvk.required".into(), api.to_json().into()));
+        self.add_requirement(Predicate::Api(api));
     }
 
     /// Takes note of a requirement in the older form, which rules see as a property.
-    pub(crate) fn require_legacy(&mut self, dependency: LegacyDependency<'_>) {
+    pub(crate) fn add_legacy_requirement(&mut self, dependency: LegacyDependency<'_>) {
         let LegacyDependency { kind, json } = dependency;
         let property = match kind {
             "olm.gvk" => "olm.gvk.required",
@@ -172,44 +172,45 @@ impl Facts {
             "olm.label" => "olm.label.required",
             _ => kind,
         };
-        self.said.push((property.into(), predicate::modern(kind, json).into()));
+        self.properties.push((property.into(), predicate::modern(kind, json).into()));
     }
 
     /// All its properties, in their order.
-    pub(crate) fn said(&self) -> impl Iterator<Item = Property<'_>> {
-        self.said.iter().map(|(kind, json)| Property { kind, json })
+    pub(crate) fn properties(&self) -> impl Iterator<Item = Property<'_>> {
+        self.properties.iter().map(|(kind, json)| Property { kind, json })
     }
 
     /// What it says about itself, as rules see it.
     pub(crate) fn told(&self) -> &Value {
-        self.told
-            .get_or_init(|| rule::told(self.said.iter().map(|(kind, json)| (&**kind, &**json))))
+        self.told.get_or_init(|| {
+            rule::told(self.properties.iter().map(|(kind, json)| (&**kind, &**json)))
+        })
     }
 
     /// Takes note of a requirement; one that is known already changes nothing.
-    pub(crate) fn require(&mut self, requirement: Predicate) {
+    pub(crate) fn add_requirement(&mut self, requirement: Predicate) {
         if !self.requirements.iter().any(|known| **known == requirement) {
             self.requirements.push(Arc::new(requirement));
         }
     }
 
     /// Takes note of a requirement that cannot be read.
-    pub(crate) fn cannot_read(&mut self, error: RequirementError) {
-        keep_least(&mut self.unreadable, error);
+    pub(crate) fn add_requirement_error(&mut self, error: RequirementError) {
+        keep_smallest(&mut self.requirement_error, error);
     }
 
     /// Its properties, in an order of their own.
-    pub(crate) fn said_sorted(&self) -> Vec<&(Box<str>, Box<str>)> {
-        let mut all: Vec<_> = self.said.iter().collect();
+    pub(crate) fn sorted_properties(&self) -> Vec<&(Box<str>, Box<str>)> {
+        let mut all: Vec<_> = self.properties.iter().collect();
         all.sort_unstable();
         all
     }
 }
 
 /// Of several errors that with the least text is kept, so that their order does not matter.
-fn keep_least<E: fmt::Display>(kept: &mut Option<E>, error: E) {
-    if kept.as_ref().is_none_or(|kept| error.to_string() < kept.to_string()) {
-        *kept = Some(error);
+fn keep_smallest<E: fmt::Display>(smallest: &mut Option<E>, error: E) {
+    if smallest.as_ref().is_none_or(|smallest| error.to_string() < smallest.to_string()) {
+        *smallest = Some(error);
     }
 }
 

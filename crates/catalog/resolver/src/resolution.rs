@@ -13,13 +13,13 @@
 mod assembly;
 mod error;
 
-use crate::candidates::{Asking, Candidates, EntryRef, FaultReason, What};
+use crate::candidates::{Candidates, EntryRef, FaultOrigin, FaultReason, FaultSubject};
 use crate::existing::{Existing, ExistingError};
-use crate::explain::{self, Situation};
-use crate::memory::{CONSTRAINT, Dead, Keys, Memory};
+use crate::explain::{self, FailureContext};
+use crate::memory::{Keys, Memory, STEPS_PER_CONSTRAINT, UnsolvablePart};
 use crate::outcome::{Failure, FailureKind, Outcome, Summary};
+use crate::part_search::{self, PartEnd, PartResult, UnsatCore};
 use crate::problem::{Reason, Subject, Var};
-use crate::shares::{self, Core, End, Found};
 use crate::solve::{Choice, Exhausted, Index, Solver};
 use crate::texts::{self, aggregate};
 use crate::world::World;
@@ -33,13 +33,13 @@ pub fn resolve(world: &World<'_>) -> Outcome {
     run(world, Some(&|_| true), &mut Memory::none(), &mut 0)
 }
 
-/// Resolves a namespace, and explains only those failures for which `wanted` says so: others have
+/// Resolves a namespace, and explains only those failures for which `should_explain` says so: others have
 /// their message as their cause, and no repairs. What is chosen and every message is what
 /// [`resolve`] gives.
 ///
 /// For whoever resolves again and again, and tells people what is new.
-pub fn resolve_explaining(world: &World<'_>, wanted: impl Fn(&Failure) -> bool) -> Outcome {
-    run(world, Some(&wanted), &mut Memory::none(), &mut 0)
+pub fn resolve_explaining(world: &World<'_>, should_explain: impl Fn(&Failure) -> bool) -> Outcome {
+    run(world, Some(&should_explain), &mut Memory::none(), &mut 0)
 }
 
 /// Resolves a namespace that was resolved before, nearly as it is now: what failed then and would
@@ -55,12 +55,12 @@ pub(crate) fn attempt(world: &World<'_>, memory: &mut Memory, budget: &mut u64) 
 }
 
 /// Which failures are explained.
-type Wanted<'w> = &'w dyn Fn(&Failure) -> bool;
+type ExplainFilter<'w> = &'w dyn Fn(&Failure) -> bool;
 
-/// Without `wanted` reasons are not looked for, and all has to be done within the budget.
+/// Without `should_explain` reasons are not looked for, and all has to be done within the budget.
 fn run(
     world: &World<'_>,
-    wanted: Option<Wanted<'_>>,
+    should_explain: Option<ExplainFilter<'_>>,
     memory: &mut Memory,
     budget: &mut u64,
 ) -> Outcome {
@@ -68,7 +68,7 @@ fn run(
         [group] => (group.fail_forward, group.exclude_global),
         groups => {
             let count = groups.len();
-            return whole(
+            return fail_namespace(
                 world,
                 format!("expected 1 OperatorGroup in the namespace, found {count}"),
                 None,
@@ -76,44 +76,48 @@ fn run(
         }
     };
     if let Some(name) = world.repeated() {
-        return whole(world, format!("duplicate identifier {} in input", quote(&name)), None);
+        return fail_namespace(
+            world,
+            format!("duplicate identifier {} in input", quote(&name)),
+            None,
+        );
     }
     let existing = Existing::of(world, fail_forward);
     let candidates = Candidates::of(world, exclude_global, &existing);
     if let Some(error) = &existing.error {
-        let message = broken(&candidates).unwrap_or_default();
+        let message = faults_message(&candidates).unwrap_or_default();
         // Beside a catalog that cannot be asked it is one of several reasons.
         let alone = candidates.catalog_faults().count() == 1;
-        return whole(world, message, Some(error).filter(|_| alone));
+        return fail_namespace(world, message, Some(error).filter(|_| alone));
     }
     let index = Index::new(&candidates.problem);
     let mut resolution = Resolution {
         world,
         candidates: &candidates,
-        wanted,
+        should_explain,
         memory,
         parts: index.parts().map(|part| Part::new(&candidates, part)).collect(),
         failures: Vec::new(),
         cores: BTreeMap::new(),
         contradiction: None,
-        misfit: None,
+        answer_error: None,
     };
-    resolution.note_faults(&index);
-    if resolution.wanted.is_none() {
-        let arranged = CONSTRAINT * candidates.problem.constraints.len() as u64;
-        *budget = budget.saturating_sub(arranged.saturating_add(candidates.steps()));
+    resolution.fail_faults(&index);
+    if resolution.should_explain.is_none() {
+        let problem_cost = STEPS_PER_CONSTRAINT * candidates.problem.constraints.len() as u64;
+        *budget = budget.saturating_sub(problem_cost.saturating_add(candidates.steps()));
     }
     resolution.search(&index, budget);
     resolution.finish()
 }
 
 /// The failure of a whole namespace, for its existing operators where they cannot be told.
-fn whole(world: &World<'_>, message: String, existing: Option<&ExistingError>) -> Outcome {
+fn fail_namespace(world: &World<'_>, message: String, existing: Option<&ExistingError>) -> Outcome {
     let subscriptions: BTreeSet<&str> =
         world.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
     let summary = Summary { kind: FailureKind::Error, message: message.clone() };
     let mut failure = error(message, subscriptions.into_iter().map(str::to_owned).collect());
-    explain::whole(world, &mut failure, existing);
+    explain::explain_namespace(world, &mut failure, existing);
     Outcome { failures: vec![failure], summary: Some(summary), ..Outcome::default() }
 }
 
@@ -130,15 +134,15 @@ fn error(message: String, subscriptions: Vec<String>) -> Failure {
 
 /// What the original says of broken things. What exists comes first, then catalogs, then what
 /// stands in the way of Subscriptions.
-fn broken(candidates: &Candidates<'_>) -> Option<String> {
-    let mut texts: BTreeMap<Asking, Vec<String>> = BTreeMap::new();
+fn faults_message(candidates: &Candidates<'_>) -> Option<String> {
+    let mut texts: BTreeMap<FaultOrigin, Vec<String>> = BTreeMap::new();
     let catalogs: Vec<String> = candidates.catalog_faults().map(ToString::to_string).collect();
     for fault in &candidates.faults {
         if !matches!(fault.reason, FaultReason::UseCatalog(_)) {
-            texts.entry(fault.asking).or_default().push(fault.reason.to_string());
+            texts.entry(fault.origin).or_default().push(fault.reason.to_string());
         }
     }
-    if let Some(existing) = texts.get(&Asking::Existing) {
+    if let Some(existing) = texts.get(&FaultOrigin::Existing) {
         return Some(aggregate(existing));
     }
     let each: Vec<String> = texts.values().map(|texts| aggregate(texts)).collect();
@@ -151,7 +155,7 @@ struct Part<'i> {
     /// Its Subscriptions, by index.
     subscriptions: Vec<usize>,
     /// Whether anything must be there.
-    asks: bool,
+    has_mandatory: bool,
     state: State,
 }
 
@@ -183,12 +187,16 @@ enum State {
 
 impl<'i> Part<'i> {
     fn new(candidates: &Candidates<'_>, constraints: &'i [u32]) -> Self {
-        let mut part =
-            Self { constraints, subscriptions: Vec::new(), asks: false, state: State::Open };
+        let mut part = Self {
+            constraints,
+            subscriptions: Vec::new(),
+            has_mandatory: false,
+            state: State::Open,
+        };
         for &at in constraints {
             let constraint = &candidates.problem.constraints[at as usize];
             if matches!(constraint.rule, crate::problem::Rule::Mandatory) {
-                part.asks = true;
+                part.has_mandatory = true;
             }
             let subject = constraint.subject.map(|var| candidates.problem.subjects[var.index()]);
             if let (Reason::Exists, Some(Subject::Subscription(at))) = (&constraint.reason, subject)
@@ -204,28 +212,28 @@ struct Resolution<'r, 'a> {
     world: &'r World<'a>,
     candidates: &'r Candidates<'r>,
     /// Which failures are explained; none when not even reasons are looked for.
-    wanted: Option<Wanted<'r>>,
+    should_explain: Option<ExplainFilter<'r>>,
     memory: &'r mut Memory,
     parts: Vec<Part<'r>>,
     failures: Vec<Failure>,
     /// The reasons of those that are contradictions.
-    cores: BTreeMap<usize, Core>,
+    cores: BTreeMap<usize, UnsatCore>,
     /// The message of the first contradiction.
     contradiction: Option<String>,
     /// The first thing that is wrong with an answer.
-    misfit: Option<String>,
+    answer_error: Option<String>,
 }
 
 impl<'r> Resolution<'r, '_> {
     /// Fails what is broken by itself.
-    fn note_faults(&mut self, index: &Index<'_>) {
+    fn fail_faults(&mut self, index: &Index<'_>) {
         let candidates = self.candidates;
         for source in candidates.sources.iter().skip(1) {
-            if let Some(broken) = &source.fault {
+            if let Some(catalog_error) = &source.fault {
                 let named = candidates.faults.iter().filter_map(|fault| {
-                    match (&fault.reason, &fault.what) {
-                        (FaultReason::UseCatalog(error), What::Subscription(at))
-                            if error == broken =>
+                    match (&fault.reason, &fault.subject) {
+                        (FaultReason::UseCatalog(error), FaultSubject::Subscription(at))
+                            if error == catalog_error =>
                         {
                             Some(*at)
                         }
@@ -233,14 +241,14 @@ impl<'r> Resolution<'r, '_> {
                     }
                 });
                 let names = self.names(&named.collect::<Vec<_>>());
-                self.failures.push(error(broken.to_string(), names));
+                self.failures.push(error(catalog_error.to_string(), names));
             }
         }
         let mut unreadable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for fault in &candidates.faults {
-            match fault.what {
+            match fault.subject {
                 // Several can be about the same channel; who names a catalog is counted already.
-                What::Subscription(at) => {
+                FaultSubject::Subscription(at) => {
                     let (name, text) = (self.names(&[at]), fault.reason.to_string());
                     match self.failures.iter_mut().find(|failure| failure.message == text) {
                         Some(failure) => {
@@ -251,11 +259,11 @@ impl<'r> Resolution<'r, '_> {
                         None => self.failures.push(error(text, name)),
                     }
                 }
-                What::Bundle(var) => {
+                FaultSubject::Bundle(var) => {
                     let texts = unreadable.entry(index.part_of(var)).or_default();
                     texts.push(fault.reason.to_string());
                 }
-                What::Channel(_) => {}
+                FaultSubject::Channel(_) => {}
             }
         }
         for (at, texts) in unreadable {
@@ -279,38 +287,38 @@ impl<'r> Resolution<'r, '_> {
     /// Searches the parts that are open.
     fn search(&mut self, index: &Index<'r>, budget: &mut u64) {
         let mut keys = Keys::new(self.candidates);
-        let (mut dead, mut open, mut parts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut unsolvable, mut open, mut parts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (at, part) in self.parts.iter().enumerate() {
-            if !matches!(part.state, State::Open) || !part.asks {
+            if !matches!(part.state, State::Open) || !part.has_mandatory {
                 continue;
             }
-            if let Some(known) = self.memory.dead(&mut keys, part.constraints) {
-                dead.insert(at, known.clone());
+            if let Some(known) = self.memory.unsolvable(&mut keys, part.constraints) {
+                unsolvable.insert(at, known.clone());
             } else {
                 open.push(at);
                 parts.push(part.constraints);
             }
         }
         let mut solver = Solver::new(index);
-        let found = match self.wanted {
-            Some(_) => shares::all(&mut solver, &parts),
-            None => shares::within(&mut solver, &parts, budget),
+        let results = match self.should_explain {
+            Some(_) => part_search::search_all(&mut solver, &parts),
+            None => part_search::search_within(&mut solver, &parts, budget),
         };
-        let mut found: BTreeMap<usize, Found> = open.into_iter().zip(found).collect();
+        let mut results: BTreeMap<usize, PartResult> = open.into_iter().zip(results).collect();
         for at in 0..self.parts.len() {
-            let failure = if let Some(known) = dead.remove(&at) {
+            let failure = if let Some(known) = unsolvable.remove(&at) {
                 let mut failure = self.failure(at, known.message);
                 failure.kind = known.kind;
                 self.contradiction = self.contradiction.take().or(known.contradiction);
-                self.misfit = self.misfit.take().or(known.misfit);
+                self.answer_error = self.answer_error.take().or(known.answer_error);
                 Some(failure)
-            } else if let Some(found) = found.remove(&at) {
-                let before = (self.contradiction.take(), self.misfit.take());
-                let steps = found.steps;
-                let failure = self.settle(at, found);
+            } else if let Some(result) = results.remove(&at) {
+                let before = (self.contradiction.take(), self.answer_error.take());
+                let steps = result.steps;
+                let failure = self.evaluate(at, result);
                 self.remember(at, steps, failure.as_ref(), &mut keys);
                 self.contradiction = before.0.or(self.contradiction.take());
-                self.misfit = before.1.or(self.misfit.take());
+                self.answer_error = before.1.or(self.answer_error.take());
                 failure
             } else {
                 continue;
@@ -324,7 +332,7 @@ impl<'r> Resolution<'r, '_> {
         for fault in &self.candidates.faults {
             let known =
                 |text: &str| self.failures.iter().any(|failure| failure.message.contains(text));
-            if !matches!(fault.what, What::Channel(_)) {
+            if !matches!(fault.subject, FaultSubject::Channel(_)) {
                 continue;
             }
             let text = fault.reason.to_string();
@@ -335,9 +343,9 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// What comes of the search of a part: an answer, or a failure.
-    fn settle(&mut self, at: usize, found: Found) -> Option<Failure> {
-        let text = match found.end {
-            End::Answer(choices) => match self.judge(&choices) {
+    fn evaluate(&mut self, at: usize, result: PartResult) -> Option<Failure> {
+        let text = match result.end {
+            PartEnd::Answer(choices) => match self.validate_answer(&choices) {
                 Ok(answer) => {
                     self.parts[at].state = State::Solved(answer);
                     return None;
@@ -346,27 +354,27 @@ impl<'r> Resolution<'r, '_> {
                     let text = error.to_string();
                     // A catalog is told about by itself.
                     if !matches!(error, AnswerError::UseCatalog(_)) {
-                        self.misfit.get_or_insert_with(|| text.clone());
+                        self.answer_error.get_or_insert_with(|| text.clone());
                     }
                     text
                 }
             },
-            End::Contradiction(core) => {
+            PartEnd::Contradiction(core) => {
                 let failure = self.contradiction(at, &core);
                 self.cores.insert(self.failures.len(), core);
                 return Some(failure);
             }
-            End::GivenUp(why) => {
+            PartEnd::GivenUp(why) => {
                 let text = match why {
                     Exhausted::Steps => format!(
                         "no answer was found within {} steps, the search was given up",
-                        found.steps
+                        result.steps
                     ),
                     Exhausted::Memory => "no answer was found before there was more to remember \
                                           than is kept, the search was given up"
                         .to_owned(),
                 };
-                self.misfit.get_or_insert_with(|| text.clone());
+                self.answer_error.get_or_insert_with(|| text.clone());
                 text
             }
         };
@@ -384,15 +392,15 @@ impl<'r> Resolution<'r, '_> {
         let constraints = self.parts[at].constraints;
         self.memory.spend(steps, constraints.len());
         if let Some(failure) = failure
-            && self.wanted.is_some()
+            && self.should_explain.is_some()
         {
-            let dead = Dead {
+            let unsolvable = UnsolvablePart {
                 kind: failure.kind,
                 message: failure.message.clone(),
                 contradiction: self.contradiction.clone(),
-                misfit: self.misfit.clone(),
+                answer_error: self.answer_error.clone(),
             };
-            self.memory.bury(keys, constraints, steps, dead);
+            self.memory.remember_unsolvable(keys, constraints, steps, unsolvable);
         }
     }
 
@@ -405,7 +413,7 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// What was chosen from catalogs, or what is wrong with it.
-    fn judge(&self, choices: &[Choice]) -> Result<Vec<(Var, EntryRef)>, AnswerError> {
+    fn validate_answer(&self, choices: &[Choice]) -> Result<Vec<(Var, EntryRef)>, AnswerError> {
         let candidates = self.candidates;
         let entry = |var: Var| match candidates.problem.subjects[var.index()] {
             Subject::Bundle(at) => Some(at),
@@ -416,7 +424,7 @@ impl<'r> Resolution<'r, '_> {
             let constraint = &candidates.problem.constraints[constraint as usize];
             let of = match (&constraint.reason, constraint.subject.and_then(entry)) {
                 (Reason::Required(_), Some(at)) => at.source,
-                (Reason::Supplied, _) => 0,
+                (Reason::DemandWants, _) => 0,
                 _ => continue,
             };
             let Some(chosen) = entry(choice.chosen) else { continue };
@@ -448,31 +456,32 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// The failure of a part without an answer, for these reasons.
-    fn contradiction(&mut self, part: usize, core: &Core) -> Failure {
+    fn contradiction(&mut self, part: usize, core: &UnsatCore) -> Failure {
         let candidates = self.candidates;
         let mut failure = self.failure(part, String::new());
         failure.kind = FailureKind::NotSatisfiable;
-        if self.wanted.is_none() {
+        if self.should_explain.is_none() {
             return failure;
         }
         failure.message = texts::unsatisfiable(&texts::reasons(candidates, core));
         let core = &core.reasons;
         // Where something stays because of another failure, that one is the original's.
-        let stays =
-            |at: &usize| matches!(candidates.problem.constraints[*at].reason, Reason::Kept(_));
+        let stays = |at: &usize| {
+            matches!(candidates.problem.constraints[*at].reason, Reason::SubscriptionUnmet(_))
+        };
         if !core.iter().any(stays) {
             self.contradiction.get_or_insert_with(|| failure.message.clone());
         }
         // Something broken may hold what is missing.
-        let channels = candidates.faults.iter().filter_map(|fault| match fault.what {
-            What::Channel(at) if core.contains(&at) => Some(fault.reason.to_string()),
+        let channels = candidates.faults.iter().filter_map(|fault| match fault.subject {
+            FaultSubject::Channel(at) if core.contains(&at) => Some(fault.reason.to_string()),
             _ => None,
         });
         let mut missing: Vec<String> = channels.collect();
         let needs = |at: &usize| {
             matches!(
                 candidates.problem.constraints[*at].reason,
-                Reason::Required(_) | Reason::Supplied
+                Reason::Required(_) | Reason::DemandWants
             )
         };
         if missing.is_empty() && core.iter().any(needs) {
@@ -487,24 +496,27 @@ impl<'r> Resolution<'r, '_> {
 
     fn finish(mut self) -> Outcome {
         let mut outcome = self.assemble();
-        if let Some(wanted) = self.wanted {
-            let mut situation = Situation::new(self.world, &outcome, &self.failures, self.memory);
-            let mut news = Vec::new();
+        if let Some(should_explain) = self.should_explain {
+            let mut context =
+                FailureContext::new(self.world, &outcome, &self.failures, self.memory);
+            let mut new_explanations = Vec::new();
             for (at, failure) in self.failures.iter_mut().enumerate() {
-                if !wanted(failure) {
+                if !should_explain(failure) {
                     failure.cause = Cause::new(failure.message.clone());
                     continue;
                 }
-                if let Some(told) = self.memory.told(&failure.message, &failure.subscriptions) {
-                    (failure.cause, failure.repairs) = told.clone();
+                if let Some(explanation) =
+                    self.memory.explanation(&failure.message, &failure.subscriptions)
+                {
+                    (failure.cause, failure.repairs) = explanation.clone();
                     continue;
                 }
-                explain::explain(&mut situation, self.candidates, failure, self.cores.get(&at));
-                news.push(at);
+                explain::explain(&mut context, self.candidates, failure, self.cores.get(&at));
+                new_explanations.push(at);
             }
-            drop(situation);
-            for at in news {
-                self.memory.tell(&self.failures[at]);
+            drop(context);
+            for at in new_explanations {
+                self.memory.remember_explanation(&self.failures[at]);
             }
         }
         self.failures.sort_by(|a, b| {
@@ -516,10 +528,10 @@ impl<'r> Resolution<'r, '_> {
         });
         let error = |message| Summary { kind: FailureKind::Error, message };
         let not_satisfiable = |message| Summary { kind: FailureKind::NotSatisfiable, message };
-        outcome.summary = broken(self.candidates)
+        outcome.summary = faults_message(self.candidates)
             .map(error)
             .or_else(|| self.contradiction.take().map(not_satisfiable))
-            .or_else(|| self.misfit.take().map(error));
+            .or_else(|| self.answer_error.take().map(error));
         outcome.failures = self.failures;
         outcome
     }

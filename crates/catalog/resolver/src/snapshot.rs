@@ -19,15 +19,15 @@ pub struct Snapshot {
     /// Default channels first, then by package, channel and name.
     pub(crate) entries: Vec<Entry>,
     pub(crate) facts: Vec<Arc<Facts>>,
-    groups: Vec<Group>,
+    groups: Vec<ChannelEntries>,
     /// For each entry, its group.
     group_of: Vec<u32>,
     /// For each entry, the first one with the same channel and name.
     first: Vec<u32>,
     /// For each entry, how many have the same channel and name; counted at the first one.
-    times: Vec<u32>,
+    occurrences: Vec<u32>,
     /// Entries of a package, also those that say so only by a property.
-    packages: FxHashMap<Arc<str>, OfPackage>,
+    packages: FxHashMap<Arc<str>, PackageEntries>,
     apis: FxHashMap<Api, Vec<u32>>,
     labels: FxHashMap<String, Vec<u32>>,
     names: FxHashMap<Arc<str>, Vec<u32>>,
@@ -37,14 +37,14 @@ pub struct Snapshot {
 
 /// The entries of one channel of one package.
 #[derive(Debug)]
-struct Group {
+struct ChannelEntries {
     entries: std::ops::Range<u32>,
     /// From the head downwards, without what is skipped; or why there is no such order.
     chain: OnceLock<Result<Vec<u32>, ChannelError>>,
 }
 
 #[derive(Debug, Default)]
-struct OfPackage {
+struct PackageEntries {
     entries: Vec<u32>,
     /// Whether some are listed under another package.
     mixed: bool,
@@ -134,11 +134,11 @@ impl SnapshotBuilder {
     /// not be read, so that the bundle does not exist for resolution.
     pub fn bundle(&mut self, package: &str, bundle: &BundleFacts<'_>) -> Option<KnownBundle> {
         let facts = catalog_facts(package, bundle)?;
-        let known = self.keep(package, parse_tolerant(bundle.version).ok(), facts);
+        let known = self.add_facts(package, parse_tolerant(bundle.version).ok(), facts);
         Some(known)
     }
 
-    pub(crate) fn keep(
+    pub(crate) fn add_facts(
         &mut self,
         package: &str,
         version: Option<Version>,
@@ -148,7 +148,7 @@ impl SnapshotBuilder {
         facts.requirements.sort_by_cached_key(|requirement| {
             (requirement.to_string(), format!("{requirement:?}"))
         });
-        facts.known =
+        facts.requirement_numbers =
             facts.requirements.iter().map(|requirement| self.requirement(requirement)).collect();
         self.snapshot.facts.push(Arc::new(facts));
         KnownBundle { package: self.text(package), version, facts: self.snapshot.facts.len() - 1 }
@@ -156,7 +156,7 @@ impl SnapshotBuilder {
 
     /// Takes note of the place of a bundle in a channel.
     pub fn entry(&mut self, bundle: &KnownBundle, entry: &EntryFacts<'_>) {
-        let made = Entry {
+        let new_entry = Entry {
             name: self.text(entry.name),
             package: bundle.package.clone(),
             channel: self.text(entry.channel),
@@ -170,7 +170,7 @@ impl SnapshotBuilder {
             version: bundle.version.clone(),
             facts: bundle.facts,
         };
-        self.snapshot.entries.push(made);
+        self.snapshot.entries.push(new_entry);
     }
 
     fn requirement(&mut self, requirement: &Arc<Predicate>) -> u32 {
@@ -189,10 +189,11 @@ impl SnapshotBuilder {
         let mut snapshot = self.snapshot;
         let facts = &snapshot.facts;
         snapshot.entries.sort_by(|a, b| {
-            order(a, b).then_with(|| {
+            compare_entries(a, b).then_with(|| {
                 // Entries of one name in one channel; catalogs should not have them.
-                let all =
-                    |entry: &Entry| format!("{entry:?}{:?}", facts[entry.facts].said_sorted());
+                let all = |entry: &Entry| {
+                    format!("{entry:?}{:?}", facts[entry.facts].sorted_properties())
+                };
                 all(a).cmp(&all(b))
             })
         });
@@ -203,19 +204,21 @@ impl SnapshotBuilder {
             let facts = &snapshot.facts[entry.facts];
             match snapshot.groups.last_mut() {
                 Some(group)
-                    if same_group(&snapshot.entries[group.entries.start as usize], entry) =>
+                    if same_channel(&snapshot.entries[group.entries.start as usize], entry) =>
                 {
                     group.entries.end = at + 1;
                 }
-                _ => snapshot.groups.push(Group { entries: at..at + 1, chain: OnceLock::new() }),
+                _ => snapshot
+                    .groups
+                    .push(ChannelEntries { entries: at..at + 1, chain: OnceLock::new() }),
             }
             // There are no more groups than entries.
             snapshot.group_of.push(u32::try_from(snapshot.groups.len() - 1).unwrap_or(u32::MAX));
             let key = (entry.channel.clone(), entry.name.clone());
             let first = *firsts.entry(key).or_insert(at);
             snapshot.first.push(first);
-            snapshot.times.push(0);
-            snapshot.times[first as usize] += 1;
+            snapshot.occurrences.push(0);
+            snapshot.occurrences[first as usize] += 1;
             snapshot.names.entry(entry.name.clone()).or_default().push(at);
             push(&mut snapshot.packages.entry(entry.package.clone()).or_default().entries, at);
             for (package, _) in &facts.packages {
@@ -239,14 +242,14 @@ impl SnapshotBuilder {
         if let Some(known) = self.texts.get(text) {
             return known.clone();
         }
-        let made: Arc<str> = text.into();
-        self.texts.insert(text.into(), made.clone());
-        made
+        let shared: Arc<str> = text.into();
+        self.texts.insert(text.into(), shared.clone());
+        shared
     }
 }
 
 /// The order of entries: preferred channels first.
-fn order(a: &Entry, b: &Entry) -> Ordering {
+fn compare_entries(a: &Entry, b: &Entry) -> Ordering {
     let channel = |entry: &Entry| {
         !entry.default_channel && !mainstay_fault::is_on("default-channels-are-not-first")
     };
@@ -256,7 +259,7 @@ fn order(a: &Entry, b: &Entry) -> Ordering {
         .then_with(|| a.name.cmp(&b.name))
 }
 
-fn same_group(a: &Entry, b: &Entry) -> bool {
+fn same_channel(a: &Entry, b: &Entry) -> bool {
     (a.default_channel, &a.package, &a.channel) == (b.default_channel, &b.package, &b.channel)
 }
 
@@ -273,10 +276,10 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
     for property in bundle.properties {
         facts.add(*property);
     }
-    facts.need_kubernetes(bundle.min_kube_version);
+    facts.set_min_kube_version(bundle.min_kube_version);
     if bundle.properties.is_empty() {
         for api in sorted(bundle.provided_apis) {
-            facts.provide(api);
+            facts.add_provided_api(api);
         }
     }
     for dependency in bundle.dependencies {
@@ -284,15 +287,15 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
         else {
             continue;
         };
-        facts.require_legacy(*dependency);
+        facts.add_legacy_requirement(*dependency);
         match requirement {
-            Ok(requirement) => facts.require(requirement),
-            Err(error) => facts.cannot_read(error),
+            Ok(requirement) => facts.add_requirement(requirement),
+            Err(error) => facts.add_requirement_error(error),
         }
     }
     if bundle.dependencies.is_empty() {
         for api in sorted(bundle.required_apis) {
-            facts.require_api(api);
+            facts.add_required_api(api);
         }
     }
     if !bundle.properties.iter().any(|property| property.kind == "olm.package") {
@@ -370,8 +373,8 @@ impl Snapshot {
     }
 
     /// How many entries have the same channel and name as this one.
-    pub(crate) fn times(&self, at: u32) -> u32 {
-        self.times[self.first(at) as usize]
+    pub(crate) fn occurrences(&self, at: u32) -> u32 {
+        self.occurrences[self.first(at) as usize]
     }
 
     /// The names of all packages, in order.
@@ -438,32 +441,33 @@ impl Snapshot {
     pub(crate) fn matching(&self, predicate: &Predicate, steps: &mut u64) -> Vec<u32> {
         let mut holds = |at: &u32| {
             // Nobody asks for the rest once the search is given up for it.
-            if *steps > crate::candidates::LOOK {
+            if *steps > crate::candidates::MAX_LOOKUP_STEPS {
                 return false;
             }
             let (entry, facts) = self.entry(*at);
             predicate.holds(entry, facts, steps)
         };
-        if let Some(seed) = self.seed(predicate) {
-            return seed.iter().copied().filter(|at| holds(at)).collect();
+        if let Some(shortlist) = self.shortlist(predicate) {
+            return shortlist.iter().copied().filter(|at| holds(at)).collect();
         }
         (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).filter(|at| holds(at)).collect()
     }
 
     /// A short list that holds every entry for which a condition may hold; none if only a look at
     /// all of them tells.
-    fn seed(&self, predicate: &Predicate) -> Option<&[u32]> {
+    fn shortlist(&self, predicate: &Predicate) -> Option<&[u32]> {
         match predicate {
             Predicate::Api(api) => Some(self.apis.get(api).map_or(&[], Vec::as_slice)),
             Predicate::Package(package) => Some(self.of_package(package)),
             Predicate::Label(label) => Some(self.labels.get(label).map_or(&[], Vec::as_slice)),
-            Predicate::All(all) => {
-                all.iter().filter_map(|one| self.seed(one)).min_by_key(|seed| seed.len())
-            }
-            Predicate::Said { inner, .. } => self.seed(inner),
+            Predicate::All(all) => all
+                .iter()
+                .filter_map(|one| self.shortlist(one))
+                .min_by_key(|shortlist| shortlist.len()),
+            Predicate::WithMessage { inner, .. } => self.shortlist(inner),
             Predicate::Any(any) => match any.as_slice() {
                 [] => Some(&[]),
-                [one] => self.seed(one),
+                [one] => self.shortlist(one),
                 _ => None,
             },
             Predicate::InRange(_) | Predicate::Not(_) | Predicate::Cel { .. } => None,

@@ -1,8 +1,8 @@
 //! The original's texts for constraints and lists of errors.
 
 use crate::candidates::Candidates;
+use crate::part_search::UnsatCore;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
-use crate::shares::Core;
 use rustc_hash::FxHashSet;
 
 /// `A, B and C`, or with another last word.
@@ -29,7 +29,7 @@ pub(crate) fn aggregate(errors: &[String]) -> String {
 const COARSE: usize = 100;
 
 /// What the reasons of a contradiction say, in order.
-pub(crate) fn reasons(world: &Candidates<'_>, core: &Core) -> Vec<String> {
+pub(crate) fn reasons(world: &Candidates<'_>, core: &UnsatCore) -> Vec<String> {
     let told = if core.coarse { COARSE } else { usize::MAX };
     let all = &world.problem.constraints;
     let mut texts: Vec<String> =
@@ -72,11 +72,11 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
     let identifier = || subject.map(|(var, _)| world.identifier(var)).unwrap_or_default();
     match (&constraint.rule, &constraint.reason) {
         (_, Reason::Exists) => format!("subscription {subscription} exists"),
-        (_, Reason::Invalid(text)) => text.clone(),
+        (_, Reason::NoCandidates(text)) => text.clone(),
         (_, Reason::Unsubscribed) => {
             format!("clusterserviceversion {bundle} exists and is not referenced by a subscription")
         }
-        (_, Reason::Kept(at)) => {
+        (_, Reason::SubscriptionUnmet(at)) => {
             let subscription = &world.subscriptions[*at].name;
             format!(
                 "clusterserviceversion {bundle} exists and stays because subscription \
@@ -88,8 +88,8 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
             let bundle = identifier();
             format!("bundle {bundle} needs Kubernetes {least} or later, the cluster has {there}")
         }
-        (_, Reason::Demanded) => format!("package {} is demanded", identifier()),
-        (Rule::Dependency(vars), Reason::Supplied) => {
+        (_, Reason::DemandExists) => format!("package {} is demanded", identifier()),
+        (Rule::Dependency(vars), Reason::DemandWants) => {
             let package = identifier();
             match vars.len() {
                 0 => format!("no operators found for the demanded package {package}"),
@@ -100,7 +100,7 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
             }
         }
         (_, Reason::Deprecated) => format!("bundle {} is deprecated", identifier()),
-        (Rule::Dependency(vars), Reason::Wanted) => match vars.len() {
+        (Rule::Dependency(vars), Reason::SubscriptionWants) => match vars.len() {
             0 => format!("no operators found matching the criteria of subscription {subscription}"),
             1 => format!("subscription {subscription} requires {}", list(&names(vars), "or")),
             _ => format!(

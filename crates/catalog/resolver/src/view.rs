@@ -71,12 +71,12 @@ impl<'a> EntryView<'a> {
 
     /// The least version of Kubernetes that the bundle needs.
     pub fn min_kube_version(self) -> Option<&'a Version> {
-        self.facts.kubernetes.as_ref()
+        self.facts.min_kube_version.as_ref()
     }
 
     /// What the bundle says about itself, in its order: its properties, and what it states in
     /// older forms as the property that means the same.
     pub fn properties(self) -> impl Iterator<Item = Property<'a>> {
-        self.facts.said()
+        self.facts.properties()
     }
 }

@@ -38,13 +38,13 @@ use std::sync::LazyLock;
 const BUDGET: u64 = 200_000_000;
 
 /// How many steps everybody may use, however much was used before.
-const FLOOR: u64 = 100_000;
+const MIN_STEPS: u64 = 100_000;
 
 /// How many steps it may take to find what meets one requirement in one catalog.
-pub(crate) const LOOK: u64 = 20_000_000;
+pub(crate) const MAX_LOOKUP_STEPS: u64 = 20_000_000;
 
 /// How long all lists of candidates together may get.
-const MOST_LISTED: usize = 20_000_000;
+const MAX_LISTED_CANDIDATES: usize = 20_000_000;
 
 /// An entry of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ pub(crate) struct Source<'a> {
 
 /// Where something broken was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Asking {
+pub(crate) enum FaultOrigin {
     /// On the way from existing operators.
     Existing,
     /// On the way from a demand, by its index.
@@ -77,7 +77,7 @@ pub(crate) enum Asking {
 
 /// What is broken.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum FaultSubject {
     /// A Subscription cannot be met.
     Subscription(usize),
     /// A bundle says something that cannot be read.
@@ -89,8 +89,8 @@ pub(crate) enum What {
 /// Something broken.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    pub asking: Asking,
-    pub what: What,
+    pub origin: FaultOrigin,
+    pub subject: FaultSubject,
     /// Why it is broken.
     pub reason: FaultReason,
 }
@@ -109,25 +109,25 @@ pub(crate) struct Candidates<'a> {
     pub faults: Vec<Fault>,
     world: &'a World<'a>,
     /// What Subscriptions have installed, as they say.
-    subscribed: FxHashSet<&'a str>,
+    installed_csvs: FxHashSet<&'a str>,
     variables: FxHashMap<EntryRef, Var>,
     /// What meets a requirement of something in a source: many versions require the same.
-    lists: FxHashMap<(usize, u32), Listed>,
+    lists: FxHashMap<(usize, u32), CandidateList>,
     /// For each variable, the last list that it was put on.
-    seen: Vec<u32>,
+    last_list: Vec<u32>,
     /// How many lists were made.
-    round: u32,
-    listed: usize,
+    list_count: u32,
+    listed_count: usize,
     steps: u64,
     /// How many steps may have been made in all when what is asked for now is found.
-    limit: u64,
+    step_limit: u64,
     /// Whether a look took too long by itself.
-    gave_up: bool,
+    lookup_exhausted: bool,
 }
 
 /// A list of candidates.
 #[derive(Clone)]
-struct Listed {
+struct CandidateList {
     vars: Rc<[Var]>,
     faults: Rc<[ChannelError]>,
 }
@@ -151,32 +151,32 @@ impl<'a> Candidates<'a> {
             sources: Vec::new(),
             faults: Vec::new(),
             world,
-            subscribed: world
+            installed_csvs: world
                 .subscriptions
                 .iter()
                 .map(|subscription| subscription.installed_csv.as_str())
                 .collect(),
             variables: FxHashMap::default(),
             lists: FxHashMap::default(),
-            seen: Vec::new(),
-            round: 0,
-            listed: 0,
+            last_list: Vec::new(),
+            list_count: 0,
+            listed_count: 0,
             steps: 0,
-            limit: 0,
-            gave_up: false,
+            step_limit: 0,
+            lookup_exhausted: false,
         };
         this.add_sources(exclude_global, existing);
-        this.begin();
+        this.begin_budget();
         this.add_existing(existing);
         for at in 0..this.demands.len() {
-            this.begin();
+            this.begin_budget();
             this.add_demand(at);
         }
         for at in 0..this.subscriptions.len() {
-            this.begin();
+            this.begin_budget();
             this.add_subscription(at);
         }
-        this.add_kept();
+        this.keep_installed();
         this.add_uniqueness();
         this
     }
@@ -198,7 +198,7 @@ impl<'a> Candidates<'a> {
 
     /// How often the name of an entry comes in its channel; more than once is an error.
     pub(crate) fn occurrences(&self, at: EntryRef) -> u32 {
-        self.sources[at.source].snapshot.times(at.entry)
+        self.sources[at.source].snapshot.occurrences(at.entry)
     }
 
     /// The place of a source among those that something in another one prefers.
@@ -278,7 +278,7 @@ impl<'a> Candidates<'a> {
                 self.problem.constrain(Some(var), Rule::Mandatory, Reason::Unsubscribed);
             }
         }
-        self.add_requirements(all.into_iter().map(|(at, _)| at).collect(), Asking::Existing);
+        self.add_requirements(all.into_iter().map(|(at, _)| at).collect(), FaultOrigin::Existing);
     }
 
     /// The variable of an entry, and whether it was made now.
@@ -290,12 +290,12 @@ impl<'a> Candidates<'a> {
         }
         let var = self.problem.variable(Subject::Bundle(at));
         self.variables.insert(key, var);
-        self.add_marks(var, at);
+        self.add_prohibitions(var, at);
         (var, true)
     }
 
     /// What says of a bundle that it must not be chosen.
-    fn add_marks(&mut self, var: Var, at: EntryRef) {
+    fn add_prohibitions(&mut self, var: Var, at: EntryRef) {
         let (entry, facts) = self.entry(at);
         if facts.deprecated && !mainstay_fault::is_on("deprecated-bundles-are-chosen") {
             self.problem.constrain(Some(var), Rule::Prohibited, Reason::Deprecated);
@@ -314,7 +314,7 @@ impl<'a> Candidates<'a> {
             let reason = Reason::Forbidden(forbidden.message.clone());
             self.problem.constrain(Some(var), Rule::Prohibited, reason);
         }
-        if let (Some(least), Some(there)) = (&facts.kubernetes, &world.kube_version)
+        if let (Some(least), Some(there)) = (&facts.min_kube_version, &world.kube_version)
             && !is_new_enough(there, least)
             && !mainstay_fault::is_on("bundles-for-a-later-kubernetes-are-chosen")
         {
@@ -324,7 +324,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Adds entries that are new, and everything that may meet their requirements.
-    fn add_bundles(&mut self, entries: &[EntryRef], asking: Asking) -> Vec<Var> {
+    fn add_bundles(&mut self, entries: &[EntryRef], origin: FaultOrigin) -> Vec<Var> {
         let mut new = Vec::new();
         let mut vars = Vec::with_capacity(entries.len() + 1);
         for &at in entries {
@@ -334,48 +334,48 @@ impl<'a> Candidates<'a> {
             }
             vars.push(var);
         }
-        self.add_requirements(new, asking);
+        self.add_requirements(new, origin);
         vars
     }
 
-    fn add_requirements(&mut self, mut stack: Vec<EntryRef>, asking: Asking) {
+    fn add_requirements(&mut self, mut stack: Vec<EntryRef>, origin: FaultOrigin) {
         stack.reverse();
         let mut given_up = None;
         while let Some(at) = stack.pop() {
             let (var, _) = self.variable(at);
             let (entry, facts) = self.entry(at);
             if let Some(reason) = &given_up {
-                let (what, reason) = (What::Bundle(var), FaultReason::clone(reason));
-                self.faults.push(Fault { asking, what, reason });
+                let (subject, reason) = (FaultSubject::Bundle(var), FaultReason::clone(reason));
+                self.faults.push(Fault { origin, subject, reason });
                 continue;
             }
-            if let Some(error) = &facts.unreadable {
-                let what = What::Bundle(var);
-                self.faults.push(Fault { asking, what, reason: error.clone().into() });
+            if let Some(error) = &facts.requirement_error {
+                let subject = FaultSubject::Bundle(var);
+                self.faults.push(Fault { origin, subject, reason: error.clone().into() });
                 continue;
             }
-            for (number, &requirement) in facts.known.iter().enumerate() {
+            for (number, &requirement) in facts.requirement_numbers.iter().enumerate() {
                 let key = (at.source, requirement);
-                let listed = if let Some(known) = self.lists.get(&key) {
+                let list = if let Some(known) = self.lists.get(&key) {
                     known.clone()
                 } else {
-                    let listed = self.list(at.source, requirement, &mut stack);
-                    if self.is_over() {
+                    let list = self.list(at.source, requirement, &mut stack);
+                    if self.is_exhausted() {
                         let bundle = entry.name.to_string();
                         let reason = FaultReason::RequirementSteps { bundle };
-                        let what = What::Bundle(var);
-                        self.faults.push(Fault { asking, what, reason: reason.clone() });
+                        let subject = FaultSubject::Bundle(var);
+                        self.faults.push(Fault { origin, subject, reason: reason.clone() });
                         given_up = Some(reason);
                         break;
                     }
-                    self.lists.insert(key, listed.clone());
-                    listed
+                    self.lists.insert(key, list.clone());
+                    list
                 };
-                for error in listed.faults.iter() {
-                    let what = What::Channel(self.problem.constraints.len());
-                    self.faults.push(Fault { asking, what, reason: error.clone().into() });
+                for error in list.faults.iter() {
+                    let subject = FaultSubject::Channel(self.problem.constraints.len());
+                    self.faults.push(Fault { origin, subject, reason: error.clone().into() });
                 }
-                let rule = Rule::Dependency(listed.vars);
+                let rule = Rule::Dependency(list.vars);
                 self.problem.constrain(Some(var), rule, Reason::Required(number));
             }
         }
@@ -383,7 +383,12 @@ impl<'a> Candidates<'a> {
 
     /// What meets a requirement of something in a source; variables that are new are put on the
     /// stack.
-    fn list(&mut self, source: usize, requirement: u32, stack: &mut Vec<EntryRef>) -> Listed {
+    fn list(
+        &mut self,
+        source: usize,
+        requirement: u32,
+        stack: &mut Vec<EntryRef>,
+    ) -> CandidateList {
         let snapshot = self.sources[source].snapshot;
         let own = (source, requirement);
         self.list_of(Some(own), snapshot.requirement(requirement), source, stack)
@@ -395,13 +400,13 @@ impl<'a> Candidates<'a> {
         requirement: &Predicate,
         of: usize,
         stack: &mut Vec<EntryRef>,
-    ) -> Listed {
+    ) -> CandidateList {
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
         order.sort_by_key(|source| Self::rank(of, *source));
         let (mut vars, mut faults) = (Vec::new(), Vec::new());
-        self.round += 1;
+        self.list_count += 1;
         for source in order {
-            if self.is_over() {
+            if self.is_exhausted() {
                 break;
             }
             let snapshot = self.sources[source].snapshot;
@@ -413,7 +418,7 @@ impl<'a> Candidates<'a> {
                 _ => Cow::Owned(snapshot.providers(requirement)),
             };
             self.steps += found.steps + found.entries.len() as u64;
-            self.gave_up |= found.steps > LOOK;
+            self.lookup_exhausted |= found.steps > MAX_LOOKUP_STEPS;
             faults.extend(found.faults.iter().cloned());
             for &entry in &found.entries {
                 let at = EntryRef { source, entry };
@@ -421,16 +426,18 @@ impl<'a> Candidates<'a> {
                 if made {
                     stack.push(at);
                 }
-                if self.seen.len() <= var.index() {
-                    self.seen.resize(var.index() + 1, 0);
+                if self.last_list.len() <= var.index() {
+                    self.last_list.resize(var.index() + 1, 0);
                 }
-                if std::mem::replace(&mut self.seen[var.index()], self.round) != self.round {
+                if std::mem::replace(&mut self.last_list[var.index()], self.list_count)
+                    != self.list_count
+                {
                     vars.push(var);
                 }
             }
         }
-        self.listed += vars.len();
-        Listed { vars: vars.into(), faults: faults.into() }
+        self.listed_count += vars.len();
+        CandidateList { vars: vars.into(), faults: faults.into() }
     }
 
     /// Existing operators that meet a requirement. Those of one package need an order, which they
@@ -451,7 +458,7 @@ impl<'a> Candidates<'a> {
                 .iter()
                 .copied()
                 .filter(|at| {
-                    self.subscribed.contains(&*entry(*at).name)
+                    self.installed_csvs.contains(&*entry(*at).name)
                         || !std::mem::replace(&mut loose, true)
                 })
                 .collect();
@@ -464,50 +471,52 @@ impl<'a> Candidates<'a> {
     }
 
     /// Begins to look for what somebody asks for.
-    fn begin(&mut self) {
-        self.limit = self.steps + (BUDGET.saturating_sub(self.steps) / 2).max(FLOOR);
-        self.gave_up = false;
+    fn begin_budget(&mut self) {
+        self.step_limit = self.steps + (BUDGET.saturating_sub(self.steps) / 2).max(MIN_STEPS);
+        self.lookup_exhausted = false;
     }
 
     /// Whether looking took too long.
-    fn is_over(&self) -> bool {
-        self.gave_up || self.steps > self.limit || self.listed > MOST_LISTED
+    fn is_exhausted(&self) -> bool {
+        self.lookup_exhausted
+            || self.steps > self.step_limit
+            || self.listed_count > MAX_LISTED_CANDIDATES
     }
 
     fn add_demand(&mut self, at: usize) {
         let demand = self.demands[at];
         let var = self.problem.variable(Subject::Demand(at));
-        self.problem.constrain(Some(var), Rule::Mandatory, Reason::Demanded);
+        self.problem.constrain(Some(var), Rule::Mandatory, Reason::DemandExists);
         let mut parts = vec![Predicate::Package(demand.package.clone())];
         parts.extend(demand.range.clone().map(Predicate::InRange));
         let mut stack = Vec::new();
-        let asking = Asking::Demand(at);
-        let listed = self.list_of(None, &Predicate::All(parts), 0, &mut stack);
-        if self.is_over() {
+        let origin = FaultOrigin::Demand(at);
+        let list = self.list_of(None, &Predicate::All(parts), 0, &mut stack);
+        if self.is_exhausted() {
             let reason = FaultReason::PackageSteps { package: demand.package.clone() };
-            self.faults.push(Fault { asking, what: What::Bundle(var), reason });
+            self.faults.push(Fault { origin, subject: FaultSubject::Bundle(var), reason });
         }
-        for error in listed.faults.iter() {
-            let what = What::Channel(self.problem.constraints.len());
-            self.faults.push(Fault { asking, what, reason: error.clone().into() });
+        for error in list.faults.iter() {
+            let subject = FaultSubject::Channel(self.problem.constraints.len());
+            self.faults.push(Fault { origin, subject, reason: error.clone().into() });
         }
-        self.problem.constrain(Some(var), Rule::Dependency(listed.vars), Reason::Supplied);
+        self.problem.constrain(Some(var), Rule::Dependency(list.vars), Reason::DemandWants);
         // They were put there in order, and are taken in order.
         stack.reverse();
-        self.add_requirements(stack, asking);
+        self.add_requirements(stack, origin);
     }
 
     /// What is installed stays when its Subscription cannot be met. What it needs and does not have
     /// today is no concern then; what it needs and has must remain.
-    fn add_kept(&mut self) {
+    fn keep_installed(&mut self) {
         let unmet = self.problem.constraints.iter().filter_map(|constraint| {
             match (&constraint.reason, self.problem.subjects[constraint.subject?.index()]) {
-                (Reason::Invalid(_), Subject::Subscription(at)) => Some(at),
+                (Reason::NoCandidates(_), Subject::Subscription(at)) => Some(at),
                 _ => None,
             }
         });
-        let broken = self.faults.iter().filter_map(|fault| match fault.what {
-            What::Subscription(at) => Some(at),
+        let broken = self.faults.iter().filter_map(|fault| match fault.subject {
+            FaultSubject::Subscription(at) => Some(at),
             _ => None,
         });
         let mut all: Vec<usize> = unmet.chain(broken).collect();
@@ -517,7 +526,11 @@ impl<'a> Candidates<'a> {
             if let Some(installed) = self.installed(self.subscriptions[at]) {
                 let (var, _) = self.variable(installed);
                 if kept.insert(var) {
-                    self.problem.constrain(Some(var), Rule::Mandatory, Reason::Kept(at));
+                    self.problem.constrain(
+                        Some(var),
+                        Rule::Mandatory,
+                        Reason::SubscriptionUnmet(at),
+                    );
                 }
             }
         }

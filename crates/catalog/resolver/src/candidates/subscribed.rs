@@ -1,7 +1,7 @@
 //! Candidates of a Subscription, or the reason why there are none.
 
 use super::error::{CatalogError, SubscriptionError};
-use super::{Asking, Candidates, EntryRef, Fault, What};
+use super::{Candidates, EntryRef, Fault, FaultOrigin, FaultSubject};
 use crate::channel::{self, ChannelError};
 use crate::problem::{Reason, Rule, Subject};
 use crate::snapshot::Entry;
@@ -11,19 +11,19 @@ use rustc_hash::FxHashSet;
 impl Candidates<'_> {
     pub(super) fn add_subscription(&mut self, at: usize) {
         let subscription = self.subscriptions[at];
-        let asking = Asking::Subscription(at);
+        let origin = FaultOrigin::Subscription(at);
         let installed = self.installed(subscription);
         if let Some(error) = self.unreadable_catalog(&subscription.catalog) {
             // The catalog is told about by itself.
             let reason = error.clone().into();
-            self.faults.push(Fault { asking, what: What::Subscription(at), reason });
+            self.faults.push(Fault { origin, subject: FaultSubject::Subscription(at), reason });
             return;
         }
         let sorted = match self.subscribed_entries(subscription, installed) {
             Ok(sorted) => sorted,
             Err(SubscriptionError::SortChannel(error)) => {
-                let (what, reason) = (What::Subscription(at), error.into());
-                self.faults.push(Fault { asking, what, reason });
+                let (subject, reason) = (FaultSubject::Subscription(at), error.into());
+                self.faults.push(Fault { origin, subject, reason });
                 return;
             }
             Err(error) => {
@@ -32,12 +32,12 @@ impl Candidates<'_> {
                 self.problem.constrain(
                     Some(var),
                     Rule::Prohibited,
-                    Reason::Invalid(error.to_string()),
+                    Reason::NoCandidates(error.to_string()),
                 );
                 return;
             }
         };
-        let mut candidates = self.add_bundles(&sorted, asking);
+        let mut candidates = self.add_bundles(&sorted, origin);
         if let Some(current) = installed {
             let (current_var, _) = self.variable(current);
             let name = &self.entry(current).0.name;
@@ -47,7 +47,7 @@ impl Candidates<'_> {
                     self.replacements.insert(candidate, name.to_string());
                 }
                 let rule = Rule::Conflict(current_var);
-                self.problem.constrain(Some(candidate), rule, Reason::Replaced);
+                self.problem.constrain(Some(candidate), rule, Reason::Upgrades);
             }
             candidates.push(current_var);
         }
@@ -56,7 +56,7 @@ impl Candidates<'_> {
         let var = self.problem.variable(Subject::Subscription(at));
         self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
         let rule = Rule::Dependency(candidates.into());
-        self.problem.constrain(Some(var), rule, Reason::Wanted);
+        self.problem.constrain(Some(var), rule, Reason::SubscriptionWants);
     }
 
     /// The existing operator that a Subscription says is installed.

@@ -1,11 +1,11 @@
 //! Names of candidates, alone and in groups.
 
-use super::core::Core;
-use super::names::{self, Who};
+use super::conflict::Conflict;
+use super::names::{self, NounPhrase};
 use crate::problem::{Subject, Var};
 use std::collections::{BTreeSet, HashSet};
 
-impl Core<'_> {
+impl Conflict<'_> {
     /// Whether it is an existing operator.
     pub(super) fn exists(&self, var: Var) -> bool {
         matches!(self.subject(var), Subject::Bundle(at) if at.source == 0)
@@ -41,7 +41,7 @@ impl Core<'_> {
     }
 
     /// Several as one subject of a sentence.
-    pub(super) fn who(&self, vars: &[Var], of: &[usize], all: bool, last: &str) -> Who {
+    pub(super) fn phrase(&self, vars: &[Var], of: &[usize], all: bool, last: &str) -> NounPhrase {
         let mut labels: Vec<String> = Vec::new();
         let mut seen = HashSet::new();
         let mut versions = BTreeSet::new();
@@ -58,7 +58,7 @@ impl Core<'_> {
         let from = self.catalog_if_needed(vars, of);
         let plural = labels.len() > 1;
         if labels.len() <= 3 {
-            return Who { text: format!("{}{from}", names::list(&labels, last)), plural };
+            return NounPhrase { text: format!("{}{from}", names::list(&labels, last)), plural };
         }
         let count = labels.len();
         let shown: Vec<String> = versions.iter().map(ToString::to_string).collect();
@@ -81,7 +81,7 @@ impl Core<'_> {
             some => format!("{count} bundles of packages {}", names::some(some, "and")),
         };
         let one_of = if last == "or" { "one of " } else { "" };
-        Who { text: format!("{one_of}{text}{from}"), plural }
+        NounPhrase { text: format!("{one_of}{text}{from}"), plural }
     }
 
     fn packages(&self, vars: &[Var]) -> BTreeSet<&str> {

@@ -14,65 +14,66 @@
 //! a screen. Where very much fails, only the first failures get repairs and what comes near to what is
 //! missing. Everything is in a fixed order: the same world gives the same bytes.
 
-mod absent;
-mod broken;
-mod core;
+mod conflict;
+mod fault;
 mod labels;
+mod missing;
 mod names;
 mod node;
-mod proposals;
 mod repair;
+mod suggestions;
 mod tree;
-mod trial;
+mod what_if;
 
 pub use repair::Repair;
 
-pub(crate) use broken::whole;
-pub(crate) use trial::Situation;
+pub(crate) use fault::explain_namespace;
+pub(crate) use what_if::FailureContext;
 
 use crate::candidates::Candidates;
 use crate::outcome::Failure;
-use crate::shares::Core;
+use crate::part_search::UnsatCore;
 use crate::texts;
 use mainstay_cause::Cause;
-use proposals::Involved;
+use suggestions::Participants;
 
 /// How many reasons are told of a contradiction that nobody knows the core of.
-const COARSE: usize = 8;
+const MAX_COARSE_REASONS: usize = 8;
 
 /// For how many things that are missing something near is looked for in one explanation.
-const LOOKS: usize = 8;
+const MAX_HINTS: usize = 8;
 
 /// Explains one failure; `core` are the reasons of a contradiction.
 pub(crate) fn explain(
-    situation: &mut Situation<'_, '_>,
+    context: &mut FailureContext<'_, '_>,
     candidates: &Candidates<'_>,
     failure: &mut Failure,
-    core: Option<&Core>,
+    core: Option<&UnsatCore>,
 ) {
-    let Some(Core { reasons, coarse }) = core else {
-        return broken::explain(situation, candidates, failure);
+    let Some(UnsatCore { reasons, coarse }) = core else {
+        return fault::explain(context, candidates, failure);
     };
     if *coarse {
-        failure.cause = coarsely(candidates, failure, reasons);
+        failure.cause = coarse_cause(candidates, failure, reasons);
         return;
     }
-    let world = situation.world;
-    let constraints = core::alike(candidates, reasons);
-    let detailed = situation.is_patient();
+    let world = context.world;
+    let constraints = conflict::unify_missing(candidates, reasons);
+    let detailed = context.explains_in_full();
     if detailed {
-        let involved = Involved::of(world, candidates, &constraints, reasons);
-        let proposals = proposals::all(world, &involved);
-        failure.repairs = situation.mending(&failure.subscriptions, &involved, proposals);
+        let participants = Participants::of(world, candidates, &constraints, reasons);
+        let proposals = suggestions::all(world, &participants);
+        failure.repairs = context.working_repairs(&failure.subscriptions, &participants, proposals);
     }
-    let looks = if detailed { LOOKS } else { 0 };
+    let hints = if detailed { MAX_HINTS } else { 0 };
     failure.cause =
-        tree::Teller::new(core::Core::new(world, candidates, constraints), looks).tell();
+        tree::TreeBuilder::new(conflict::Conflict::new(world, candidates, constraints), hints)
+            .build();
     remedies(failure);
 }
 
 /// What is told of a contradiction of which it took too long to find out what it comes from.
-fn coarsely(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize]) -> Cause {
+fn coarse_cause(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize]) -> Cause {
     let mut names = names::quoted(failure.subscriptions.iter().map(String::as_str));
     let kind = if names.is_empty() { "ClusterServiceVersion" } else { "Subscription" };
     if names.is_empty() {
@@ -85,10 +86,13 @@ fn coarsely(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize]) -
          out within the steps that a search may take",
         reasons.len()
     ));
-    let told = Core { reasons: reasons.iter().copied().take(COARSE).collect(), coarse: true };
-    let more = reasons.len().saturating_sub(COARSE);
+    let shown = UnsatCore {
+        reasons: reasons.iter().copied().take(MAX_COARSE_REASONS).collect(),
+        coarse: true,
+    };
+    let more = reasons.len().saturating_sub(MAX_COARSE_REASONS);
     let mut texts: Vec<Cause> =
-        texts::reasons(candidates, &told).into_iter().map(Cause::new).collect();
+        texts::reasons(candidates, &shown).into_iter().map(Cause::new).collect();
     if more > 0 {
         texts.push(Cause::new(format!("of {more} more reasons")));
     }

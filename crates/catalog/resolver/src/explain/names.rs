@@ -12,12 +12,12 @@ const SHOWN: usize = 4;
 const REQUIREMENT: usize = 200;
 
 /// The subject of a sentence.
-pub(super) struct Who {
+pub(super) struct NounPhrase {
     pub text: String,
     pub plural: bool,
 }
 
-impl Who {
+impl NounPhrase {
     /// `it` or `they`.
     pub(super) fn pronoun(plural: bool) -> Self {
         Self { text: if plural { "they" } else { "it" }.to_owned(), plural }
@@ -71,7 +71,7 @@ pub(super) fn impossible_range(predicate: &Predicate) -> Option<&Range> {
     match predicate {
         Predicate::InRange(range) if range.set().is_empty() => Some(range),
         Predicate::All(all) => all.iter().find_map(impossible_range),
-        Predicate::Said { inner, .. } => impossible_range(inner),
+        Predicate::WithMessage { inner, .. } => impossible_range(inner),
         _ => None,
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn requirement(predicate: &Predicate) -> String {
     match predicate {
         Predicate::Api(kind) => api(kind),
         Predicate::Package(package) => format!("package `{package}`"),
-        Predicate::Said { message, inner } => {
+        Predicate::WithMessage { message, inner } => {
             format!("{} ({})", requirement(inner), shortened(message))
         }
         other => format!("an operator that {}", shortened(&condition(other, false))),
@@ -136,7 +136,7 @@ fn condition(predicate: &Predicate, inner: bool) -> String {
             format!("meets the rule `{}`", rule.text())
         }
         Predicate::Cel { message, .. } => format!("meets a rule ({})", shortened(message)),
-        Predicate::Said { message, inner } => {
+        Predicate::WithMessage { message, inner } => {
             format!("{} ({})", condition(inner, true), shortened(message))
         }
     }

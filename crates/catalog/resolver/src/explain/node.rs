@@ -3,13 +3,13 @@
 use mainstay_cause::Cause;
 
 /// How many lines a tree has at most, remedies apart.
-const LINES: usize = 24;
+const MAX_LINES: usize = 24;
 
 /// How many reasons are shown of one thing.
-const REASONS: usize = 6;
+const MAX_REASONS: usize = 6;
 
 /// How long a chain of single reasons may be, and how much of a longer one is shown.
-const CHAIN: usize = 9;
+const MAX_CHAIN: usize = 9;
 const HEAD: usize = 5;
 const TAIL: usize = 2;
 
@@ -32,12 +32,12 @@ impl Node {
 
     /// The tree, without the middle of long chains, and without its deepest levels if they do not
     /// fit on a screen.
-    pub(super) fn on_a_screen(self) -> Cause {
-        self.without_middle().cut()
+    pub(super) fn into_cause(self) -> Cause {
+        self.shorten_chains().limit_lines()
     }
 
     /// Of a long chain the end matters most.
-    fn without_middle(mut self) -> Self {
+    fn shorten_chains(mut self) -> Self {
         let mut chain = Vec::new();
         let below = loop {
             chain.push(self.what);
@@ -49,23 +49,23 @@ impl Node {
                 }
             }
         };
-        if chain.len() > CHAIN {
+        if chain.len() > MAX_CHAIN {
             let more = chain.len() - HEAD - TAIL;
             let text = format!("the same goes on for {more} more requirements, at last");
             chain.splice(HEAD..HEAD + more, [text]);
         }
         let end = chain.pop().unwrap_or_default();
-        let end = Self::new(end).because(below.into_iter().map(Self::without_middle));
+        let end = Self::new(end).because(below.into_iter().map(Self::shorten_chains));
         chain.into_iter().rfold(end, |below, what| Self::new(what).because([below]))
     }
 
-    fn cut(self) -> Cause {
-        let mut reasons = REASONS;
-        while reasons > 1 && self.lines(2, reasons) > LINES {
+    fn limit_lines(self) -> Cause {
+        let mut reasons = MAX_REASONS;
+        while reasons > 1 && self.lines(2, reasons) > MAX_LINES {
             reasons -= 1;
         }
         let mut depth = 2;
-        while depth < LINES && self.lines(depth + 1, reasons) <= LINES {
+        while depth < MAX_LINES && self.lines(depth + 1, reasons) <= MAX_LINES {
             depth += 1;
         }
         self.cause(depth, reasons)
@@ -112,13 +112,13 @@ mod tests {
     #[test]
     fn a_tree_fits_on_a_screen() {
         for (children, depth) in [(1, 100), (2, 10), (3, 5), (6, 4), (20, 3)] {
-            let lines = wide(children, depth).on_a_screen().render().lines().count();
-            assert!(lines <= LINES, "{children} {depth}: {lines}");
+            let lines = wide(children, depth).into_cause().render().lines().count();
+            assert!(lines <= MAX_LINES, "{children} {depth}: {lines}");
         }
-        let chain = wide(1, 100).on_a_screen().render();
+        let chain = wide(1, 100).into_cause().render();
         assert_eq!(chain.lines().count(), HEAD + 1 + TAIL, "{chain}");
         assert!(chain.contains("the same goes on for 94 more requirements"), "{chain}");
-        let lines = wide(20, 1).on_a_screen().render();
+        let lines = wide(20, 1).into_cause().render();
         assert!(lines.ends_with("because of 14 more reasons\n"), "{lines}");
     }
 }

@@ -6,9 +6,9 @@
 //! from there to who needs that; each reason is told once, and candidates that fall for the same
 //! reason are one line.
 
-use super::absent;
-use super::core::{Core, Fault, Need, Shared};
-use super::names::{self, Who};
+use super::conflict::{Conflict, Need, Rejection, Uniqueness};
+use super::missing;
+use super::names::{self, NounPhrase};
 use super::node::Node;
 use crate::predicate::Predicate;
 use crate::problem::{Reason, Rule, Var};
@@ -18,60 +18,66 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
 /// Tells a contradiction.
-pub(super) struct Teller<'c> {
-    core: Core<'c>,
+pub(super) struct TreeBuilder<'c> {
+    conflict: Conflict<'c>,
     /// Roots and requirements that were told.
-    told_roots: HashSet<Var>,
-    told: HashSet<usize>,
+    explained_roots: HashSet<Var>,
+    explained: HashSet<usize>,
     /// How deep the telling is nested.
     depth: usize,
     /// How many things that are missing are still looked for.
-    looks: usize,
+    hints_left: usize,
 }
 
 /// How many reasons are told apart for the candidates of one requirement.
-const GROUPS: usize = 40;
+const MAX_GROUPS: usize = 40;
 
 /// How deep a telling may be nested.
-const DEPTH: usize = 100;
+const MAX_DEPTH: usize = 100;
 
-impl<'c> Teller<'c> {
-    /// `looks` bounds for how many things that are missing something near is looked for.
-    pub(super) fn new(core: Core<'c>, looks: usize) -> Self {
-        Self { core, told_roots: HashSet::new(), told: HashSet::new(), depth: 0, looks }
+impl<'c> TreeBuilder<'c> {
+    /// `hints_left` bounds for how many things that are missing something near is looked for.
+    pub(super) fn new(conflict: Conflict<'c>, hints_left: usize) -> Self {
+        Self {
+            conflict,
+            explained_roots: HashSet::new(),
+            explained: HashSet::new(),
+            depth: 0,
+            hints_left,
+        }
     }
 
     /// The whole tree.
-    pub(super) fn tell(mut self) -> Cause {
-        let mut roots = self.core.roots.clone();
+    pub(super) fn build(mut self) -> Cause {
+        let mut roots = self.conflict.roots.clone();
         // What is not installed yet was asked for last, so it is what fails.
         roots.sort_by_key(|root| {
-            let label = self.core.label(*root);
-            match self.core.subscription(*root) {
+            let label = self.conflict.label(*root);
+            match self.conflict.subscription(*root) {
                 Some(subscription) => {
-                    let installed = absent::is_installed(self.core.world, subscription);
+                    let installed = missing::is_installed(self.conflict.world, subscription);
                     (2 * u8::from(installed), Reverse(subscription.name.as_str()), label)
                 }
-                None if self.core.demand(*root).is_some() => (1, Reverse(""), label),
+                None if self.conflict.demand(*root).is_some() => (1, Reverse(""), label),
                 None => (3, Reverse(""), label),
             }
         });
         let mut nodes = Vec::new();
         for root in roots {
-            if self.told_roots.insert(root) {
+            if self.explained_roots.insert(root) {
                 nodes.extend(self.root(root));
             }
         }
-        Node::new(self.headline()).because(nodes).on_a_screen()
+        Node::new(self.headline()).because(nodes).into_cause()
     }
 
     fn headline(&self) -> String {
-        let label = |root: &Var| self.core.label(*root);
-        let roots = || self.core.roots.iter();
+        let label = |root: &Var| self.conflict.label(*root);
+        let roots = || self.conflict.roots.iter();
         let subscriptions: BTreeSet<&str> =
-            roots().filter_map(|root| Some(&*self.core.subscription(*root)?.name)).collect();
+            roots().filter_map(|root| Some(&*self.conflict.subscription(*root)?.name)).collect();
         let demands: BTreeSet<String> =
-            roots().filter(|root| self.core.demand(**root).is_some()).map(label).collect();
+            roots().filter(|root| self.conflict.demand(**root).is_some()).map(label).collect();
         let count = subscriptions.len() + demands.len();
         let mut wishes = Vec::new();
         match names::quoted(subscriptions).as_slice() {
@@ -95,27 +101,30 @@ impl<'c> Teller<'c> {
 
     /// Why something that must be there cannot be there.
     fn root(&mut self, root: Var) -> Vec<Node> {
-        if let Some(demand) = self.core.demand(root) {
+        if let Some(demand) = self.conflict.demand(root) {
             return self.demand(root, demand);
         }
-        let Some(subscription) = self.core.subscription(root) else {
-            let faults = self.core.faults(root, &[]);
-            if self.core.roots.len() > 1 {
-                return vec![self.group(&[root], &faults, &[], false)];
+        let Some(subscription) = self.conflict.subscription(root) else {
+            let rejections = self.conflict.rejections(root, &[]);
+            if self.conflict.roots.len() > 1 {
+                return vec![self.group(&[root], &rejections, &[], false)];
             }
-            let pronoun = Who::pronoun(false);
-            return faults.iter().map(|fault| self.fault(&pronoun, &[root], fault, &[])).collect();
+            let pronoun = NounPhrase::pronoun(false);
+            return rejections
+                .iter()
+                .map(|rejection| self.rejection(&pronoun, &[root], rejection, &[]))
+                .collect();
         };
         let mut nodes = Vec::new();
-        for at in self.core.about(root) {
-            match (&self.core.constraint(at).rule, &self.core.constraint(at).reason) {
-                (_, Reason::Invalid(_)) => {
-                    nodes.extend(absent::of_subscription(self.core.world, subscription));
+        for at in self.conflict.constraints_about(root) {
+            match (&self.conflict.constraint(at).rule, &self.conflict.constraint(at).reason) {
+                (_, Reason::NoCandidates(_)) => {
+                    nodes.extend(missing::explain_subscription(self.conflict.world, subscription));
                 }
-                (Rule::Dependency(_), _) if self.tell_once(at) => {
+                (Rule::Dependency(_), _) if self.mark_explained(at) => {
                     let unmet = self.unmet(subscription, at);
-                    let fallen = self.fallen(&[at], &[]);
-                    nodes.push(Node::new(unmet).because(fallen));
+                    let rejected_candidates = self.rejected_candidates(&[at], &[]);
+                    nodes.push(Node::new(unmet).because(rejected_candidates));
                 }
                 _ => {}
             }
@@ -126,18 +135,20 @@ impl<'c> Teller<'c> {
     /// Why a demand gets nothing.
     fn demand(&mut self, root: Var, demand: &Demand) -> Vec<Node> {
         let mut nodes = Vec::new();
-        for at in self.core.about(root) {
-            if !matches!(self.core.constraint(at).rule, Rule::Dependency(_)) || !self.tell_once(at)
+        for at in self.conflict.constraints_about(root) {
+            if !matches!(self.conflict.constraint(at).rule, Rule::Dependency(_))
+                || !self.mark_explained(at)
             {
                 continue;
             }
             let what = names::demand(demand);
-            nodes.push(if self.core.members(at).is_empty() {
-                let near = self.near(&absent::demanded(demand));
+            nodes.push(if self.conflict.members(at).is_empty() {
+                let near = self.near(&missing::demand_predicate(demand));
                 Node::new(format!("nothing offers {what}")).because(near)
             } else {
-                let fallen = self.fallen(&[at], &[]);
-                Node::new(format!("nothing that is {what} can be installed")).because(fallen)
+                let rejected_candidates = self.rejected_candidates(&[at], &[]);
+                Node::new(format!("nothing that is {what} can be installed"))
+                    .because(rejected_candidates)
             });
         }
         nodes
@@ -146,74 +157,81 @@ impl<'c> Teller<'c> {
     /// That a Subscription gets nothing.
     fn unmet(&self, subscription: &Subscription, at: usize) -> String {
         let Subscription { name, installed_csv, starting_csv, .. } = subscription;
-        let alone =
-            self.core.roots.iter().filter(|root| self.core.subscription(**root).is_some()).count()
-                < 2;
-        let wish = absent::wish(self.core.world, subscription);
-        if absent::is_installed(self.core.world, subscription) {
-            let who = if alone { "it".to_owned() } else { format!("Subscription `{name}`") };
-            return if self.core.members(at).len() > 1 {
+        let alone = self
+            .conflict
+            .roots
+            .iter()
+            .filter(|root| self.conflict.subscription(**root).is_some())
+            .count()
+            < 2;
+        let requested = missing::requested(self.conflict.world, subscription);
+        if missing::is_installed(self.conflict.world, subscription) {
+            let phrase = if alone { "it".to_owned() } else { format!("Subscription `{name}`") };
+            return if self.conflict.members(at).len() > 1 {
                 format!(
-                    "{who} can neither keep `{installed_csv}`, which is installed, nor upgrade \
-                     from it in {wish}"
+                    "{phrase} can neither keep `{installed_csv}`, which is installed, nor upgrade \
+                     from it in {requested}"
                 )
             } else {
                 format!(
-                    "{who} cannot keep `{installed_csv}`, which is installed, and {wish} has no \
+                    "{phrase} cannot keep `{installed_csv}`, which is installed, and {requested} has no \
                      upgrade from it"
                 )
             };
         }
         if subscription.restores {
-            let who = if alone { String::new() } else { format!(" for Subscription `{name}`") };
+            let phrase = if alone { String::new() } else { format!(" for Subscription `{name}`") };
             return format!(
                 "`{starting_csv}`, which was installed and is gone, cannot be installed again from \
-                 {wish}{who}"
+                 {requested}{phrase}"
             );
         }
         if !starting_csv.is_empty() {
             return if alone {
-                format!("its `spec.startingCSV` asks for `{starting_csv}` from {wish}")
+                format!("its `spec.startingCSV` asks for `{starting_csv}` from {requested}")
             } else {
                 format!(
                     "Subscription `{name}` asks for `{starting_csv}`, its `spec.startingCSV`, from \
-                     {wish}"
+                     {requested}"
                 )
             };
         }
-        let who = if alone { String::new() } else { format!(" for Subscription `{name}`") };
-        format!("nothing in {wish} can be installed{who}")
+        let phrase = if alone { String::new() } else { format!(" for Subscription `{name}`") };
+        format!("nothing in {requested} can be installed{phrase}")
     }
 
     /// Why the candidates of requirements fall, those that are excepted left out.
-    fn fallen(&mut self, ats: &[usize], except: &[Var]) -> Vec<Node> {
-        if self.depth >= DEPTH {
+    fn rejected_candidates(&mut self, ats: &[usize], except: &[Var]) -> Vec<Node> {
+        if self.depth >= MAX_DEPTH {
             return Vec::new();
         }
         self.depth += 1;
-        let mut groups: Vec<(Vec<Fault>, Vec<Var>)> = Vec::new();
+        let mut groups: Vec<(Vec<Rejection>, Vec<Var>)> = Vec::new();
         let mut seen: HashSet<Var> = except.iter().copied().collect();
         let mut more = 0;
-        let vars: Vec<Var> = ats.iter().flat_map(|at| self.core.members(*at)).copied().collect();
+        let vars: Vec<Var> =
+            ats.iter().flat_map(|at| self.conflict.members(*at)).copied().collect();
         for var in vars.into_iter().filter(|var| seen.insert(*var)) {
-            let faults = self.core.faults(var, ats);
-            if let Some(like) = groups.iter().position(|(known, _)| *known == faults) {
+            let rejections = self.conflict.rejections(var, ats);
+            if let Some(like) = groups.iter().position(|(known, _)| *known == rejections) {
                 let (known, group) = &mut groups[like];
-                for pair in known.iter_mut().zip(&faults) {
-                    if let (Fault::Needs(known), Fault::Needs(other)) = pair {
+                for pair in known.iter_mut().zip(&rejections) {
+                    if let (Rejection::Needs(known), Rejection::Needs(other)) = pair {
                         known.merge(other);
                     }
                 }
                 group.push(var);
-            } else if groups.len() == GROUPS {
+            } else if groups.len() == MAX_GROUPS {
                 more += 1;
             } else {
-                groups.push((faults, vec![var]));
+                groups.push((rejections, vec![var]));
             }
         }
         let all = groups.len() == 1 && except.is_empty();
-        let mut nodes: Vec<Node> =
-            groups.into_iter().map(|(faults, vars)| self.group(&vars, &faults, ats, all)).collect();
+        let mut nodes: Vec<Node> = groups
+            .into_iter()
+            .map(|(rejections, vars)| self.group(&vars, &rejections, ats, all))
+            .collect();
         if more > 0 {
             nodes.push(Node::new(format!("{more} more candidates fall for reasons of their own")));
         }
@@ -222,168 +240,188 @@ impl<'c> Teller<'c> {
     }
 
     /// That candidates fall, for one reason or several.
-    fn group(&mut self, vars: &[Var], faults: &[Fault], of: &[usize], all: bool) -> Node {
-        let who = self.core.who(vars, of, all, "and");
-        if let [fault] = faults {
-            return self.fault(&who, vars, fault, of);
+    fn group(&mut self, vars: &[Var], rejections: &[Rejection], of: &[usize], all: bool) -> Node {
+        let phrase = self.conflict.phrase(vars, of, all, "and");
+        if let [rejection] = rejections {
+            return self.rejection(&phrase, vars, rejection, of);
         }
-        let pronoun = Who::pronoun(who.plural);
+        let pronoun = NounPhrase::pronoun(phrase.plural);
         let mut nodes = Vec::new();
-        for fault in faults {
+        for rejection in rejections {
             // What one reason brought up already need not be said again.
-            let old =
-                matches!(fault, Fault::Needs(need) if need.ats.iter().all(|at| self.is_told(*at)));
+            let old = matches!(rejection, Rejection::Needs(need) if need.ats.iter().all(|at| self.is_explained(*at)));
             if nodes.is_empty() || !old {
-                nodes.push(self.fault(&pronoun, vars, fault, of));
+                nodes.push(self.rejection(&pronoun, vars, rejection, of));
             }
         }
-        let stays = vars.iter().all(|var| self.core.exists(*var));
-        let verb = if stays { "stay" } else { "be installed" };
-        Node::new(format!("{} cannot {verb}", who.text)).because(nodes)
+        let exist = vars.iter().all(|var| self.conflict.exists(*var));
+        let verb = if exist { "stay" } else { "be installed" };
+        Node::new(format!("{} cannot {verb}", phrase.text)).because(nodes)
     }
 
-    fn fault(&mut self, who: &Who, vars: &[Var], fault: &Fault, of: &[usize]) -> Node {
-        let text = &who.text;
-        match fault {
-            Fault::Deprecated => {
-                Node::new(format!("{text} {} marked as deprecated", who.verb("is", "are")))
+    fn rejection(
+        &mut self,
+        phrase: &NounPhrase,
+        vars: &[Var],
+        rejection: &Rejection,
+        of: &[usize],
+    ) -> Node {
+        let text = &phrase.text;
+        match rejection {
+            Rejection::Deprecated => {
+                Node::new(format!("{text} {} marked as deprecated", phrase.verb("is", "are")))
             }
-            Fault::Forbidden(message) => {
-                let not = who.verb("is not to be chosen", "are not to be chosen");
+            Rejection::Forbidden(message) => {
+                let not = phrase.verb("is not to be chosen", "are not to be chosen");
                 Node::new(format!("{text} {not}: {}", names::shortened(message)))
             }
-            Fault::Kubernetes(least, there) => {
-                let needs = who.verb("needs", "need");
+            Rejection::Kubernetes(least, there) => {
+                let needs = phrase.verb("needs", "need");
                 Node::new(format!(
                     "{text} {needs} Kubernetes {least} or later, and the cluster has {there}"
                 ))
             }
-            Fault::Needs(need) => self.lacks(who, need),
-            Fault::Replaces(others) => {
-                let other = self.core.who(others, of, false, "or").text;
-                let needs = self.needs(others, of);
-                Node::new(format!("{text} would take the place of {other}")).because(needs)
+            Rejection::Needs(need) => self.unmet_need(phrase, need),
+            Rejection::Replaces(others) => {
+                let other = self.conflict.phrase(others, of, false, "or").text;
+                let dependents = self.dependents(others, of);
+                Node::new(format!("{text} would take the place of {other}")).because(dependents)
             }
-            Fault::Beside(shared, partners) => {
-                let is = who.verb("is", "are");
-                let only = only(shared);
-                let mut other =
-                    self.core.who(partners, of, false, "or").text.replacen("one of", "any of", 1);
+            Rejection::Beside(uniqueness, rivals) => {
+                let is = phrase.verb("is", "are");
+                let reason = uniqueness_text(uniqueness);
+                let mut other = self
+                    .conflict
+                    .phrase(rivals, of, false, "or")
+                    .text
+                    .replacen("one of", "any of", 1);
                 let mut text = text.clone();
-                if let ([one], [partner]) = (vars, &**partners)
-                    && self.core.label(*one) == self.core.label(*partner)
+                if let ([one], [rival]) = (vars, &**rivals)
+                    && self.conflict.label(*one) == self.conflict.label(*rival)
                 {
-                    text = self.core.full_label(*one);
-                    other = self.core.full_label(*partner);
+                    text = self.conflict.full_label(*one);
+                    other = self.conflict.full_label(*rival);
                 }
-                let needs = self.needs(partners, of);
-                Node::new(format!("{text} {is} not possible beside {other}: {only}")).because(needs)
+                let dependents = self.dependents(rivals, of);
+                Node::new(format!("{text} {is} not possible beside {other}: {reason}"))
+                    .because(dependents)
             }
-            Fault::Twice(shared) => {
-                let what = match shared {
-                    Shared::Package(package) => format!("package `{package}`"),
-                    Shared::Api(api) => api.clone(),
+            Rejection::Twice(uniqueness) => {
+                let what = match uniqueness {
+                    Uniqueness::Package(package) => format!("package `{package}`"),
+                    Uniqueness::Api(api) => api.clone(),
                 };
-                Node::new(format!("{text} {} {what} twice", who.verb("states", "state")))
+                Node::new(format!("{text} {} {what} twice", phrase.verb("states", "state")))
             }
         }
     }
 
     /// That something lacks what it needs.
-    fn lacks(&mut self, who: &Who, need: &Need) -> Node {
-        let (text, needs, what) = (&who.text, who.verb("needs", "need"), need.text());
+    fn unmet_need(&mut self, phrase: &NounPhrase, need: &Need) -> Node {
+        let (text, needs, what) = (&phrase.text, phrase.verb("needs", "need"), need.text());
         if need.vars.is_empty() {
-            let requirement = need.ats.first().and_then(|at| self.core.requirement(*at));
-            let new = need.ats.iter().filter(|at| self.tell_once(**at)).count() > 0;
+            let requirement = need.ats.first().and_then(|at| self.conflict.requirement(*at));
+            let new = need.ats.iter().filter(|at| self.mark_explained(**at)).count() > 0;
             let near = match requirement {
                 Some(requirement) if new => self.near(requirement),
                 _ => Vec::new(),
             };
             return Node::new(format!("{text} {needs} {what}, which nothing offers")).because(near);
         }
-        let new: Vec<usize> = need.ats.iter().copied().filter(|at| self.tell_once(*at)).collect();
-        let fallen = self.fallen(&new, &[]);
+        let new: Vec<usize> =
+            need.ats.iter().copied().filter(|at| self.mark_explained(*at)).collect();
+        let rejected_candidates = self.rejected_candidates(&new, &[]);
         let above = if new.is_empty() { ", as told above" } else { "" };
         let nothing = "nothing that meets this can be installed";
-        Node::new(format!("{text} {needs} {what}, but {nothing}{above}")).because(fallen)
+        Node::new(format!("{text} {needs} {what}, but {nothing}{above}"))
+            .because(rejected_candidates)
     }
 
     /// What is nearest to a requirement that nothing meets; only the first ones are worth a look.
     fn near(&mut self, requirement: &Predicate) -> Vec<Node> {
-        let Some(left) = self.looks.checked_sub(1) else { return Vec::new() };
-        self.looks = left;
-        absent::of_requirement(self.core.world, requirement)
+        let Some(hints_left) = self.hints_left.checked_sub(1) else { return Vec::new() };
+        self.hints_left = hints_left;
+        missing::explain_requirement(self.conflict.world, requirement)
     }
 
     /// Takes note that a requirement is told; false if it was told before, by whoever states it.
-    fn tell_once(&mut self, at: usize) -> bool {
-        let known = self.is_told(at);
-        self.told.insert(at);
+    fn mark_explained(&mut self, at: usize) -> bool {
+        let known = self.is_explained(at);
+        self.explained.insert(at);
         !known
     }
 
-    fn is_told(&self, at: usize) -> bool {
-        self.told.iter().any(|told| self.core.is_alike(*told, at))
+    fn is_explained(&self, at: usize) -> bool {
+        self.explained.iter().any(|other| self.conflict.same_requirement(*other, at))
     }
 
     /// Who needs one of these, apart from some requirements.
-    fn needs(&mut self, vars: &[Var], except: &[usize]) -> Vec<Node> {
-        if self.depth >= DEPTH {
+    fn dependents(&mut self, vars: &[Var], except: &[usize]) -> Vec<Node> {
+        if self.depth >= MAX_DEPTH {
             return Vec::new();
         }
         self.depth += 1;
         let mut nodes = Vec::new();
         let mut ats: BTreeSet<usize> = BTreeSet::new();
         for var in vars {
-            if self.core.is_root(*var) && self.told_roots.insert(*var) {
-                nodes.push(Node::new(self.core.stays(*var)));
+            if self.conflict.is_root(*var) && self.explained_roots.insert(*var) {
+                nodes.push(Node::new(self.conflict.existing_text(*var)));
             }
-            ats.extend(self.core.naming(*var));
+            ats.extend(self.conflict.constraints_naming(*var));
         }
         for &at in &ats {
-            let Rule::Dependency(all) = &self.core.constraint(at).rule else { continue };
-            if except.contains(&at) || !self.tell_once(at) {
+            let Rule::Dependency(all) = &self.conflict.constraint(at).rule else { continue };
+            if except.contains(&at) || !self.mark_explained(at) {
                 continue;
             }
-            let Some(subject) = self.core.constraint(at).subject else { continue };
+            let Some(subject) = self.conflict.constraint(at).subject else { continue };
             let these: Vec<Var> = all.iter().copied().filter(|var| vars.contains(var)).collect();
             let others: Vec<Var> = all.iter().copied().filter(|var| !these.contains(var)).collect();
-            let only = self.only(&others, at);
+            let certainty = self.certainty(&others, at);
             // Others may state the same requirement.
-            let alike: Vec<usize> =
-                ats.iter().copied().filter(|other| self.core.is_alike(*other, at)).collect();
+            let alike: Vec<usize> = ats
+                .iter()
+                .copied()
+                .filter(|other| self.conflict.same_requirement(*other, at))
+                .collect();
             let subjects: Vec<Var> =
-                alike.iter().filter_map(|at| self.core.constraint(*at).subject).collect();
-            let who = self.core.who(&these, &[at], false, "or");
-            let text = if let Some(subscription) = self.core.subscription(subject) {
-                self.told_roots.insert(subject);
-                self.asks(subscription, &these, &who.text, only)
-            } else if let Some(demand) = self.core.demand(subject) {
-                self.told_roots.insert(subject);
+                alike.iter().filter_map(|at| self.conflict.constraint(*at).subject).collect();
+            let phrase = self.conflict.phrase(&these, &[at], false, "or");
+            let text = if let Some(subscription) = self.conflict.subscription(subject) {
+                self.explained_roots.insert(subject);
+                self.subscription_text(subscription, &these, &phrase.text, certainty)
+            } else if let Some(demand) = self.conflict.demand(subject) {
+                self.explained_roots.insert(subject);
                 let what = names::demand(demand);
-                format!("{what} is demanded, which {only}{} can meet", who.text)
+                format!("{what} is demanded, which {certainty}{} can meet", phrase.text)
             } else {
-                let needing = self.core.who(&subjects, &[], false, "and");
-                let what = self.core.requirement(at).map(names::requirement).unwrap_or_default();
+                let needing = self.conflict.phrase(&subjects, &[], false, "and");
+                let what =
+                    self.conflict.requirement(at).map(names::requirement).unwrap_or_default();
                 let needs = needing.verb("needs", "need");
-                format!("{} {needs} {what}, which {only}{} can meet", needing.text, who.text)
+                format!(
+                    "{} {needs} {what}, which {certainty}{} can meet",
+                    needing.text, phrase.text
+                )
             };
-            let fallen = self.fallen(&[at], &these);
-            let above = match self.core.requirement(at) {
-                Some(_) => self.needs(&subjects, &alike),
+            let rejected_candidates = self.rejected_candidates(&[at], &these);
+            let above = match self.conflict.requirement(at) {
+                Some(_) => self.dependents(&subjects, &alike),
                 None => Vec::new(),
             };
-            nodes.push(Node::new(text).because(fallen).because(above));
+            nodes.push(Node::new(text).because(rejected_candidates).because(above));
         }
         self.depth -= 1;
         nodes
     }
 
     /// How sure it is that other candidates of a requirement fall: some only do beside others.
-    fn only(&self, others: &[Var], at: usize) -> &'static str {
+    fn certainty(&self, others: &[Var], at: usize) -> &'static str {
         let depends = |var: &Var| {
-            let faults = self.core.faults(*var, &[at]);
-            faults.iter().any(|fault| matches!(fault, Fault::Beside(..) | Fault::Replaces(_)))
+            let rejections = self.conflict.rejections(*var, &[at]);
+            rejections.iter().any(|rejection| {
+                matches!(rejection, Rejection::Beside(..) | Rejection::Replaces(_))
+            })
         };
         match others {
             [] => "",
@@ -393,37 +431,43 @@ impl<'c> Teller<'c> {
     }
 
     /// What a Subscription asks for, and what is left of it.
-    fn asks(&self, of: &Subscription, these: &[Var], who: &str, only: &str) -> String {
+    fn subscription_text(
+        &self,
+        of: &Subscription,
+        these: &[Var],
+        phrase: &str,
+        certainty: &str,
+    ) -> String {
         let Subscription { name, starting_csv, installed_csv, .. } = of;
-        let wish = absent::wish(self.core.world, of);
-        if absent::is_installed(self.core.world, of) {
+        let requested = missing::requested(self.conflict.world, of);
+        if missing::is_installed(self.conflict.world, of) {
             if let [one] = these
-                && self.core.exists(*one)
+                && self.conflict.exists(*one)
             {
                 let text = format!("Subscription `{name}` has `{installed_csv}` installed");
-                return match only {
+                return match certainty {
                     "" => text,
                     _ => format!("{text} and no upgrade that is possible"),
                 };
             }
             return format!(
-                "Subscription `{name}` has `{installed_csv}` installed and asks for {wish}: \
-                 {only}{who}"
+                "Subscription `{name}` has `{installed_csv}` installed and asks for {requested}: \
+                 {certainty}{phrase}"
             );
         }
         if !starting_csv.is_empty() {
-            return format!("Subscription `{name}` asks for `{starting_csv}` from {wish}");
+            return format!("Subscription `{name}` asks for `{starting_csv}` from {requested}");
         }
-        let leaves = if only.is_empty() { ":" } else { ", which leaves" };
-        format!("Subscription `{name}` asks for {wish}{leaves} {only}{who}")
+        let leaves = if certainty.is_empty() { ":" } else { ", which leaves" };
+        format!("Subscription `{name}` asks for {requested}{leaves} {certainty}{phrase}")
     }
 }
 
-fn only(shared: &Shared) -> String {
-    match shared {
-        Shared::Package(package) => {
+fn uniqueness_text(uniqueness: &Uniqueness) -> String {
+    match uniqueness {
+        Uniqueness::Package(package) => {
             format!("a namespace has only one operator of package `{package}`")
         }
-        Shared::Api(api) => format!("only one operator provides {api}"),
+        Uniqueness::Api(api) => format!("only one operator provides {api}"),
     }
 }

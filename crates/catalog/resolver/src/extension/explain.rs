@@ -1,18 +1,18 @@
 //! A failure for people.
 
-use super::judge::{Fell, Verdict, follows_edges};
 use super::pick::{Considered, Failure, FailureKind, Refusal, State};
 use super::repair::repairs;
 use super::request::{Catalog, Installed, Request};
+use super::verdict::{Fell, Verdict, follows_edges};
 use mainstay_cause::Cause;
 use mainstay_version::Constraint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// How many bundles of a group are named.
-const NAMED: usize = 3;
+const MAX_BUNDLES: usize = 3;
 /// How many catalogs are named.
-const CATALOGS: usize = 12;
+const MAX_CATALOGS: usize = 12;
 
 /// Says why, and what would help.
 pub(super) fn failure(
@@ -35,15 +35,15 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
     let rival = |at: usize| &refusal.considered[at];
     match refusal.kind {
         FailureKind::Selector => Cause::new("the selector cannot be read")
-            .because(Cause::new(after(&refusal.message, "invalid: ")))
+            .because(Cause::new(text_after(&refusal.message, "invalid: ")))
             .remedy("correct `spec.source.catalog.selector`"),
         FailureKind::Range => Cause::new(format!("version `{}` is not a range", request.version))
-            .because(Cause::new(after(&refusal.message, "is invalid: ")))
+            .because(Cause::new(text_after(&refusal.message, "is invalid: ")))
             .remedy("correct `spec.source.catalog.version`"),
         FailureKind::Start => {
             let version = installed.map(|bundle| bundle.version.as_str()).unwrap_or_default();
             Cause::new(format!("no update can start at the installed version `{version}`"))
-                .because(Cause::new(after(&refusal.message, "upgrade edges: ")))
+                .because(Cause::new(text_after(&refusal.message, "upgrade edges: ")))
         }
         FailureKind::Unreadable => {
             Cause::new(format!("a catalog that may have package `{package}` cannot be asked"))
@@ -63,7 +63,7 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
                 .map(|(considered, best)| (&*considered.catalog, &*best.bundle))
                 .unwrap_or_default();
             let why = if refusal.kind == FailureKind::Version {
-                "its version cannot be read: ".to_owned() + &after(&refusal.message, ": ")
+                "its version cannot be read: ".to_owned() + &text_after(&refusal.message, ": ")
             } else {
                 // The message ends with the property.
                 let property = refusal.message.split('"').rev().nth(1).unwrap_or_default();
@@ -83,7 +83,7 @@ fn no_version(request: &Request) -> Option<Cause> {
 }
 
 /// What stands behind a part of upstream's message.
-fn after(message: &str, part: &str) -> String {
+fn text_after(message: &str, part: &str) -> String {
     message.split_once(part).map_or(message, |(_, rest)| rest).to_owned()
 }
 
@@ -98,10 +98,10 @@ fn catalogs(request: &Request, installed: Option<&Installed>, refusal: &Refusal)
         .map(|(at, considered)| {
             catalog(request, installed, considered, refusal.rivals.contains(&at))
         })
-        .take(CATALOGS)
+        .take(MAX_CATALOGS)
         .collect();
-    if considered.len() > CATALOGS {
-        causes.push(Cause::new(format!("{} more catalogs", considered.len() - CATALOGS)));
+    if considered.len() > MAX_CATALOGS {
+        causes.push(Cause::new(format!("{} more catalogs", considered.len() - MAX_CATALOGS)));
     }
     causes
 }
@@ -148,8 +148,11 @@ fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]
         groups.entry((verdict.fell.count(), verdict.fell)).or_default().push(verdict);
     }
     let group = |((_, fell), verdicts): ((u8, Fell), Vec<&Verdict>)| {
-        let names: Vec<String> =
-            verdicts.iter().take(NAMED).map(|verdict| format!("`{}`", verdict.bundle)).collect();
+        let names: Vec<String> = verdicts
+            .iter()
+            .take(MAX_BUNDLES)
+            .map(|verdict| format!("`{}`", verdict.bundle))
+            .collect();
         let mut text = names.join(", ");
         let more = verdicts.len() - names.len();
         if more > 0 {

@@ -53,19 +53,19 @@
 //!
 //! [`Cause`]: mainstay_cause::Cause
 
-mod after;
+mod consequence;
 mod explain;
-mod judge;
 mod offer;
 mod pick;
 mod repair;
 mod request;
 mod route;
 mod texts;
+mod verdict;
 
-pub use after::{Consequence, consequence};
-pub use judge::{Fell, Verdict};
+pub use consequence::{Consequence, consequence};
 pub use offer::{Bundle, Deprecation, Offer, VersionError};
 pub use pick::{Choice, Considered, Failure, FailureKind, State, resolve};
 pub use repair::{Change, Repair};
 pub use request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};
+pub use verdict::{Fell, Verdict};

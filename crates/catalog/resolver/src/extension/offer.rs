@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Offer {
     graph: Graph,
     /// By bundle.
-    offered: Vec<Offered>,
+    offered: Vec<OfferedBundle>,
     /// Places in `offered`, the preferred ones first: by versions whose build metadata is the
     /// release, and where a release that is stated counts.
     orders: [Vec<u32>; 2],
@@ -38,7 +38,7 @@ pub enum VersionError {
 
 /// A bundle with what is asked of it again and again.
 #[derive(Clone, Debug)]
-pub(super) struct Offered {
+pub(super) struct OfferedBundle {
     pub bundle: Bundle,
     pub deprecated: bool,
     /// As the two orders see it.
@@ -47,7 +47,7 @@ pub(super) struct Offered {
     pub places: Vec<(u32, u32)>,
 }
 
-impl Offered {
+impl OfferedBundle {
     /// Its version, where a release that is stated counts or not.
     pub(super) const fn version(&self, explicit: bool) -> &Result<VersionRelease, VersionError> {
         &self.versions[explicit as usize]
@@ -97,16 +97,16 @@ impl Bundle {
     /// A bundle of a catalog that was judged.
     fn of(bundle: &mainstay_catalog::Bundle) -> Self {
         // The index drops a release that is stated and empty, which says something here.
-        let said =
+        let property =
             bundle.properties_of("olm.package").next().map(mainstay_catalog::Property::value);
-        let fields = said.as_ref().and_then(GoFields::new_or_null);
-        let stated =
+        let fields = property.as_ref().and_then(GoFields::new_or_null);
+        let states_release =
             fields.is_some_and(|fields| fields.get("release").is_some_and(Value::is_string));
         let first = bundle.properties.iter().find(|property| Self::is_dependency(&property.kind));
         Self {
             name: bundle.name.clone(),
             version: bundle.version.to_string().into(),
-            release: stated.then(|| bundle.release.clone().unwrap_or_default()),
+            release: states_release.then(|| bundle.release.clone().unwrap_or_default()),
             image: bundle.image.clone(),
             dependency: first.map(|property| property.kind.clone()),
         }
@@ -132,21 +132,21 @@ impl Offer {
         bundles.sort();
         let offered = bundles.into_iter().map(|bundle| {
             let legacy = VersionRelease::legacy(&bundle.version).map_err(VersionError::from);
-            let stated = match &bundle.release {
+            let explicit = match &bundle.release {
                 Some(release) => {
                     VersionRelease::explicit(&bundle.version, release).map_err(VersionError::from)
                 }
                 None => legacy.clone(),
             };
-            let known = graph.bundle(&bundle.name);
-            Offered {
-                deprecated: known.is_some_and(|bundle| bundle.deprecation.is_some()),
-                versions: [legacy, stated],
+            let in_graph = graph.bundle(&bundle.name);
+            OfferedBundle {
+                deprecated: in_graph.is_some_and(|bundle| bundle.deprecation.is_some()),
+                versions: [legacy, explicit],
                 places: entries.get(&*bundle.name).cloned().unwrap_or_default(),
                 bundle,
             }
         });
-        let offered: Vec<Offered> = offered.collect();
+        let offered: Vec<OfferedBundle> = offered.collect();
         let orders = [false, true].map(|explicit| {
             let mut order: Vec<u32> = (0..).take(offered.len()).collect();
             order.sort_by(|&a, &b| offered[a as usize].order(&offered[b as usize], explicit));
@@ -166,7 +166,7 @@ impl Offer {
     }
 
     /// The bundles, the preferred ones first.
-    pub(super) fn preferred(&self, explicit: bool) -> impl Iterator<Item = (u32, &Offered)> {
+    pub(super) fn preferred(&self, explicit: bool) -> impl Iterator<Item = (u32, &OfferedBundle)> {
         self.orders[usize::from(explicit)].iter().map(|&at| (at, &self.offered[at as usize]))
     }
 

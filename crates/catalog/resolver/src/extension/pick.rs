@@ -1,9 +1,9 @@
 //! All catalogs: whose best bundle is the answer.
 
-use super::judge::{Rules, Start, Verdict, follows_edges, judge};
 use super::offer::{Deprecation, Offer};
 use super::repair::Repair;
 use super::request::{Catalog, Content, Installed, Request};
+use super::verdict::{ParsedRequest, Start, Verdict, evaluate, follows_edges};
 use super::{explain, texts};
 use mainstay_cause::Cause;
 use mainstay_version::Constraint;
@@ -167,14 +167,14 @@ pub(super) fn attempt(
         Ok(start) => (start, None),
         Err(why) => (None, Some(why)),
     };
-    let rules = Rules { request, range, start };
+    let rules = ParsedRequest { request, range, start };
 
     let mut sorted: Vec<&Catalog<'_>> = catalogs.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut considered = Vec::with_capacity(sorted.len());
     let mut offers = Vec::with_capacity(sorted.len());
     // What upstream stops at: the first trouble in the order of names.
-    let mut stuck = None;
+    let mut start_fault = None;
     for catalog in &sorted {
         let mut offer = None;
         let state = if !catalog.fits(&selector) {
@@ -188,10 +188,10 @@ pub(super) fn attempt(
             match &offer {
                 None => State::Absent,
                 Some(offer) => {
-                    if let (Some(why), None) = (&no_start, &stuck) {
-                        stuck = Some((considered.len(), why));
+                    if let (Some(why), None) = (&no_start, &start_fault) {
+                        start_fault = Some((considered.len(), why));
                     }
-                    State::Judged(judge(offer, &rules))
+                    State::Judged(evaluate(offer, &rules))
                 }
             }
         };
@@ -202,32 +202,33 @@ pub(super) fn attempt(
         });
         offers.push(offer);
     }
-    let decided = decide(&considered);
-    if let Some((at, why)) = stuck {
+    let decision = decide(&considered);
+    if let Some((at, why)) = start_fault {
         let message = first_fault(request, &considered[..at], |_| true)
             .unwrap_or_else(|| texts::no_start(why));
         return Err(Refusal { kind: FailureKind::Start, message, considered, rivals: vec![] });
     }
     // A catalog that cannot be asked might have had anything. It could not have won against a
     // bundle that is not deprecated and comes from a catalog of higher priority.
-    let beaten = |other: &Considered| match decided {
-        Decided::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
-        Decided::None | Decided::Many(_) => false,
+    let is_outranked = |other: &Considered| match decision {
+        Decision::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
+        Decision::None | Decision::Many(_) => false,
     };
-    if let Some(message) = first_fault(request, &considered, |considered| !beaten(considered)) {
-        let rivals = decided.catalogs();
+    if let Some(message) = first_fault(request, &considered, |considered| !is_outranked(considered))
+    {
+        let rivals = decision.catalogs();
         return Err(Refusal { kind: FailureKind::Unreadable, message, considered, rivals });
     }
-    match decided {
-        Decided::One { at, .. } => {
+    match decision {
+        Decision::One { at, .. } => {
             let offer = offers.swap_remove(at);
-            finish(at, considered, offer.as_deref())
+            validate(at, considered, offer.as_deref())
         }
-        Decided::None => {
+        Decision::None => {
             let message = texts::undecided(request, installed, &[]);
             Err(Refusal { kind: FailureKind::NotFound, message, considered, rivals: vec![] })
         }
-        Decided::Many(rivals) => {
+        Decision::Many(rivals) => {
             let names: Vec<&str> = rivals.iter().map(|&at| &*considered[at].catalog).collect();
             let message = texts::undecided(request, installed, &names);
             Err(Refusal { kind: FailureKind::Ambiguous, message, considered, rivals })
@@ -236,7 +237,7 @@ pub(super) fn attempt(
 }
 
 /// Whose bundle is the answer.
-enum Decided {
+enum Decision {
     None,
     One {
         at: usize,
@@ -246,7 +247,7 @@ enum Decided {
     Many(Vec<usize>),
 }
 
-impl Decided {
+impl Decision {
     fn catalogs(self) -> Vec<usize> {
         match self {
             Self::None => vec![],
@@ -256,7 +257,7 @@ impl Decided {
     }
 }
 
-fn decide(considered: &[Considered]) -> Decided {
+fn decide(considered: &[Considered]) -> Decision {
     let picks = || {
         let best = |(at, considered): (usize, &Considered)| {
             Some((at, considered.priority, considered.best()?.deprecated))
@@ -265,14 +266,14 @@ fn decide(considered: &[Considered]) -> Decided {
     };
     // Deprecation before priority: deprecated bundles have a say only among themselves.
     let deprecated = picks().all(|(_, _, deprecated)| deprecated);
-    let say: Vec<_> = picks().filter(|pick| pick.2 == deprecated).collect();
-    let Some(top) = say.iter().map(|(_, priority, _)| *priority).max() else {
-        return Decided::None;
+    let eligible: Vec<_> = picks().filter(|pick| pick.2 == deprecated).collect();
+    let Some(top) = eligible.iter().map(|(_, priority, _)| *priority).max() else {
+        return Decision::None;
     };
-    let mut tops = say.iter().filter(|(_, priority, _)| *priority == top);
-    match (tops.next(), tops.next()) {
-        (Some(&(at, _, deprecated)), None) => Decided::One { at, deprecated },
-        _ => Decided::Many(say.iter().map(|(at, _, _)| *at).collect()),
+    let mut winners = eligible.iter().filter(|(_, priority, _)| *priority == top);
+    match (winners.next(), winners.next()) {
+        (Some(&(at, _, deprecated)), None) => Decision::One { at, deprecated },
+        _ => Decision::Many(eligible.iter().map(|(at, _, _)| *at).collect()),
     }
 }
 
@@ -280,16 +281,16 @@ fn decide(considered: &[Considered]) -> Decided {
 fn first_fault(
     request: &Request,
     considered: &[Considered],
-    counts: impl Fn(&Considered) -> bool,
+    is_relevant: impl Fn(&Considered) -> bool,
 ) -> Option<String> {
-    considered.iter().filter(|considered| counts(considered)).find_map(|considered| {
+    considered.iter().filter(|considered| is_relevant(considered)).find_map(|considered| {
         Some(texts::unreadable(&request.package, &considered.catalog, considered.fault()?))
     })
 }
 
 /// The last look at the bundle that would be chosen. If it does not pass there is no other: that
 /// would be a choice that nobody asked for.
-fn finish(
+fn validate(
     at: usize,
     considered: Vec<Considered>,
     offer: Option<&Offer>,

@@ -1,10 +1,10 @@
 //! What would help an extension that gets no bundle. Nothing is proposed that was not tried.
 
-use super::judge::{Fell, Verdict, follows_edges, pin};
 use super::offer::Offer;
 use super::pick::{FailureKind, Refusal, State, attempt, offer_of};
 use super::request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};
 use super::route::{Route, route};
+use super::verdict::{Fell, Verdict, follows_edges, pin};
 use mainstay_version::VersionRelease;
 use serde_json::json;
 use std::borrow::Cow;
@@ -14,12 +14,12 @@ use std::fmt;
 use std::sync::Arc;
 
 /// How many repairs are named.
-const MOST: usize = 4;
+const MAX_REPAIRS: usize = 4;
 /// How many things are tried to find them …
-const TRIALS: usize = 32;
+const MAX_TRIALS: usize = 32;
 /// … fewer where there are many bundles, so that an explanation does not take longer than this many
 /// looks at one.
-const LOOKS: usize = 200_000;
+const MAX_BUNDLE_LOOKS: usize = 200_000;
 
 /// Changes after which the extension gets a bundle.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,12 +121,12 @@ impl fmt::Display for Repair {
 }
 
 /// Tries changes.
-struct Workshop<'w> {
+struct RepairSearch<'w> {
     request: &'w Request,
     installed: Option<&'w Installed>,
     catalogs: Vec<Catalog<'w>>,
-    trials: usize,
-    found: Vec<Repair>,
+    trials_left: usize,
+    repairs: Vec<Repair>,
 }
 
 /// What would help. The fewest changes first; of as many, in the order of the search.
@@ -152,32 +152,33 @@ pub(super) fn repairs(
         .collect();
     ready.sort_by(|a, b| a.name.cmp(&b.name));
     let bundles: usize = offers.iter().flatten().map(|offer| offer.bundles().len()).sum();
-    let trials = (LOOKS / bundles.max(1)).clamp(4, TRIALS);
-    let mut shop = Workshop { request, installed, catalogs: ready, trials, found: Vec::new() };
+    let trials_left = (MAX_BUNDLE_LOOKS / bundles.max(1)).clamp(4, MAX_TRIALS);
+    let mut search =
+        RepairSearch { request, installed, catalogs: ready, trials_left, repairs: Vec::new() };
     let named = |at: &usize| refusal.considered[*at].catalog.clone();
     match refusal.kind {
         // There is nothing to go by.
         FailureKind::Selector | FailureKind::Range => {}
         FailureKind::Start => {
-            shop.attempt(&[Change::SelfCertified]);
+            search.attempt(&[Change::SelfCertified]);
         }
         FailureKind::Ambiguous => {
             let mut rivals = refusal.rivals.clone();
             rivals.sort_by_key(|&at| Reverse(refusal.considered[at].priority));
-            let names: Vec<String> = rivals.iter().map(named).take(MOST / 2).collect();
+            let names: Vec<String> = rivals.iter().map(named).take(MAX_REPAIRS / 2).collect();
             for name in &names {
-                shop.attempt(&[Change::Prefer(name.clone())]);
+                search.attempt(&[Change::Prefer(name.clone())]);
             }
             for name in names {
-                shop.attempt(&[Change::Select(name)]);
+                search.attempt(&[Change::Select(name)]);
             }
         }
         FailureKind::Unreadable => {
             for name in refusal.rivals.iter().map(named) {
-                shop.attempt(&[Change::Select(name)]);
+                search.attempt(&[Change::Select(name)]);
             }
         }
-        FailureKind::Version | FailureKind::Dependency => shop.next_best(refusal),
+        FailureKind::Version | FailureKind::Dependency => search.next_best(refusal),
         FailureKind::NotFound => {
             for considered in &refusal.considered {
                 let change = match considered.state {
@@ -185,30 +186,30 @@ pub(super) fn repairs(
                     State::Unavailable => Change::Enable(considered.catalog.clone()),
                     _ => continue,
                 };
-                if shop.has_it(&considered.catalog) {
-                    shop.attempt(&[change]);
+                if search.offers_package(&considered.catalog) {
+                    search.attempt(&[change]);
                 }
             }
             // What the wishes leave out is nearer than what the catalogs leave out.
-            let elsewhere = std::mem::take(&mut shop.found);
-            shop.search(refusal);
-            shop.found.extend(elsewhere);
+            let elsewhere = std::mem::take(&mut search.repairs);
+            search.search(refusal);
+            search.repairs.extend(elsewhere);
         }
     }
-    shop.found.truncate(MOST);
-    shop.found
+    search.repairs.truncate(MAX_REPAIRS);
+    search.repairs
 }
 
-impl Workshop<'_> {
-    fn has_it(&self, name: &str) -> bool {
+impl RepairSearch<'_> {
+    fn offers_package(&self, name: &str) -> bool {
         self.catalogs.iter().any(|catalog| {
             catalog.name == name && matches!(catalog.content, Content::Offer(Some(_)))
         })
     }
 
     /// What comes of changes.
-    fn outcome(&mut self, changes: &[Change]) -> Option<Result<Repair, (Request, Refusal)>> {
-        self.trials = self.trials.checked_sub(1)?;
+    fn try_changes(&mut self, changes: &[Change]) -> Option<Result<Repair, (Request, Refusal)>> {
+        self.trials_left = self.trials_left.checked_sub(1)?;
         let mut request = self.request.clone();
         let mut catalogs = self.catalogs.clone();
         for change in changes {
@@ -228,10 +229,10 @@ impl Workshop<'_> {
 
     /// Keeps changes if they help.
     fn attempt(&mut self, changes: &[Change]) {
-        if self.found.len() < MOST
-            && let Some(Ok(repair)) = self.outcome(changes)
+        if self.repairs.len() < MAX_REPAIRS
+            && let Some(Ok(repair)) = self.try_changes(changes)
         {
-            self.found.push(repair);
+            self.repairs.push(repair);
         }
     }
 
@@ -243,10 +244,10 @@ impl Workshop<'_> {
         let State::Judged(verdicts) = &considered.state else { return };
         let fits = verdicts.iter().filter(|verdict| verdict.fell.fits()).skip(1);
         for verdict in fits {
-            if let Some(version) = asked(verdict)
-                && let Some(Ok(repair)) = self.outcome(&[Change::Version(version)])
+            if let Some(version) = version_pin(verdict)
+                && let Some(Ok(repair)) = self.try_changes(&[Change::Version(version)])
             {
-                self.found.push(repair);
+                self.repairs.push(repair);
                 return;
             }
         }
@@ -270,15 +271,15 @@ impl Workshop<'_> {
         let mut fewest = usize::MAX;
         while let Some(changes) = queue.pop_front() {
             // One more than all kinds of wishes never helps.
-            if changes.len() > fewest.min(4) || self.found.len() == MOST {
+            if changes.len() > fewest.min(4) || self.repairs.len() == MAX_REPAIRS {
                 return;
             }
-            let Some(outcome) = self.outcome(&changes) else { return };
+            let Some(outcome) = self.try_changes(&changes) else { return };
             match outcome {
                 Ok(mut repair) => {
                     fewest = changes.len();
-                    self.lead_on(&mut repair);
-                    self.found.push(repair);
+                    self.add_onward_steps(&mut repair);
+                    self.repairs.push(repair);
                 }
                 Err((request, refusal)) => {
                     add(&mut queue, &changes, self.steps(&request, &refusal));
@@ -313,7 +314,7 @@ impl Workshop<'_> {
         for (catalog, verdict) in all().filter(|(_, verdict)| verdict.fell.count() == least) {
             match nearest.iter_mut().find(|(_, other)| other.fell == verdict.fell) {
                 None => nearest.push((catalog, verdict)),
-                Some(known) if before(verdict, known.1) => *known = (catalog, verdict),
+                Some(known) if is_preferred(verdict, known.1) => *known = (catalog, verdict),
                 Some(_) => {}
             }
         }
@@ -323,13 +324,19 @@ impl Workshop<'_> {
         });
         let mut changes = Vec::new();
         for (catalog, verdict) in nearest {
-            self.ways(request, catalog, verdict, &mut changes);
+            self.add_changes_for(request, catalog, verdict, &mut changes);
         }
         changes
     }
 
     /// Changes that take away one reason against a bundle.
-    fn ways(&self, request: &Request, catalog: &str, verdict: &Verdict, changes: &mut Vec<Change>) {
+    fn add_changes_for(
+        &self,
+        request: &Request,
+        catalog: &str,
+        verdict: &Verdict,
+        changes: &mut Vec<Change>,
+    ) {
         let Fell { channel, range, successor } = verdict.fell;
         let offer = self.catalogs.iter().find(|source| source.name == catalog).and_then(|source| {
             if let Content::Offer(offer) = source.content { offer } else { None }
@@ -343,7 +350,7 @@ impl Workshop<'_> {
             // Of several steps the one that leads to where the request wants to go.
             let route = self.route(request, catalog);
             let step = route.and_then(|route| route.steps.into_iter().next());
-            changes.extend(step.or_else(|| asked(verdict)).map(Change::Version));
+            changes.extend(step.or_else(|| version_pin(verdict)).map(Change::Version));
         }
         if successor {
             changes.push(Change::SelfCertified);
@@ -361,7 +368,7 @@ impl Workshop<'_> {
     }
 
     /// Says where a step leads.
-    fn lead_on(&self, repair: &mut Repair) {
+    fn add_onward_steps(&self, repair: &mut Repair) {
         if !repair.changes.iter().any(|change| matches!(change, Change::Version(_))) {
             return;
         }
@@ -378,12 +385,12 @@ impl Workshop<'_> {
 }
 
 /// How to ask for exactly the version of a bundle.
-fn asked(verdict: &Verdict) -> Option<String> {
+fn version_pin(verdict: &Verdict) -> Option<String> {
     verdict.version.as_ref().ok().map(pin)
 }
 
 /// Whether a bundle comes before one of another catalog: catalogs have no order of preference here.
-fn before(this: &Verdict, that: &Verdict) -> bool {
+fn is_preferred(this: &Verdict, that: &Verdict) -> bool {
     match (&this.version, &that.version) {
         (Ok(version), Ok(other)) => {
             (that.deprecated, version, &this.bundle) > (this.deprecated, other, &that.bundle)

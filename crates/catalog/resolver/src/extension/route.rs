@@ -1,15 +1,15 @@
 //! Updates in several steps.
 
-use super::judge::{Start, entries, pin};
 use super::offer::Offer;
 use super::request::{Installed, Request};
+use super::verdict::{Start, entries, pin};
 use mainstay_version::VersionRelease;
 use mainstay_version::{Constraint, Version};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// How many entries are looked at; explanations are to be quick.
-const LOOKS: usize = 200_000;
+const MAX_ENTRY_LOOKS: usize = 200_000;
 
 /// A way from what is installed into the range that is asked for.
 pub(super) struct Route {
@@ -31,7 +31,7 @@ pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> 
     let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
     let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =
         VecDeque::from([(start.name.as_str().into(), start.version, Vec::new())]);
-    for _ in 0..LOOKS / edges.len().max(1) {
+    for _ in 0..MAX_ENTRY_LOOKS / edges.len().max(1) {
         let (name, version, way) = queue.pop_front()?;
         if !way.is_empty() && range.contains(versions.get(&*name)?.version()) {
             let steps = way.iter().filter_map(|name| versions.get(&**name)).map(pin);

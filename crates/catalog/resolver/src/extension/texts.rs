@@ -1,8 +1,8 @@
 //! Messages of upstream's resolver.
 
-use super::judge::StartError;
 use super::offer::VersionError;
 use super::request::{Installed, Request};
+use super::verdict::StartError;
 use mainstay_gocompat::quote;
 use std::fmt::Write as _;
 

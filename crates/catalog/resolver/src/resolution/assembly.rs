@@ -25,7 +25,8 @@ impl Resolution<'_, '_> {
                 let wish = answer.iter().find_map(|(_, entry)| {
                     let mut all = candidates.subscriptions.iter();
                     if all.any(|subscription| {
-                        !blocked.contains(&subscription.name) && self.asks(subscription, *entry)
+                        !blocked.contains(&subscription.name)
+                            && self.is_subscribed_to(subscription, *entry)
                     }) {
                         return None;
                     }
@@ -36,7 +37,8 @@ impl Resolution<'_, '_> {
                         blocked.contains(&subscription.name) && *subscription.package == **package
                     })
                 });
-                let unwritable = answer.iter().find_map(|(_, entry)| self.unwritable(*entry));
+                let serialization_error =
+                    answer.iter().find_map(|(_, entry)| self.serialization_error(*entry));
                 let names = self.names(&self.parts[at].subscriptions);
                 if let Some(wish) = wish {
                     let names: BTreeSet<String> = names.into_iter().collect();
@@ -49,8 +51,8 @@ impl Resolution<'_, '_> {
                         }
                     }
                     blocked.extend(names);
-                } else if let Some(text) = unwritable {
-                    self.misfit.get_or_insert_with(|| text.clone());
+                } else if let Some(text) = serialization_error {
+                    self.answer_error.get_or_insert_with(|| text.clone());
                     blocked.extend(names.iter().cloned());
                     self.failures.push(error(text, names));
                 } else {
@@ -94,7 +96,7 @@ impl Resolution<'_, '_> {
     }
 
     /// Whether a Subscription is about an entry.
-    fn asks(&self, subscription: &Subscription, at: EntryRef) -> bool {
+    fn is_subscribed_to(&self, subscription: &Subscription, at: EntryRef) -> bool {
         let entry = self.candidates.entry(at).0;
         let any = subscription.catalog == CatalogKey::default();
         subscription.package == *entry.package
@@ -109,7 +111,7 @@ impl Resolution<'_, '_> {
             .candidates
             .subscriptions
             .iter()
-            .filter(|subscription| self.asks(subscription, at))
+            .filter(|subscription| self.is_subscribed_to(subscription, at))
             .peekable();
         asking.peek().is_some()
             && asking.all(|subscription| subscription.current_csv == **name)
@@ -117,9 +119,9 @@ impl Resolution<'_, '_> {
     }
 
     /// Why an entry cannot become part of an install plan.
-    fn unwritable(&self, at: EntryRef) -> Option<String> {
+    fn serialization_error(&self, at: EntryRef) -> Option<String> {
         let (entry, facts) = self.candidates.entry(at);
-        let reason = facts.unwritable.as_ref().filter(|_| !self.is_current(at))?;
+        let reason = facts.serialization_error.as_ref().filter(|_| !self.is_current(at))?;
         Some(format!(
             "failed to serialize operator properties for {}: failed to marshal properties \
              annotation: json: error calling MarshalJSON for type json.RawMessage: {reason}",
@@ -146,7 +148,7 @@ impl Resolution<'_, '_> {
         let all = self.candidates.subscriptions.iter().copied();
         let asking: Vec<&Subscription> = all
             .filter(|subscription| {
-                !blocked.contains(&subscription.name) && self.asks(subscription, at)
+                !blocked.contains(&subscription.name) && self.is_subscribed_to(subscription, at)
             })
             .collect();
         outcome.installs.push(Install {

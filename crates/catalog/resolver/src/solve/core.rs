@@ -15,15 +15,15 @@ impl Solver<'_, '_> {
     /// The constraints of a part without an answer that contradict each other, none of which can be
     /// left out; in order. When the budget ends, those that are left by then, and that this is so.
     pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> (Vec<u32>, bool) {
-        let mut kept = part.to_vec();
-        let coarse = self.thin(part, &mut kept, budget).is_err();
-        (kept, coarse)
+        let mut core = part.to_vec();
+        let coarse = self.minimize(part, &mut core, budget).is_err();
+        (core, coarse)
     }
 
-    fn thin(
+    fn minimize(
         &mut self,
         part: &[u32],
-        kept: &mut Vec<u32>,
+        core: &mut Vec<u32>,
         budget: &mut u64,
     ) -> Result<(), Exhausted> {
         // Usually it was this part that was searched last, without a lesson that was not traced.
@@ -31,37 +31,37 @@ impl Solver<'_, '_> {
         self.search.trace(true);
         self.search.enable(part, true);
         if known || self.search.run(part, budget)?.is_none() {
-            *kept = self.search.culprits();
+            *core = self.search.conflicting_constraints();
         }
         self.search.enable(part, false);
-        self.search.enable(kept, true);
+        self.search.enable(core, true);
         let mut needed = FxHashSet::default();
         // Leave them out one by one; each time what was not even used goes too.
         let mut at = 0;
-        while let Some(&tried) = kept.get(at) {
-            if needed.contains(&tried) {
+        while let Some(&candidate) = core.get(at) {
+            if needed.contains(&candidate) {
                 at += 1;
                 continue;
             }
-            self.search.enable(&[tried], false);
+            self.search.enable(&[candidate], false);
             let without: Vec<u32> =
-                kept.iter().copied().filter(|constraint| *constraint != tried).collect();
+                core.iter().copied().filter(|constraint| *constraint != candidate).collect();
             if let Some(answer) = self.search.run(&without, budget)? {
-                self.search.enable(&[tried], true);
+                self.search.enable(&[candidate], true);
                 let enabled = &self.search.enabled;
-                Rotation::new(self.search.index, enabled, &answer).turn(
-                    tried,
+                Rotation::new(self.search.index, enabled, &answer).rotate(
+                    candidate,
                     &mut needed,
                     budget,
                 )?;
                 at += 1;
             } else {
-                let used = self.search.culprits();
-                self.search.enable(kept, false);
+                let used = self.search.conflicting_constraints();
+                self.search.enable(core, false);
                 self.search.enable(&used, true);
                 // What stood before it is needed.
-                at = used.iter().filter(|constraint| **constraint < tried).count();
-                *kept = used;
+                at = used.iter().filter(|constraint| **constraint < candidate).count();
+                *core = used;
             }
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Solver<'_, '_> {
 }
 
 /// How many variables are changed at most to turn an answer against a constraint.
-const TURNS: usize = 4;
+const MAX_FLIPS: usize = 4;
 
 /// An answer to all but one constraint, to be turned against others.
 struct Rotation<'s, 'p> {
@@ -77,7 +77,7 @@ struct Rotation<'s, 'p> {
     enabled: &'s [bool],
     values: Vec<bool>,
     /// For each list, how many candidates are in the answer.
-    filled: Vec<u32>,
+    true_counts: Vec<u32>,
 }
 
 impl<'s, 'p> Rotation<'s, 'p> {
@@ -86,7 +86,7 @@ impl<'s, 'p> Rotation<'s, 'p> {
             index,
             enabled,
             values: vec![false; index.problem.subjects.len()],
-            filled: vec![0; index.lists.len()],
+            true_counts: vec![0; index.lists.len()],
         };
         for choice in answer {
             if !this.values[choice.chosen.index()] {
@@ -99,9 +99,9 @@ impl<'s, 'p> Rotation<'s, 'p> {
     fn flip(&mut self, var: Var) {
         let value = &mut self.values[var.index()];
         *value = !*value;
-        for &list in self.index.on.of(var.index()) {
-            let filled = &mut self.filled[list as usize];
-            *filled = if *value { *filled + 1 } else { *filled - 1 };
+        for &list in self.index.lists_of.of(var.index()) {
+            let count = &mut self.true_counts[list as usize];
+            *count = if *value { *count + 1 } else { *count - 1 };
         }
     }
 
@@ -113,7 +113,7 @@ impl<'s, 'p> Rotation<'s, 'p> {
             Rule::Mandatory => subject,
             Rule::Prohibited => !subject,
             Rule::Dependency(_) => {
-                !subject || self.filled[self.index.list_of[at as usize] as usize] > 0
+                !subject || self.true_counts[self.index.list_of[at as usize] as usize] > 0
             }
             Rule::Conflict(other) => !subject || !has(*other),
             Rule::AtMostOne(vars) => vars.iter().filter(|var| has(**var)).count() <= 1,
@@ -129,9 +129,9 @@ impl<'s, 'p> Rotation<'s, 'p> {
         budget: &mut u64,
     ) -> Result<Option<u32>, Exhausted> {
         let mut broken = (!self.holds(before)).then_some(before);
-        let lists = self.index.on.of(var.index()).iter();
+        let lists = self.index.lists_of.of(var.index()).iter();
         let dependents = lists.flat_map(|list| self.index.dependents.of(*list as usize));
-        for &at in self.index.wakes.of(var.index()).iter().chain(dependents) {
+        for &at in self.index.constraints_of.of(var.index()).iter().chain(dependents) {
             spend(budget, 1)?;
             if self.enabled[at as usize] && broken != Some(at) && !self.holds(at) {
                 if broken.is_some() {
@@ -144,7 +144,7 @@ impl<'s, 'p> Rotation<'s, 'p> {
     }
 
     /// Notes everything that is needed as `first` is, the only constraint that does not hold.
-    fn turn(
+    fn rotate(
         &mut self,
         first: u32,
         needed: &mut FxHashSet<u32>,
@@ -170,7 +170,7 @@ impl<'s, 'p> Rotation<'s, 'p> {
                 if let Some(found) = found
                     && found != broken
                     && needed.insert(found)
-                    && flips.len() + 1 < TURNS
+                    && flips.len() + 1 < MAX_FLIPS
                 {
                     let mut further = flips.clone();
                     further.push(var);

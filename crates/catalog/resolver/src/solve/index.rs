@@ -42,9 +42,9 @@ impl Groups {
 pub(crate) struct Index<'p> {
     pub(super) problem: &'p Problem,
     /// Constraints to look at when the variable turns out true.
-    pub(super) wakes: Groups,
+    pub(super) constraints_of: Groups,
     /// Lists that the variable is on.
-    pub(super) on: Groups,
+    pub(super) lists_of: Groups,
     /// Constraints whose list it is.
     pub(super) dependents: Groups,
     /// The lists.
@@ -65,19 +65,20 @@ impl<'p> Index<'p> {
         let mut known: FxHashMap<*const Var, u32> = FxHashMap::default();
         let mut lists: Vec<&[Var]> = Vec::new();
         let mut list_of = vec![u32::MAX; problem.constraints.len()];
-        let (mut wakes, mut on, mut dependents) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sets = Sets::new(count);
+        let (mut constraints_of, mut lists_of, mut dependents) =
+            (Vec::new(), Vec::new(), Vec::new());
+        let mut sets = DisjointSets::new(count);
         for (at, constraint) in problem.constraints.iter().enumerate() {
             // Problems have millions of constraints at most.
             let number = u32::try_from(at).unwrap_or(u32::MAX);
             if let Some(subject) = constraint.subject {
-                wakes.push((subject.0, number));
+                constraints_of.push((subject.0, number));
             }
             match (&constraint.rule, constraint.subject) {
                 (Rule::Dependency(vars), subject) => {
                     let list = *known.entry(vars.as_ptr()).or_insert_with(|| {
                         let list = u32::try_from(lists.len()).unwrap_or(u32::MAX);
-                        on.extend(vars.iter().map(|var| (var.0, list)));
+                        lists_of.extend(vars.iter().map(|var| (var.0, list)));
                         for pair in vars.windows(2) {
                             sets.join(pair[0], pair[1]);
                         }
@@ -94,7 +95,7 @@ impl<'p> Index<'p> {
                     let mut last = None;
                     for &var in vars {
                         if last != Some(var) {
-                            wakes.push((var.0, number));
+                            constraints_of.push((var.0, number));
                         }
                         if let Some(last) = last.replace(var) {
                             sets.join(last, var);
@@ -103,7 +104,7 @@ impl<'p> Index<'p> {
                 }
                 (Rule::Conflict(other), Some(subject)) => {
                     if *other != subject {
-                        wakes.push((other.0, number));
+                        constraints_of.push((other.0, number));
                     }
                     sets.join(subject, *other);
                 }
@@ -111,7 +112,7 @@ impl<'p> Index<'p> {
             }
         }
         let mut numbers = vec![u32::MAX; count];
-        let (mut parted, mut parts) = (Vec::new(), 0);
+        let (mut pairs, mut parts) = (Vec::new(), 0);
         for (at, constraint) in problem.constraints.iter().enumerate() {
             let Some(var) = some_var(constraint.subject, &constraint.rule) else { continue };
             let part = &mut numbers[sets.find(var)];
@@ -119,19 +120,19 @@ impl<'p> Index<'p> {
                 *part = parts;
                 parts += 1;
             }
-            parted.push((*part, u32::try_from(at).unwrap_or(u32::MAX)));
+            pairs.push((*part, u32::try_from(at).unwrap_or(u32::MAX)));
         }
         let part_of = (0..u32::try_from(count).unwrap_or(u32::MAX))
             .map(|var| numbers[sets.find(Var(var))])
             .collect();
         Self {
             problem,
-            wakes: Groups::new(count, &wakes),
-            on: Groups::new(count, &on),
+            constraints_of: Groups::new(count, &constraints_of),
+            lists_of: Groups::new(count, &lists_of),
             dependents: Groups::new(lists.len(), &dependents),
             lists,
             list_of,
-            parts: Groups::new(parts as usize, &parted),
+            parts: Groups::new(parts as usize, &pairs),
             count: parts as usize,
             part_of,
         }
@@ -159,9 +160,9 @@ fn some_var(subject: Option<Var>, rule: &Rule) -> Option<Var> {
 }
 
 /// Sets of variables that belong together.
-struct Sets(Vec<u32>);
+struct DisjointSets(Vec<u32>);
 
-impl Sets {
+impl DisjointSets {
     fn new(count: usize) -> Self {
         Self((0..u32::try_from(count).unwrap_or(u32::MAX)).collect())
     }

@@ -17,7 +17,7 @@
 
 mod core;
 mod index;
-mod lesson;
+mod learned;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,14 @@
 //! One search: what is known, what was chosen, and what contradictions have taught.
 
 use super::index::Index;
-use super::lesson::Lesson;
+use super::learned::LearnedClause;
 use super::{Choice, Exhausted};
 use crate::problem::{Rule, Var};
 use std::collections::VecDeque;
 
 /// Why a variable has its value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Why {
+pub(super) enum Antecedent {
     /// It was chosen.
     Chosen,
     /// A constraint says so.
@@ -16,26 +16,26 @@ pub(super) enum Why {
     /// A constraint says so because of another variable.
     Pair(u32, Var),
     /// A lesson says so.
-    Lesson(u32),
+    Learned(u32),
 }
 
 /// A contradiction: a variable should have the other value, for this reason.
-pub(super) type Contradiction = (Why, Var);
+pub(super) type Contradiction = (Antecedent, Var);
 
 /// A variable with the value that would agree with a lesson.
 pub(super) type Literal = (Var, bool);
 
 /// A choice to be made: one of these must be in the answer.
 #[derive(Clone, Copy, Debug)]
-enum Open {
+enum PendingChoice {
     Single(Var),
     List(u32),
 }
 
 /// A choice that was made, or met for free.
 #[derive(Debug)]
-struct Guess {
-    open: Open,
+struct Decision {
+    pending: PendingChoice,
     chosen: Option<Var>,
     /// How many choices followed from it.
     children: usize,
@@ -49,29 +49,29 @@ pub(super) struct Search<'i, 'p> {
     pub(super) enabled: Vec<bool>,
     pub(super) values: Vec<Option<bool>>,
     pub(super) levels: Vec<u32>,
-    pub(super) reasons: Vec<Why>,
+    pub(super) reasons: Vec<Antecedent>,
     /// Everything derived so far, in order.
     pub(super) trail: Vec<Var>,
-    pub(super) derived: usize,
+    pub(super) propagated: usize,
     /// Where on the trail each level begins that a choice opened.
-    pub(super) limits: Vec<usize>,
+    pub(super) level_starts: Vec<usize>,
     /// For each list, how many candidates are not known to be false.
-    pub(super) open: Vec<u32>,
+    pub(super) possible_counts: Vec<u32>,
     /// Lists to look at, because at most one candidate is left.
-    pub(super) due: Vec<u32>,
+    pub(super) pending_lists: Vec<u32>,
     pub(super) chosen: Vec<bool>,
     /// What was chosen, also what was undone since.
-    pub(super) picked: Vec<Var>,
-    pub(super) lessons: Vec<Lesson>,
-    pub(super) learned: usize,
+    pub(super) choice_history: Vec<Var>,
+    pub(super) clauses: Vec<LearnedClause>,
+    pub(super) learned_size: usize,
     /// For each literal, the lessons to look at when it turns out false.
     pub(super) watches: Vec<Vec<u32>>,
     pub(super) marks: Vec<bool>,
-    pub(super) traced: bool,
+    pub(super) is_tracing: bool,
     /// The contradiction that ended the last search without an answer.
-    pub(super) last: Option<Contradiction>,
+    pub(super) last_contradiction: Option<Contradiction>,
     /// The first of the constraints that the last search was about; parts have none in common.
-    pub(super) first: Option<u32>,
+    pub(super) first_constraint: Option<u32>,
 }
 
 pub(super) const fn literal_index((var, value): Literal) -> usize {
@@ -81,38 +81,41 @@ pub(super) const fn literal_index((var, value): Literal) -> usize {
 impl<'i, 'p> Search<'i, 'p> {
     pub(super) fn new(index: &'i Index<'p>) -> Self {
         let count = index.problem.subjects.len();
-        let open = index.lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX));
+        let possible_counts =
+            index.lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX));
         Self {
             index,
             enabled: vec![false; index.problem.constraints.len()],
             values: vec![None; count],
             levels: vec![0; count],
-            reasons: vec![Why::Chosen; count],
+            reasons: vec![Antecedent::Chosen; count],
             trail: Vec::new(),
-            derived: 0,
-            limits: Vec::new(),
-            open: open.collect(),
-            due: Vec::new(),
+            propagated: 0,
+            level_starts: Vec::new(),
+            possible_counts: possible_counts.collect(),
+            pending_lists: Vec::new(),
             chosen: vec![false; count],
-            picked: Vec::new(),
-            lessons: Vec::new(),
-            learned: 0,
+            choice_history: Vec::new(),
+            clauses: Vec::new(),
+            learned_size: 0,
             watches: Vec::new(),
             marks: vec![false; count],
-            traced: false,
-            last: None,
-            first: None,
+            is_tracing: false,
+            last_contradiction: None,
+            first_constraint: None,
         }
     }
 
     /// Whether contradictions are traced from now on to the constraints they follow from.
-    pub(super) fn trace(&mut self, traced: bool) {
-        self.traced = traced;
+    pub(super) fn trace(&mut self, is_tracing: bool) {
+        self.is_tracing = is_tracing;
     }
 
     /// Whether the last search was about these constraints, found no answer, and knows why.
     pub(super) fn has_failed(&self, constraints: &[u32]) -> bool {
-        self.last.is_some() && self.lessons.is_empty() && self.first == constraints.first().copied()
+        self.last_contradiction.is_some()
+            && self.clauses.is_empty()
+            && self.first_constraint == constraints.first().copied()
     }
 
     pub(super) fn enable(&mut self, constraints: &[u32], enabled: bool) {
@@ -129,37 +132,37 @@ impl<'i, 'p> Search<'i, 'p> {
         budget: &mut u64,
     ) -> Result<Option<Vec<Choice>>, Exhausted> {
         self.reset();
-        self.first = constraints.first().copied();
-        let mut choices: VecDeque<Open> = VecDeque::new();
-        let mut guesses: Vec<Guess> = Vec::new();
-        let mut trouble = self.begin(constraints, budget, &mut choices)?;
+        self.first_constraint = constraints.first().copied();
+        let mut choices: VecDeque<PendingChoice> = VecDeque::new();
+        let mut decisions: Vec<Decision> = Vec::new();
+        let mut conflict = self.assign_certain(constraints, budget, &mut choices)?;
         loop {
-            if let Some(contradiction) = trouble {
-                if self.limits.is_empty() {
-                    self.last = Some(contradiction);
+            if let Some(contradiction) = conflict {
+                if self.level_starts.is_empty() {
+                    self.last_contradiction = Some(contradiction);
                     return Ok(None);
                 }
                 let level = self.learn(contradiction, budget)?;
-                while guesses.last().is_some_and(|guess| guess.level > level) {
-                    let Some(guess) = guesses.pop() else { break };
-                    choices.truncate(choices.len() - guess.children);
-                    if let Some(chosen) = guess.chosen {
+                while decisions.last().is_some_and(|decision| decision.level > level) {
+                    let Some(decision) = decisions.pop() else { break };
+                    choices.truncate(choices.len() - decision.children);
+                    if let Some(chosen) = decision.chosen {
                         self.chosen[chosen.index()] = false;
                     }
-                    choices.push_front(guess.open);
+                    choices.push_front(decision.pending);
                 }
                 self.undo_to(level);
-                trouble = match self.apply_last_lesson() {
-                    None => self.derive(budget)?,
+                conflict = match self.apply_last_clause() {
+                    None => self.propagate(budget)?,
                     found => found,
                 };
                 continue;
             }
-            let Some(open) = choices.pop_front() else { break };
-            let (met, favourite) = self.look(open, budget)?;
+            let Some(pending) = choices.pop_front() else { break };
+            let (met, favourite) = self.evaluate(pending, budget)?;
             if met {
-                let level = self.limits.len();
-                guesses.push(Guess { open, chosen: None, children: 0, level });
+                let level = self.level_starts.len();
+                decisions.push(Decision { pending, chosen: None, children: 0, level });
                 continue;
             }
             let Some(chosen) = favourite else {
@@ -168,28 +171,33 @@ impl<'i, 'p> Search<'i, 'p> {
                 return Err(Exhausted::Steps);
             };
             if self.values[chosen.index()].is_none() {
-                self.limits.push(self.trail.len());
-                trouble = self.assign(chosen, true, Why::Chosen);
+                self.level_starts.push(self.trail.len());
+                conflict = self.assign(chosen, true, Antecedent::Chosen);
             }
             let before = choices.len();
             self.add_choices(chosen, &mut choices);
             let children = choices.len() - before;
             self.chosen[chosen.index()] = true;
-            self.picked.push(chosen);
-            guesses.push(Guess { open, chosen: Some(chosen), children, level: self.limits.len() });
-            if trouble.is_none() {
-                trouble = self.derive(budget)?;
+            self.choice_history.push(chosen);
+            decisions.push(Decision {
+                pending,
+                chosen: Some(chosen),
+                children,
+                level: self.level_starts.len(),
+            });
+            if conflict.is_none() {
+                conflict = self.propagate(budget)?;
             }
         }
         Ok(Some(
-            guesses
+            decisions
                 .into_iter()
-                .filter_map(|guess| {
-                    let constraint = match guess.open {
-                        Open::Single(_) => None,
-                        Open::List(at) => Some(at),
+                .filter_map(|decision| {
+                    let constraint = match decision.pending {
+                        PendingChoice::Single(_) => None,
+                        PendingChoice::List(at) => Some(at),
                     };
-                    Some(Choice { constraint, chosen: guess.chosen? })
+                    Some(Choice { constraint, chosen: decision.chosen? })
                 })
                 .collect(),
         ))
@@ -198,27 +206,27 @@ impl<'i, 'p> Search<'i, 'p> {
     fn reset(&mut self) {
         self.undo_to(0);
         self.undo_trail(0);
-        for var in self.picked.drain(..) {
+        for var in self.choice_history.drain(..) {
             self.chosen[var.index()] = false;
         }
-        for lesson in self.lessons.drain(..) {
-            for literal in lesson.literals {
+        for clause in self.clauses.drain(..) {
+            for literal in clause.literals {
                 self.watches[literal_index(literal)].clear();
             }
         }
-        self.learned = 0;
-        self.last = None;
+        self.learned_size = 0;
+        self.last_contradiction = None;
     }
 
     /// Everything that holds whatever is chosen.
-    fn begin(
+    fn assign_certain(
         &mut self,
         constraints: &[u32],
         budget: &mut u64,
-        choices: &mut VecDeque<Open>,
+        choices: &mut VecDeque<PendingChoice>,
     ) -> Result<Option<Contradiction>, Exhausted> {
         spend(budget, constraints.len())?;
-        let mut trouble = None;
+        let mut conflict = None;
         // Of several reasons why something is out, the last is told, as the original does.
         for &at in constraints.iter().rev() {
             let constraint = &self.index.problem.constraints[at as usize];
@@ -229,34 +237,38 @@ impl<'i, 'p> Search<'i, 'p> {
                 (Rule::AtMostOne(vars), _) => {
                     // What is named twice excludes itself.
                     for pair in vars.windows(2).filter(|pair| pair[0] == pair[1]) {
-                        self.assign(pair[0], false, Why::Constraint(at));
+                        self.assign(pair[0], false, Antecedent::Constraint(at));
                     }
                     None
                 }
                 _ => None,
             };
             if let Some(out) = out {
-                self.assign(out, false, Why::Constraint(at));
+                self.assign(out, false, Antecedent::Constraint(at));
             }
         }
         for &at in constraints {
             let constraint = &self.index.problem.constraints[at as usize];
             if let (Rule::Mandatory, Some(subject)) = (&constraint.rule, constraint.subject) {
-                choices.push_back(Open::Single(subject));
-                trouble = trouble.or(self.assign(subject, true, Why::Constraint(at)));
+                choices.push_back(PendingChoice::Single(subject));
+                conflict = conflict.or(self.assign(subject, true, Antecedent::Constraint(at)));
             }
         }
-        match trouble {
-            None => self.derive(budget),
+        match conflict {
+            None => self.propagate(budget),
             found => Ok(found),
         }
     }
 
     /// Whether a choice is met already, and otherwise the first candidate that is possible.
-    fn look(&self, open: Open, budget: &mut u64) -> Result<(bool, Option<Var>), Exhausted> {
-        match open {
-            Open::Single(var) => Ok((self.chosen[var.index()], Some(var))),
-            Open::List(constraint) => {
+    fn evaluate(
+        &self,
+        pending: PendingChoice,
+        budget: &mut u64,
+    ) -> Result<(bool, Option<Var>), Exhausted> {
+        match pending {
+            PendingChoice::Single(var) => Ok((self.chosen[var.index()], Some(var))),
+            PendingChoice::List(constraint) => {
                 let list = self.index.lists[self.index.list_of[constraint as usize] as usize];
                 spend(budget, list.len())?;
                 let met = list.iter().any(|var| self.chosen[var.index()]);
@@ -266,35 +278,40 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    fn add_choices(&self, chosen: Var, choices: &mut VecDeque<Open>) {
-        for &at in self.index.wakes.of(chosen.index()) {
+    fn add_choices(&self, chosen: Var, choices: &mut VecDeque<PendingChoice>) {
+        for &at in self.index.constraints_of.of(chosen.index()) {
             let constraint = &self.index.problem.constraints[at as usize];
             if let Rule::Dependency(candidates) = &constraint.rule
                 && self.enabled[at as usize]
                 && constraint.subject == Some(chosen)
                 && !candidates.is_empty()
             {
-                choices.push_back(Open::List(at));
+                choices.push_back(PendingChoice::List(at));
             }
         }
     }
 
     /// Gives a variable a value, or says that it has the other one.
-    pub(super) fn assign(&mut self, var: Var, value: bool, why: Why) -> Option<Contradiction> {
+    pub(super) fn assign(
+        &mut self,
+        var: Var,
+        value: bool,
+        antecedent: Antecedent,
+    ) -> Option<Contradiction> {
         let at = var.index();
         if let Some(known) = self.values[at] {
-            return (known != value).then_some((why, var));
+            return (known != value).then_some((antecedent, var));
         }
         self.values[at] = Some(value);
-        self.levels[at] = u32::try_from(self.limits.len()).unwrap_or(u32::MAX);
-        self.reasons[at] = why;
+        self.levels[at] = u32::try_from(self.level_starts.len()).unwrap_or(u32::MAX);
+        self.reasons[at] = antecedent;
         self.trail.push(var);
         if !value {
-            for &list in self.index.on.of(at) {
-                let open = &mut self.open[list as usize];
-                *open -= 1;
-                if *open <= 1 {
-                    self.due.push(list);
+            for &list in self.index.lists_of.of(at) {
+                let possible = &mut self.possible_counts[list as usize];
+                *possible -= 1;
+                if *possible <= 1 {
+                    self.pending_lists.push(list);
                 }
             }
         }
@@ -302,8 +319,8 @@ impl<'i, 'p> Search<'i, 'p> {
     }
 
     fn undo_to(&mut self, level: usize) {
-        if let Some(&length) = self.limits.get(level) {
-            self.limits.truncate(level);
+        if let Some(&length) = self.level_starts.get(level) {
+            self.level_starts.truncate(level);
             self.undo_trail(length);
         }
     }
@@ -311,36 +328,36 @@ impl<'i, 'p> Search<'i, 'p> {
     fn undo_trail(&mut self, length: usize) {
         for var in self.trail.drain(length..) {
             if self.values[var.index()].take() == Some(false) {
-                for &list in self.index.on.of(var.index()) {
-                    self.open[list as usize] += 1;
+                for &list in self.index.lists_of.of(var.index()) {
+                    self.possible_counts[list as usize] += 1;
                 }
             }
         }
-        self.derived = length;
-        self.due.clear();
+        self.propagated = length;
+        self.pending_lists.clear();
     }
 
     /// Derives everything that follows from what was assigned.
-    fn derive(&mut self, budget: &mut u64) -> Result<Option<Contradiction>, Exhausted> {
+    fn propagate(&mut self, budget: &mut u64) -> Result<Option<Contradiction>, Exhausted> {
         loop {
-            if let Some(list) = self.due.pop() {
-                let found = self.derive_from_list(list, budget)?;
+            if let Some(list) = self.pending_lists.pop() {
+                let found = self.propagate_list(list, budget)?;
                 if found.is_some() {
                     return Ok(found);
                 }
                 continue;
             }
-            let Some(&var) = self.trail.get(self.derived) else { return Ok(None) };
-            self.derived += 1;
+            let Some(&var) = self.trail.get(self.propagated) else { return Ok(None) };
+            self.propagated += 1;
             spend(budget, 1)?;
             if self.values[var.index()] == Some(true) {
-                let found = self.derive_from_true(var, budget)?;
+                let found = self.propagate_true(var, budget)?;
                 if found.is_some() {
                     return Ok(found);
                 }
             }
-            if !self.lessons.is_empty() {
-                let found = self.derive_from_lessons(var, budget)?;
+            if !self.clauses.is_empty() {
+                let found = self.propagate_clauses(var, budget)?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -348,32 +365,32 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    fn derive_from_true(
+    fn propagate_true(
         &mut self,
         var: Var,
         budget: &mut u64,
     ) -> Result<Option<Contradiction>, Exhausted> {
         let index = self.index;
-        let wakes = index.wakes.of(var.index());
-        spend(budget, wakes.len() + 1)?;
-        for &at in wakes {
+        let constraints_of = index.constraints_of.of(var.index());
+        spend(budget, constraints_of.len() + 1)?;
+        for &at in constraints_of {
             if !self.enabled[at as usize] {
                 continue;
             }
             let constraint = &index.problem.constraints[at as usize];
             let found = match (&constraint.rule, constraint.subject) {
                 (Rule::Dependency(_), _) => {
-                    self.derive_from_dependency(at, index.list_of[at as usize], budget)?
+                    self.propagate_dependency(at, index.list_of[at as usize], budget)?
                 }
                 (Rule::Conflict(other), Some(subject)) => {
                     let out = if subject == var { *other } else { subject };
-                    self.assign(out, false, Why::Pair(at, var))
+                    self.assign(out, false, Antecedent::Pair(at, var))
                 }
                 (Rule::AtMostOne(vars), _) => {
                     spend(budget, vars.len())?;
                     vars.iter()
                         .filter(|other| **other != var)
-                        .find_map(|other| self.assign(*other, false, Why::Pair(at, var)))
+                        .find_map(|other| self.assign(*other, false, Antecedent::Pair(at, var)))
                 }
                 _ => None,
             };
@@ -385,7 +402,7 @@ impl<'i, 'p> Search<'i, 'p> {
     }
 
     /// What follows from a list of which at most one candidate is left.
-    fn derive_from_list(
+    fn propagate_list(
         &mut self,
         list: u32,
         budget: &mut u64,
@@ -395,7 +412,7 @@ impl<'i, 'p> Search<'i, 'p> {
         spend(budget, dependents.len() + 1)?;
         for &at in dependents {
             if self.enabled[at as usize] {
-                let found = self.derive_from_dependency(at, list, budget)?;
+                let found = self.propagate_dependency(at, list, budget)?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -405,7 +422,7 @@ impl<'i, 'p> Search<'i, 'p> {
     }
 
     /// What follows from a dependency, if at most one candidate is left.
-    fn derive_from_dependency(
+    fn propagate_dependency(
         &mut self,
         at: u32,
         list: u32,
@@ -414,52 +431,52 @@ impl<'i, 'p> Search<'i, 'p> {
         let Some(subject) = self.index.problem.constraints[at as usize].subject else {
             return Ok(None);
         };
-        Ok(match self.open[list as usize] {
-            0 => self.assign(subject, false, Why::Constraint(at)),
+        Ok(match self.possible_counts[list as usize] {
+            0 => self.assign(subject, false, Antecedent::Constraint(at)),
             1 if self.values[subject.index()] == Some(true) => {
                 let candidates = self.index.lists[list as usize];
                 spend(budget, candidates.len())?;
                 let possible = |var: &&Var| self.values[var.index()] != Some(false);
                 let last = candidates.iter().find(possible).copied();
-                last.and_then(|last| self.assign(last, true, Why::Constraint(at)))
+                last.and_then(|last| self.assign(last, true, Antecedent::Constraint(at)))
             }
             _ => None,
         })
     }
 
     /// What follows from lessons now that a variable has a value.
-    fn derive_from_lessons(
+    fn propagate_clauses(
         &mut self,
         var: Var,
         budget: &mut u64,
     ) -> Result<Option<Contradiction>, Exhausted> {
         let value = self.values[var.index()] == Some(true);
         let failed = literal_index((var, !value));
-        let mut watching = std::mem::take(&mut self.watches[failed]);
+        let mut watchers = std::mem::take(&mut self.watches[failed]);
         let mut found = None;
         let mut at = 0;
-        while at < watching.len() {
-            let number = watching[at];
-            let lesson = &mut self.lessons[number as usize];
+        while at < watchers.len() {
+            let number = watchers[at];
+            let clause = &mut self.clauses[number as usize];
             spend(budget, 1)?;
-            if lesson.literals[0] == (var, !value) {
-                lesson.literals.swap(0, 1);
+            if clause.literals[0] == (var, !value) {
+                clause.literals.swap(0, 1);
             }
-            let first = lesson.literals[0];
+            let first = clause.literals[0];
             let holds =
                 |(var, value): Literal| self.values[var.index()].map(|current| current == value);
             if holds(first) != Some(true) {
-                let next = (2..lesson.literals.len())
-                    .find(|next| holds(lesson.literals[*next]) != Some(false));
-                spend(budget, lesson.literals.len())?;
+                let next = (2..clause.literals.len())
+                    .find(|next| holds(clause.literals[*next]) != Some(false));
+                spend(budget, clause.literals.len())?;
                 if let Some(next) = next {
-                    lesson.literals.swap(1, next);
-                    let watched = literal_index(lesson.literals[1]);
-                    self.watches[watched].push(number);
-                    watching.swap_remove(at);
+                    clause.literals.swap(1, next);
+                    let watch = literal_index(clause.literals[1]);
+                    self.watches[watch].push(number);
+                    watchers.swap_remove(at);
                     continue;
                 }
-                found = self.assign(first.0, first.1, Why::Lesson(number));
+                found = self.assign(first.0, first.1, Antecedent::Learned(number));
                 if found.is_some() {
                     break;
                 }
@@ -467,7 +484,7 @@ impl<'i, 'p> Search<'i, 'p> {
             at += 1;
         }
         // Nothing was added meanwhile: a lesson is never watched by the literal it leaves.
-        self.watches[failed] = watching;
+        self.watches[failed] = watchers;
         Ok(found)
     }
 }

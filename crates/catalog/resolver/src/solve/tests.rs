@@ -206,14 +206,15 @@ fn questions_are_answered_as_the_specification_says() {
     let document = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
     let questions: Vec<Question> = serde_json::from_value(document).unwrap();
     let mut wrong = Vec::new();
-    for Question { name, problem, chosen, reasons: why, texts, message, .. } in questions {
-        let got = match (&chosen, &why, &texts) {
+    for Question { name, problem, chosen, reasons: contradiction, texts, message, .. } in questions
+    {
+        let got = match (&chosen, &contradiction, &texts) {
             (Some(_), None, None) => answer(&problem),
             (None, Some(_), None) => answer(&problem).is_none().then(|| reasons(&problem)),
             (None, None, Some(texts)) => Some(crate::texts::unsatisfiable(texts)),
             _ => panic!("{name}: one of chosen, reasons, texts"),
         };
-        let expected = chosen.or(why).or(message);
+        let expected = chosen.or(contradiction).or(message);
         if got != expected {
             wrong.push(format!("{name}: expected {expected:?}, got {got:?}"));
         }

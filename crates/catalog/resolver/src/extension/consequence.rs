@@ -1,8 +1,8 @@
 //! What a controller does when resolution fails.
 
-use super::judge::Start;
 use super::pick::Failure;
 use super::request::{Catalog, Installed, Request};
+use super::verdict::Start;
 use mainstay_version::Constraint;
 
 /// What follows from a failure.

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// Why a candidate falls.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fault {
+pub(super) enum Rejection {
     /// It carries the mark.
     Deprecated,
     /// A rule of whoever runs the resolver, with its message.
@@ -24,9 +24,9 @@ pub(super) enum Fault {
     /// It would take the place of something that is needed.
     Replaces(Vec<Var>),
     /// It is not possible beside one of these.
-    Beside(Shared, Rc<[Var]>),
+    Beside(Uniqueness, Rc<[Var]>),
     /// It provides something twice.
-    Twice(Shared),
+    Twice(Uniqueness),
 }
 
 /// What candidates need; several that need a package in different versions need alike.
@@ -71,7 +71,7 @@ impl Need {
 
 /// What only one operator can have.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shared {
+pub(super) enum Uniqueness {
     Package(String),
     Api(String),
 }
@@ -80,7 +80,7 @@ pub(super) enum Shared {
 type Among = (usize, Vec<usize>);
 
 /// The reasons of a contradiction, with who is the subject and who a member of which.
-pub(super) struct Core<'c> {
+pub(super) struct Conflict<'c> {
     pub world: &'c World<'c>,
     pub candidates: &'c Candidates<'c>,
     constraints: Vec<&'c Constraint>,
@@ -94,10 +94,10 @@ pub(super) struct Core<'c> {
     /// For constraints and requirements, which of the former others than the latter need.
     needed: RefCell<FxHashMap<Among, Rc<[Var]>>>,
     /// Of those, what stays because its Subscription, by its index, cannot be met.
-    kept: FxHashMap<Var, usize>,
+    kept_for: FxHashMap<Var, usize>,
 }
 
-impl<'c> Core<'c> {
+impl<'c> Conflict<'c> {
     pub(super) fn new(
         world: &'c World<'c>,
         candidates: &'c Candidates<'c>,
@@ -105,15 +105,15 @@ impl<'c> Core<'c> {
     ) -> Self {
         let mut by_subject: FxHashMap<Var, Vec<usize>> = FxHashMap::default();
         let mut by_member: FxHashMap<Var, Vec<usize>> = FxHashMap::default();
-        let (mut roots, mut kept) = (Vec::new(), FxHashMap::default());
+        let (mut roots, mut kept_for) = (Vec::new(), FxHashMap::default());
         for (at, constraint) in constraints.iter().enumerate() {
             if let Some(subject) = constraint.subject {
                 by_subject.entry(subject).or_default().push(at);
                 if matches!(constraint.rule, Rule::Mandatory) {
                     roots.push(subject);
                 }
-                if let Reason::Kept(of) = constraint.reason {
-                    kept.insert(subject, of);
+                if let Reason::SubscriptionUnmet(of) = constraint.reason {
+                    kept_for.insert(subject, of);
                 }
             }
             let members = match &constraint.rule {
@@ -131,7 +131,17 @@ impl<'c> Core<'c> {
         }
         let is_root = roots.iter().copied().collect();
         let needed = RefCell::default();
-        Self { world, candidates, constraints, by_subject, by_member, roots, is_root, needed, kept }
+        Self {
+            world,
+            candidates,
+            constraints,
+            by_subject,
+            by_member,
+            roots,
+            is_root,
+            needed,
+            kept_for,
+        }
     }
 
     pub(super) fn constraint(&self, at: usize) -> &'c Constraint {
@@ -139,7 +149,7 @@ impl<'c> Core<'c> {
     }
 
     /// The constraints that name something as one of several.
-    pub(super) fn naming(&self, var: Var) -> &[usize] {
+    pub(super) fn constraints_naming(&self, var: Var) -> &[usize] {
         self.by_member.get(&var).map_or(&[], Vec::as_slice)
     }
 
@@ -167,8 +177,8 @@ impl<'c> Core<'c> {
     }
 
     /// Why something that exists stays.
-    pub(super) fn stays(&self, var: Var) -> String {
-        match self.kept.get(&var) {
+    pub(super) fn existing_text(&self, var: Var) -> String {
+        match self.kept_for.get(&var) {
             Some(of) => format!(
                 "{} stays, because Subscription `{}`, which it belongs to, cannot be met either",
                 self.label(var),
@@ -181,12 +191,12 @@ impl<'c> Core<'c> {
         }
     }
 
-    pub(super) fn about(&self, var: Var) -> Vec<usize> {
+    pub(super) fn constraints_about(&self, var: Var) -> Vec<usize> {
         self.by_subject.get(&var).cloned().unwrap_or_default()
     }
 
     /// Whether two constraints are one, or the same requirement of two bundles.
-    pub(super) fn is_alike(&self, one: usize, other: usize) -> bool {
+    pub(super) fn same_requirement(&self, one: usize, other: usize) -> bool {
         one == other
             || (self.members(one) == self.members(other)
                 && self.requirement(one).is_some()
@@ -202,18 +212,18 @@ impl<'c> Core<'c> {
     }
 
     /// What rules out a candidate of requirements.
-    pub(super) fn faults(&self, var: Var, of: &[usize]) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for at in self.about(var) {
+    pub(super) fn rejections(&self, var: Var, of: &[usize]) -> Vec<Rejection> {
+        let mut rejections = Vec::new();
+        for at in self.constraints_about(var) {
             let constraint = self.constraints[at];
             match (&constraint.rule, &constraint.reason) {
                 (Rule::Prohibited, Reason::Forbidden(message)) => {
-                    faults.push(Fault::Forbidden(message.clone()));
+                    rejections.push(Rejection::Forbidden(message.clone()));
                 }
                 (Rule::Prohibited, Reason::Kubernetes(least, there)) => {
-                    faults.push(Fault::Kubernetes(least.clone(), there.clone()));
+                    rejections.push(Rejection::Kubernetes(least.clone(), there.clone()));
                 }
-                (Rule::Prohibited, _) => faults.push(Fault::Deprecated),
+                (Rule::Prohibited, _) => rejections.push(Rejection::Deprecated),
                 (Rule::Dependency(vars), _) => {
                     let requirement = self.requirement(at);
                     let package = requirement.and_then(names::package_in_range);
@@ -224,50 +234,58 @@ impl<'c> Core<'c> {
                         None => (requirement.map(names::requirement).unwrap_or_default(), vec![]),
                     };
                     let need = Need { what, ranges, vars: vars.to_vec(), ats: vec![at] };
-                    match faults.iter_mut().find(|fault| **fault == Fault::Needs(need.clone())) {
-                        Some(Fault::Needs(known)) => known.merge(&need),
-                        _ => faults.push(Fault::Needs(need)),
+                    match rejections
+                        .iter_mut()
+                        .find(|rejection| **rejection == Rejection::Needs(need.clone()))
+                    {
+                        Some(Rejection::Needs(known)) => known.merge(&need),
+                        _ => rejections.push(Rejection::Needs(need)),
                     }
                 }
-                (Rule::Conflict(other), _) => faults.push(Fault::Replaces(vec![*other])),
+                (Rule::Conflict(other), _) => rejections.push(Rejection::Replaces(vec![*other])),
                 _ => {}
             }
         }
         for at in self.by_member.get(&var).into_iter().flatten() {
             let constraint = self.constraints[*at];
             match (&constraint.rule, &constraint.reason, constraint.subject) {
-                (Rule::Conflict(_), _, Some(other)) => faults.push(Fault::Replaces(vec![other])),
+                (Rule::Conflict(_), _, Some(other)) => {
+                    rejections.push(Rejection::Replaces(vec![other]))
+                }
                 (Rule::AtMostOne(vars), reason, _) => {
-                    let shared = match reason {
-                        Reason::OneProvider(api) => Shared::Api(names::api(api)),
-                        Reason::OneOfPackage(package) => Shared::Package(package.clone()),
+                    let uniqueness = match reason {
+                        Reason::OneProvider(api) => Uniqueness::Api(names::api(api)),
+                        Reason::OneOfPackage(package) => Uniqueness::Package(package.clone()),
                         _ => continue,
                     };
                     if vars.iter().filter(|member| **member == var).count() > 1 {
-                        faults.push(Fault::Twice(shared));
+                        rejections.push(Rejection::Twice(uniqueness));
                         continue;
                     }
-                    let partners = self.partners(*at, var, of);
+                    let rivals = self.rivals_needed_elsewhere(*at, var, of);
                     // What only it needs itself is told with what it needs.
-                    if !partners.is_empty() {
-                        faults.push(Fault::Beside(shared, partners));
+                    if !rivals.is_empty() {
+                        rejections.push(Rejection::Beside(uniqueness, rivals));
                     }
                 }
                 _ => {}
             }
         }
-        faults
+        rejections
     }
 
     /// Those of a constraint that are needed by others than a candidate of requirements.
-    fn partners(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
+    fn rivals_needed_elsewhere(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
-        let needed = |below: &FxHashSet<Var>| -> Rc<[Var]> {
-            vars.iter().copied().filter(|member| self.is_needed(*member, of, below)).collect()
+        let needed = |dependencies: &FxHashSet<Var>| -> Rc<[Var]> {
+            vars.iter()
+                .copied()
+                .filter(|member| self.needed_elsewhere(*member, of, dependencies))
+                .collect()
         };
         let requires = |at: &usize| matches!(self.constraints[*at].rule, Rule::Dependency(_));
         let all = if self.by_subject.get(&var).is_some_and(|ats| ats.iter().any(requires)) {
-            needed(&self.below(var))
+            needed(&self.dependencies(var))
         } else {
             // The same for all of its like.
             let mut known = self.needed.borrow_mut();
@@ -281,25 +299,32 @@ impl<'c> Core<'c> {
     }
 
     /// A candidate with everything that only follows from it.
-    fn below(&self, var: Var) -> FxHashSet<Var> {
-        let mut below = FxHashSet::from_iter([var]);
+    fn dependencies(&self, var: Var) -> FxHashSet<Var> {
+        let mut dependencies = FxHashSet::from_iter([var]);
         let mut stack = vec![var];
         while let Some(next) = stack.pop() {
             for at in self.by_subject.get(&next).into_iter().flatten() {
-                stack.extend(self.members(*at).iter().filter(|member| below.insert(**member)));
+                stack.extend(
+                    self.members(*at).iter().filter(|member| dependencies.insert(**member)),
+                );
             }
         }
-        below
+        dependencies
     }
 
     /// Whether something is needed by anything but some requirements, and what is below.
-    pub(super) fn is_needed(&self, var: Var, except: &[usize], below: &FxHashSet<Var>) -> bool {
+    pub(super) fn needed_elsewhere(
+        &self,
+        var: Var,
+        except: &[usize],
+        dependencies: &FxHashSet<Var>,
+    ) -> bool {
         self.is_root(var)
             || self.by_member.get(&var).into_iter().flatten().any(|at| {
                 let constraint = self.constraints[*at];
                 matches!(constraint.rule, Rule::Dependency(_))
                     && !except.contains(at)
-                    && constraint.subject.is_some_and(|subject| !below.contains(&subject))
+                    && constraint.subject.is_some_and(|subject| !dependencies.contains(&subject))
             })
     }
 
@@ -325,7 +350,10 @@ fn requirement<'c>(
 /// The constraints of a core, where what lacks several things lacks what others lack too.
 ///
 /// Each of the things that a candidate lacks is reason enough, so one may stand for another.
-pub(super) fn alike<'c>(candidates: &'c Candidates<'c>, core: &[usize]) -> Vec<&'c Constraint> {
+pub(super) fn unify_missing<'c>(
+    candidates: &'c Candidates<'c>,
+    core: &[usize],
+) -> Vec<&'c Constraint> {
     let all = &candidates.problem.constraints;
     let lacks = |constraint: &&Constraint| matches!((&constraint.rule, &constraint.reason), (Rule::Dependency(vars), Reason::Required(_)) if vars.is_empty());
     let mut core: Vec<&Constraint> = core.iter().map(|at| &all[*at]).collect();

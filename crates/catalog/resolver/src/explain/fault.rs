@@ -3,13 +3,13 @@
 //! The texts of broken things are the original's and say little about the place; the place is found
 //! by looking at the world again.
 
-use super::absent::{catalogs, is_visible};
+use super::missing::{catalogs, is_visible};
 use super::names;
-use super::proposals::{self, Involved};
 use super::remedies;
 use super::repair::Repair;
-use super::trial::Situation;
-use crate::candidates::{Candidates, CatalogError, What};
+use super::suggestions::{self, Participants};
+use super::what_if::FailureContext;
+use crate::candidates::{Candidates, CatalogError, FaultSubject};
 use crate::existing::ExistingError;
 use crate::outcome::Failure;
 use crate::problem::{Subject, Var};
@@ -21,25 +21,29 @@ use mainstay_updates::{Unordered, chain};
 use std::collections::BTreeSet;
 
 /// How many places are named.
-const PLACES: usize = 4;
+const MAX_PLACES: usize = 4;
 
 /// Explains the failure of a whole namespace; `existing` is why its existing operators cannot be
 /// told, if that is the only reason.
-pub(crate) fn whole(world: &World<'_>, failure: &mut Failure, existing: Option<&ExistingError>) {
+pub(crate) fn explain_namespace(
+    world: &World<'_>,
+    failure: &mut Failure,
+    existing: Option<&ExistingError>,
+) {
     if world.operator_groups.len() == 1 {
         if let Some(error) = existing {
-            of_existing(world, failure, error);
+            explain_existing(world, failure, error);
         } else {
             let cause = Cause::new("nothing in the namespace can be resolved");
             failure.cause = cause.because(Cause::new(failure.message.clone()));
         }
     } else {
-        of_groups(world, failure);
+        explain_operator_groups(world, failure);
     }
 }
 
 /// Explains the failure of a namespace without exactly one OperatorGroup.
-fn of_groups(world: &World<'_>, failure: &mut Failure) {
+fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
     let namespace = &world.namespace;
     let mut groups: Vec<&str> =
         world.operator_groups.iter().map(|operator_group| operator_group.name.as_str()).collect();
@@ -67,7 +71,7 @@ fn of_groups(world: &World<'_>, failure: &mut Failure) {
 }
 
 /// Explains the failure of a namespace whose existing operators cannot be told.
-fn of_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) {
+fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) {
     let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by(|a, b| a.name.cmp(&b.name));
     let named = |name: &str| csvs.iter().copied().find(|csv| csv.name == name);
@@ -115,14 +119,14 @@ fn of_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) 
 
 /// Explains what is broken in one part of a namespace.
 pub(super) fn explain(
-    situation: &mut Situation<'_, '_>,
+    context: &mut FailureContext<'_, '_>,
     candidates: &Candidates<'_>,
     failure: &mut Failure,
 ) {
-    if !situation.is_patient() {
+    if !context.explains_in_full() {
         return;
     }
-    let world = situation.world;
+    let world = context.world;
     let of: Vec<&Subscription> = candidates
         .subscriptions
         .iter()
@@ -140,14 +144,14 @@ pub(super) fn explain(
             proposals.push(vec![Repair::RestoreCatalog { catalog: catalog.key.clone() }]);
         }
     }
-    let (mut changes, mut mends) = (false, Vec::new());
+    let (mut changes, mut repairs_of_channels) = (false, Vec::new());
     if causes.is_empty() {
-        for (mend, cause) in channels_without_order(world, &failure.message) {
+        for (repair, cause) in channels_without_order(world, &failure.message) {
             causes.push(cause);
-            mends.push(mend);
+            repairs_of_channels.push(repair);
         }
         if causes.is_empty() {
-            causes.extend(mixed(world, &failure.message));
+            causes.extend(unordered_across_catalogs(world, &failure.message));
         }
         causes.extend(bundle_causes(world, candidates, &failure.message));
         changes = !causes.is_empty();
@@ -162,15 +166,16 @@ pub(super) fn explain(
     }
     if changes {
         for subscription in &of {
-            proposals::changes(world, subscription, &mut proposals);
+            suggestions::changes(world, subscription, &mut proposals);
         }
         if of.len() > 1 {
             let remove = |name: &str| Repair::RemoveSubscription { subscription: name.to_owned() };
             proposals.push(of.iter().map(|subscription| remove(&subscription.name)).collect());
         }
-        proposals.push(mends);
+        proposals.push(repairs_of_channels);
     }
-    failure.repairs = situation.mending(&failure.subscriptions, &Involved::default(), proposals);
+    failure.repairs =
+        context.working_repairs(&failure.subscriptions, &Participants::default(), proposals);
     let names: BTreeSet<&str> = failure.subscriptions.iter().map(String::as_str).collect();
     let names = names::quoted(names);
     let what = match names.as_slice() {
@@ -226,17 +231,17 @@ pub(super) fn channels_without_order(world: &World<'_>, message: &str) -> Vec<(R
                 continue;
             }
             let place = names::catalog(world, &catalog.key);
-            for (channel, cause) in unordered(snapshot, package, message, &place) {
-                let mend = Repair::MendChannel {
+            for (channel, cause) in unordered_channels(snapshot, package, message, &place) {
+                let repair = Repair::MendChannel {
                     catalog: catalog.key.clone(),
                     package: package.to_owned(),
                     channel: channel.to_owned(),
                 };
-                causes.push((mend, cause));
+                causes.push((repair, cause));
             }
         }
     }
-    causes.truncate(PLACES);
+    causes.truncate(MAX_PLACES);
     causes
 }
 
@@ -255,7 +260,7 @@ fn channels<'s>(snapshot: &'s Snapshot, package: &str) -> Vec<(&'s str, Vec<&'s 
 }
 
 /// The channels of a package without order that a message is about.
-fn unordered<'s>(
+fn unordered_channels<'s>(
     snapshot: &'s Snapshot,
     package: &str,
     message: &str,
@@ -301,7 +306,7 @@ fn unordered<'s>(
 }
 
 /// A channel that several catalogs have, so that together it has no order.
-fn mixed(world: &World<'_>, message: &str) -> Option<Cause> {
+fn unordered_across_catalogs(world: &World<'_>, message: &str) -> Option<Cause> {
     let (_, package) = message.split_once(" of package \"")?;
     let (package, _) = package.split_once('"')?;
     let mut of: Vec<(String, String)> = Vec::new();
@@ -331,7 +336,7 @@ fn mixed(world: &World<'_>, message: &str) -> Option<Cause> {
 fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) -> Vec<Cause> {
     let mut causes: Vec<(String, Cause)> = Vec::new();
     for fault in &candidates.faults {
-        let What::Bundle(var) = fault.what else { continue };
+        let FaultSubject::Bundle(var) = fault.subject else { continue };
         let Subject::Bundle(at) = candidates.problem.subjects[var.index()] else { continue };
         let text = fault.reason.to_string();
         if !message.contains(&text) {
@@ -352,7 +357,7 @@ fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) 
         }
     }
     causes.sort_by(|a, b| a.0.cmp(&b.0));
-    causes.truncate(PLACES);
+    causes.truncate(MAX_PLACES);
     causes.into_iter().map(|(_, cause)| cause).collect()
 }
 
@@ -383,7 +388,7 @@ fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failu
                 .contains(&candidates.identifier(Var(u32::try_from(number).unwrap_or(u32::MAX))))
         {
             causes.insert(format!("a name in {of} has a `/`, which no name may have"));
-        } else if let Some(reason) = &facts.unwritable
+        } else if let Some(reason) = &facts.serialization_error
             && message.contains(&format!("operator properties for {}", quote(&entry.name)))
         {
             causes.insert(format!(
@@ -392,5 +397,5 @@ fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failu
             ));
         }
     }
-    causes.into_iter().take(PLACES).map(Cause::new).collect()
+    causes.into_iter().take(MAX_PLACES).map(Cause::new).collect()
 }

@@ -1,6 +1,6 @@
 //! One catalog: which bundles fit, which is the best, and why the others fell.
 
-use super::offer::{Offer, Offered, VersionError};
+use super::offer::{Offer, OfferedBundle, VersionError};
 use super::request::{Installed, Policy, Request};
 use mainstay_updates::{Channel, Entry};
 use mainstay_version::{
@@ -9,7 +9,7 @@ use mainstay_version::{
 use std::sync::Arc;
 
 /// What is asked, read once for all catalogs.
-pub(super) struct Rules<'a> {
+pub(super) struct ParsedRequest<'a> {
     pub request: &'a Request,
     pub range: Option<Constraint>,
     pub start: Option<Start>,
@@ -90,30 +90,31 @@ impl Fell {
 }
 
 /// The verdicts about all bundles of an offer, the preferred ones first.
-pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
-    let Rules { request, range, start } = rules;
-    let any = request.channels.is_empty();
+pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict> {
+    let ParsedRequest { request, range, start } = rules;
+    let any_channel = request.channels.is_empty();
     let channels = offer.graph().channels();
-    let asked: Vec<bool> = channels.iter().map(|channel| asks_for(request, channel)).collect();
+    let selected: Vec<bool> =
+        channels.iter().map(|channel| selects_channel(request, channel)).collect();
     // Edges count in the channels that are asked for only. They are direct ones: what was itself
     // skipped by something newer is a target like any other (PATH-03, PATH-05).
-    let entries = |offered: &'_ Offered| -> Vec<&Entry> {
-        let places = offered.places.iter().filter(|(channel, _)| asked[*channel as usize]);
+    let entries = |offered: &'_ OfferedBundle| -> Vec<&Entry> {
+        let places = offered.places.iter().filter(|(channel, _)| selected[*channel as usize]);
         places.map(|&(channel, at)| &channels[channel as usize].entries()[at as usize]).collect()
     };
-    let verdict = |(at, offered): (u32, &Offered)| {
+    let verdict = |(at, offered): (u32, &OfferedBundle)| {
         let version = offered.version(request.explicit_releases);
         let in_range = |range: &Constraint| {
             version.as_ref().is_ok_and(|version| range.contains(version.version()))
         };
-        let entries = if any && start.is_none() { Vec::new() } else { entries(offered) };
+        let entries = if any_channel && start.is_none() { Vec::new() } else { entries(offered) };
         let follows = |start: &Start| {
             let covers = |entry: &&Entry| entry.covers(&start.name, Some(&start.version)).is_some();
             version.as_ref().is_ok_and(|version| *version == start.exact)
                 || entries.iter().any(covers)
         };
         let fell = Fell {
-            channel: !any && entries.is_empty(),
+            channel: !any_channel && entries.is_empty(),
             range: !range.as_ref().is_none_or(in_range),
             successor: !start.as_ref().is_none_or(follows),
         };
@@ -123,7 +124,7 @@ pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
     offer.preferred(request.explicit_releases).map(verdict).collect()
 }
 
-fn asks_for(request: &Request, channel: &Channel) -> bool {
+fn selects_channel(request: &Request, channel: &Channel) -> bool {
     request.channels.is_empty() || request.channels.iter().any(|name| **name == *channel.name)
 }
 
@@ -133,7 +134,7 @@ pub(super) fn entries<'o>(
     request: &'o Request,
 ) -> impl Iterator<Item = &'o Entry> {
     let channels = offer.graph().channels().iter();
-    channels.filter(|channel| asks_for(request, channel)).flat_map(Channel::entries)
+    channels.filter(|channel| selects_channel(request, channel)).flat_map(Channel::entries)
 }
 
 /// Whether edges matter.

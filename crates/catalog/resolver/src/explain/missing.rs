@@ -2,7 +2,7 @@
 
 use super::names;
 use super::node::Node;
-use crate::candidates::LOOK;
+use crate::candidates::MAX_LOOKUP_STEPS;
 use crate::predicate::Predicate;
 use crate::snapshot::{Entry, Snapshot};
 use crate::world::{CatalogKey, CatalogView, Content, Demand, Subscription, World};
@@ -10,10 +10,10 @@ use mainstay_version::Version;
 use std::collections::BTreeSet;
 
 /// How many hints are given for one thing that is missing.
-const HINTS: usize = 4;
+const MAX_HINTS: usize = 4;
 
 /// How many steps it may take to find what is near to a requirement.
-const STEPS: u64 = 200_000;
+const HINT_STEPS: u64 = 200_000;
 
 /// Whether what a Subscription says to be installed exists.
 pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bo
 }
 
 /// The OperatorGroup that leaves out the catalogs of the global namespace.
-pub(super) fn excluding<'w>(world: &'w World<'_>) -> Option<&'w str> {
+pub(super) fn excluding_group<'w>(world: &'w World<'_>) -> Option<&'w str> {
     world
         .operator_groups
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn excluding<'w>(world: &'w World<'_>) -> Option<&'w str> {
 /// Whether resolution looks at a catalog.
 pub(super) fn is_visible(world: &World<'_>, key: &CatalogKey) -> bool {
     key.namespace == world.namespace
-        || (excluding(world).is_none() && key.namespace == world.global_namespace)
+        || (excluding_group(world).is_none() && key.namespace == world.global_namespace)
 }
 
 /// All catalogs, those that resolution looks at first, by priority and name.
@@ -60,7 +60,7 @@ pub(super) fn own_snapshots<'a>(world: &World<'a>, of: &Subscription) -> Vec<&'a
 }
 
 /// What a Subscription asks for.
-pub(super) fn wish(world: &World<'_>, of: &Subscription) -> String {
+pub(super) fn requested(world: &World<'_>, of: &Subscription) -> String {
     let Subscription { package, channel, catalog, .. } = of;
     let channel =
         if channel.is_empty() { String::new() } else { format!("channel `{channel}` of ") };
@@ -73,9 +73,9 @@ pub(super) fn wish(world: &World<'_>, of: &Subscription) -> String {
 }
 
 /// Why a catalog gives nothing, behind its name; none if it can be read and resolution looks at it.
-fn out_of_reach(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
+fn unavailability(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
     if !is_visible(world, &catalog.key) {
-        return Some(match excluding(world) {
+        return Some(match excluding_group(world) {
             Some(group) if catalog.key.namespace == world.global_namespace => format!(
                 "is left out by OperatorGroup `{group}`, which excludes the catalogs of namespace \
                  `{}`",
@@ -93,7 +93,7 @@ fn out_of_reach(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> 
 }
 
 /// Why a Subscription has no candidates.
-pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node> {
+pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node> {
     let Subscription { package, channel, starting_csv, catalog, .. } = of;
     let any = *catalog == CatalogKey::default();
     let views: Vec<_> =
@@ -108,39 +108,39 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
         return vec![Node::new(text)];
     }
     // Who names no catalog means those that can be seen.
-    let mut unread: Vec<Node> = views
+    let mut unavailable: Vec<Node> = views
         .iter()
         .filter(|view| !any || is_visible(world, &view.key))
         .filter_map(|view| {
-            let reason = out_of_reach(world, view)?;
+            let reason = unavailability(world, view)?;
             Some(Node::new(format!("catalog {} {reason}", names::catalog(world, &view.key))))
         })
         .collect();
     let snapshots = own_snapshots(world, of);
-    let where_ = if any {
+    let place = if any {
         "no catalog".to_owned()
     } else {
         format!("catalog {}", names::catalog(world, catalog))
     };
     if snapshots.iter().all(|snapshot| snapshot.is_empty()) {
-        return unread;
+        return unavailable;
     }
-    unread.truncate(HINTS);
+    unavailable.truncate(MAX_HINTS);
     let entries: Vec<&Entry> = snapshots
         .iter()
         .flat_map(|snapshot| snapshot.of_package(package).iter().map(|at| snapshot.entry(*at).0))
         .collect();
     let has = if any { "has" } else { "has no" };
     let node = if entries.is_empty() {
-        let elsewhere = elsewhere(world, of);
-        Node::new(format!("{where_} {has} package `{package}`")).because(elsewhere)
+        let other_catalogs = other_catalogs(world, of);
+        Node::new(format!("{place} {has} package `{package}`")).because(other_catalogs)
     } else if !channel.is_empty() && entries.iter().all(|entry| *entry.channel != **channel) {
         let channels: BTreeSet<_> =
             entries.iter().map(|entry| (!entry.default_channel, &*entry.channel)).collect();
         let channels: Vec<String> =
             channels.iter().map(|(_, channel)| format!("`{channel}`")).collect();
         Node::new(format!(
-            "package `{package}` has no channel `{channel}` in {where_}, only {}",
+            "package `{package}` has no channel `{channel}` in {place}, only {}",
             names::some(&channels, "and")
         ))
     } else {
@@ -156,20 +156,20 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
                 .filter(|entry| channel.is_empty() || *entry.channel == **channel)
                 .copied(),
         );
-        let wish = wish(world, of);
+        let requested = requested(world, of);
         let hint = if other.is_empty() {
             format!("it has {versions}")
         } else {
             format!("that is in channel {}", names::some(&other, "and"))
         };
         let origin = if of.restores { "which was installed" } else { "its `spec.startingCSV`" };
-        Node::new(format!("there is no `{starting_csv}`, {origin}, in {wish}; {hint}"))
+        Node::new(format!("there is no `{starting_csv}`, {origin}, in {requested}; {hint}"))
     };
-    std::iter::once(node).chain(unread).collect()
+    std::iter::once(node).chain(unavailable).collect()
 }
 
 /// Other catalogs that have the package of a Subscription.
-fn elsewhere(world: &World<'_>, of: &Subscription) -> Vec<Node> {
+fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<Node> {
     let mut nodes = Vec::new();
     for catalog in catalogs(world).into_iter().filter(|catalog| catalog.key != of.catalog) {
         let Content::Ready(snapshot) = catalog.content else { continue };
@@ -177,12 +177,12 @@ fn elsewhere(world: &World<'_>, of: &Subscription) -> Vec<Node> {
             continue;
         }
         let name = names::catalog(world, &catalog.key);
-        nodes.push(Node::new(match out_of_reach(world, catalog) {
+        nodes.push(Node::new(match unavailability(world, catalog) {
             None => format!("catalog {name} has it"),
             Some(reason) => format!("catalog {name} has it, but {reason}"),
         }));
     }
-    nodes.truncate(HINTS);
+    nodes.truncate(MAX_HINTS);
     nodes
 }
 
@@ -210,7 +210,7 @@ fn versions<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> String {
 }
 
 /// A demand as a requirement.
-pub(super) fn demanded(demand: &Demand) -> Predicate {
+pub(super) fn demand_predicate(demand: &Demand) -> Predicate {
     let package = Predicate::Package(demand.package.clone());
     match &demand.range {
         Some(range) => Predicate::All(vec![package, Predicate::InRange(range.clone())]),
@@ -219,19 +219,19 @@ pub(super) fn demanded(demand: &Demand) -> Predicate {
 }
 
 /// What is nearest to a requirement that nothing meets.
-pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
+pub(super) fn explain_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
     let mut nodes = Vec::new();
     if let Some(range) = names::impossible_range(requirement) {
         return vec![Node::new(format!("no version at all is in the range `{range}`"))];
     }
     // Conditions that are hard to ask are not asked for long.
-    let mut steps = LOOK - STEPS;
+    let mut steps = MAX_LOOKUP_STEPS - HINT_STEPS;
     for catalog in catalogs(world) {
         let name = names::catalog(world, &catalog.key);
         let Content::Ready(snapshot) = catalog.content else {
             if is_visible(world, &catalog.key) {
                 nodes.extend(
-                    out_of_reach(world, catalog)
+                    unavailability(world, catalog)
                         .map(|reason| format!("catalog {name}, which may offer it, {reason}")),
                 );
             }
@@ -245,24 +245,26 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
         if let Some(first) = first {
             let bundle = &snapshot.entry(first).0.name;
             let bundle = format!("`{bundle}` in catalog {name}");
-            let reason = out_of_reach(world, catalog).map(|reason| format!("the catalog {reason}"));
-            let reason = reason.unwrap_or_else(|| passed_over(snapshot, first));
+            let reason =
+                unavailability(world, catalog).map(|reason| format!("the catalog {reason}"));
+            let reason = reason.unwrap_or_else(|| exclusion(snapshot, first));
             nodes.push(format!("{bundle} would meet it, but {reason}"));
             continue;
         }
         if is_visible(world, &catalog.key) {
             nodes.extend(
-                near(snapshot, requirement).map(|hint| format!("catalog {name} has {hint}")),
+                nearest_offer(snapshot, requirement)
+                    .map(|hint| format!("catalog {name} has {hint}")),
             );
         }
     }
     nodes.dedup();
-    nodes.truncate(HINTS);
+    nodes.truncate(MAX_HINTS);
     nodes.into_iter().map(Node::new).collect()
 }
 
 /// Why an entry is no candidate although it is there.
-fn passed_over(snapshot: &Snapshot, at: u32) -> String {
+fn exclusion(snapshot: &Snapshot, at: u32) -> String {
     let entry = snapshot.entry(at).0;
     let channel = format!("channel `{}`", entry.channel);
     if snapshot.chain(at).is_err() {
@@ -280,7 +282,7 @@ fn passed_over(snapshot: &Snapshot, at: u32) -> String {
 }
 
 /// What a catalog has that comes near to a requirement.
-fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
+fn nearest_offer(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
     match requirement {
         Predicate::All(all) => {
             let package = all.iter().find_map(|predicate| match predicate {
@@ -290,38 +292,40 @@ fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
             let entries: Vec<&Entry> =
                 snapshot.of_package(package).iter().map(|at| snapshot.entry(*at).0).collect();
             if entries.is_empty() {
-                return near(snapshot, &Predicate::Package(package.clone()));
+                return nearest_offer(snapshot, &Predicate::Package(package.clone()));
             }
             Some(format!("package `{package}` in {}", versions(entries)))
         }
-        Predicate::Said { inner, .. } => near(snapshot, inner),
+        Predicate::WithMessage { inner, .. } => nearest_offer(snapshot, inner),
         Predicate::Package(package) => {
-            let near: Vec<String> = names::nearest(package, snapshot.package_names())
+            let nearest_offer: Vec<String> = names::nearest(package, snapshot.package_names())
                 .into_iter()
                 .map(|name| format!("`{name}`"))
                 .collect();
-            match near.as_slice() {
+            match nearest_offer.as_slice() {
                 [] => None,
                 [one] => Some(format!("package {one}")),
                 some => Some(format!("packages {}", names::list(some, "and"))),
             }
         }
         Predicate::Api(api) => {
-            let mut near: BTreeSet<(&str, &str)> = BTreeSet::new();
+            let mut nearest_offer: BTreeSet<(&str, &str)> = BTreeSet::new();
             for entry in &snapshot.entries {
                 for other in &snapshot.facts[entry.facts].apis {
                     if other.kind == api.kind && other.group == api.group {
-                        near.insert((&other.version, &entry.package));
+                        nearest_offer.insert((&other.version, &entry.package));
                     }
                 }
             }
-            let versions: BTreeSet<&str> = near.iter().map(|(version, _)| *version).collect();
+            let versions: BTreeSet<&str> =
+                nearest_offer.iter().map(|(version, _)| *version).collect();
             let versions: Vec<String> =
                 versions.iter().map(|version| format!("`{version}`")).collect();
-            let packages: BTreeSet<&str> = near.iter().map(|(_, package)| *package).collect();
+            let packages: BTreeSet<&str> =
+                nearest_offer.iter().map(|(_, package)| *package).collect();
             let packages: Vec<String> =
                 packages.iter().map(|package| format!("`{package}`")).collect();
-            (!near.is_empty()).then(|| {
+            (!nearest_offer.is_empty()).then(|| {
                 format!(
                     "`{}` of group `{}` in version {}, from package {}",
                     api.kind,

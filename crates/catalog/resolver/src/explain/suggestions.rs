@@ -1,10 +1,10 @@
 //! What may mend a contradiction, nearest first.
 
-use super::absent::{catalogs, is_installed, is_visible, own_snapshots};
-use super::broken::channels_without_order;
+use super::fault::channels_without_order;
+use super::missing::{catalogs, is_installed, is_visible, own_snapshots};
 use super::names;
 use super::repair::Repair;
-use crate::candidates::{Candidates, What};
+use crate::candidates::{Candidates, FaultSubject};
 use crate::problem::{Constraint, Reason, Rule, Subject};
 use crate::snapshot::{Entry, Snapshot};
 use crate::world::{CatalogKey, Content, Csv, Prohibition, Subscription, World};
@@ -12,17 +12,17 @@ use mainstay_version::Version;
 use std::collections::BTreeSet;
 
 /// How many names of one kind are proposed for one object.
-const NAMES: usize = 6;
+const MAX_NAMES: usize = 6;
 
 /// What a contradiction is about.
 #[derive(Default)]
-pub(super) struct Involved<'a> {
+pub(super) struct Participants<'a> {
     /// Subscriptions whose wish is part of it, by name.
     pub subscriptions: Vec<&'a Subscription>,
     /// Existing operators without Subscription that are part of it, by name.
     orphans: Vec<&'a str>,
     /// How many existing operators stay because their Subscriptions cannot be met.
-    kept: usize,
+    kept_count: usize,
     /// Subscriptions for which there is nothing at all.
     invalid: BTreeSet<&'a str>,
     /// Requirements that nothing meets.
@@ -32,37 +32,37 @@ pub(super) struct Involved<'a> {
     /// Packages that are demanded.
     demands: BTreeSet<&'a str>,
     /// Prohibitions that are part of it.
-    forbidden: Vec<&'a Prohibition>,
+    prohibitions: Vec<&'a Prohibition>,
     /// Versions of Kubernetes that would be needed.
     kubernetes: BTreeSet<Version>,
 }
 
-impl<'a> Involved<'a> {
+impl<'a> Participants<'a> {
     pub(super) fn of(
         world: &'a World<'a>,
         candidates: &'a Candidates<'a>,
         constraints: &[&Constraint],
         core: &[usize],
     ) -> Self {
-        let mut involved = Self::default();
+        let mut participants = Self::default();
         for constraint in constraints {
-            involved.note(world, candidates, constraint);
+            participants.add_constraint(world, candidates, constraint);
         }
         for fault in &candidates.faults {
-            if matches!(fault.what, What::Channel(at) if core.contains(&at)) {
+            if matches!(fault.subject, FaultSubject::Channel(at) if core.contains(&at)) {
                 for (mend, _) in channels_without_order(world, &fault.reason.to_string()) {
-                    if !involved.channels.contains(&mend) {
-                        involved.channels.push(mend);
+                    if !participants.channels.contains(&mend) {
+                        participants.channels.push(mend);
                     }
                 }
             }
         }
-        involved.subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
-        involved.orphans.sort_unstable();
-        involved
+        participants.subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
+        participants.orphans.sort_unstable();
+        participants
     }
 
-    fn note(
+    fn add_constraint(
         &mut self,
         world: &'a World<'a>,
         candidates: &'a Candidates<'a>,
@@ -73,23 +73,23 @@ impl<'a> Involved<'a> {
             (Reason::Exists, Subject::Subscription(at)) => {
                 self.subscriptions.push(candidates.subscriptions[at]);
             }
-            (Reason::Invalid(_), Subject::Subscription(at)) => {
+            (Reason::NoCandidates(_), Subject::Subscription(at)) => {
                 self.invalid.insert(&candidates.subscriptions[at].name);
             }
             (Reason::Unsubscribed, Subject::Bundle(at)) => {
                 self.orphans.push(&candidates.entry(at).0.name);
             }
-            (Reason::Kept(_), _) => self.kept += 1,
+            (Reason::SubscriptionUnmet(_), _) => self.kept_count += 1,
             (Reason::Required(at), Subject::Bundle(entry)) => {
                 let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
                 let requirement = candidates.entry(entry).1.requirements.get(*at);
                 let missing = requirement.filter(|_| nothing);
                 self.missing.extend(missing.map(|predicate| names::requirement(predicate)));
             }
-            (Reason::Demanded, Subject::Demand(at)) => {
+            (Reason::DemandExists, Subject::Demand(at)) => {
                 self.demands.insert(&candidates.demands[at].package);
             }
-            (Reason::Supplied, Subject::Demand(at)) => {
+            (Reason::DemandWants, Subject::Demand(at)) => {
                 let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
                 let demand = Some(candidates.demands[at]).filter(|_| nothing);
                 self.missing.extend(demand.map(names::demand));
@@ -97,13 +97,13 @@ impl<'a> Involved<'a> {
             (Reason::Forbidden(message), Subject::Bundle(_)) => {
                 let all = world.prohibitions.iter();
                 for prohibition in all.filter(|prohibition| prohibition.message == *message) {
-                    if !self.forbidden.contains(&prohibition) {
-                        self.forbidden.push(prohibition);
+                    if !self.prohibitions.contains(&prohibition) {
+                        self.prohibitions.push(prohibition);
                     }
                 }
             }
             (Reason::Kubernetes(..), Subject::Bundle(at)) => {
-                self.kubernetes.extend(candidates.entry(at).1.kubernetes.clone());
+                self.kubernetes.extend(candidates.entry(at).1.min_kube_version.clone());
             }
             _ => {}
         }
@@ -111,12 +111,12 @@ impl<'a> Involved<'a> {
 }
 
 /// What may help, nearest first, in groups of like ones.
-pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>> {
+pub(super) fn all(world: &World<'_>, participants: &Participants<'_>) -> Vec<Vec<Repair>> {
     let mut all = Vec::new();
-    upgrades(world, involved, &mut all);
-    for orphan in &involved.orphans {
+    upgrades(world, participants, &mut all);
+    for orphan in &participants.orphans {
         let csv = || (*orphan).to_owned();
-        let adopting = involved
+        let adopting = participants
             .subscriptions
             .iter()
             .filter(|subscription| adopts(world, subscription, orphan));
@@ -125,28 +125,29 @@ pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>
             adopting.map(|(subscription, csv)| Repair::AdoptCsv { subscription, csv }).collect(),
         );
     }
-    for subscription in &involved.subscriptions {
+    for subscription in &participants.subscriptions {
         changes(world, subscription, &mut all);
     }
     let groups = world.operator_groups.iter().map(|group| group.name.clone());
     let include = |operator_group| Repair::IncludeGlobalCatalogs { operator_group };
     all.push(groups.map(include).collect());
-    let mut forbidden = involved.forbidden.clone();
-    forbidden.sort_by_key(|prohibition| (&prohibition.message, format!("{:?}", prohibition.what)));
+    let mut prohibitions = participants.prohibitions.clone();
+    prohibitions
+        .sort_by_key(|prohibition| (&prohibition.message, format!("{:?}", prohibition.what)));
     let lift = |prohibition: &Prohibition| Repair::LiftProhibition {
         what: prohibition.what.clone(),
         message: prohibition.message.clone(),
     };
-    all.push(forbidden.into_iter().map(lift).collect());
+    all.push(prohibitions.into_iter().map(lift).collect());
     let upgrade = |version: &Version| Repair::UpgradeKubernetes { version: version.clone() };
-    all.push(involved.kubernetes.iter().map(upgrade).collect());
-    all.push(restorations(world, involved));
-    removals(world, involved, &mut all);
+    all.push(participants.kubernetes.iter().map(upgrade).collect());
+    all.push(restorations(world, participants));
+    removals(world, participants, &mut all);
     all
 }
 
 /// Ends of upgrades that are under way.
-fn upgrades(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair>>) {
+fn upgrades(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Vec<Repair>>) {
     let replacing = |csv: &&Csv| {
         let mut others = world.csvs.iter().filter(|other| !other.copied);
         !csv.copied
@@ -154,7 +155,7 @@ fn upgrades(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair
             && !world.csvs.iter().any(|other| other.replaces == csv.name && !other.copied)
     };
     let concerns = |csv: &&Csv| {
-        involved.orphans.contains(&&*csv.name) || involved.orphans.contains(&&*csv.replaces)
+        participants.orphans.contains(&&*csv.name) || participants.orphans.contains(&&*csv.replaces)
     };
     let mut last: Vec<&Csv> = world.csvs.iter().filter(replacing).filter(concerns).collect();
     last.sort_by(|a, b| a.name.cmp(&b.name));
@@ -189,9 +190,9 @@ fn entries<'s>(snapshot: &'s Snapshot, of: &Subscription) -> impl Iterator<Item 
 /// Changes of one Subscription.
 pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Repair>>) {
     let subscription = || of.name.clone();
-    let fresh = !is_installed(world, of);
+    let is_new = !is_installed(world, of);
     let snapshots = own_snapshots(world, of);
-    if fresh && !of.starting_csv.is_empty() && !of.restores {
+    if is_new && !of.starting_csv.is_empty() && !of.restores {
         // The version that is asked for may be in another channel.
         let channels: BTreeSet<String> = snapshots
             .iter()
@@ -199,7 +200,7 @@ pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Re
             .filter(|entry| *entry.name == *of.starting_csv && *entry.channel != *of.channel)
             .map(|entry| entry.channel.to_string())
             .collect();
-        let channels = channels.into_iter().take(NAMES);
+        let channels = channels.into_iter().take(MAX_NAMES);
         all.push(
             channels
                 .map(|channel| Repair::UseChannel { subscription: subscription(), channel })
@@ -252,7 +253,7 @@ fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
             all.push(name);
         }
     }
-    all.into_iter().take(NAMES).map(str::to_owned).collect()
+    all.into_iter().take(MAX_NAMES).map(str::to_owned).collect()
 }
 
 /// Names of packages that are like one that does not exist.
@@ -279,7 +280,7 @@ fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
     let near = names::nearest(&of.catalog.name, keys.iter().map(|key| key.name.as_str()));
     let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
     keys.sort_by_key(|key| !near.contains(&key.name));
-    keys.into_iter().take(NAMES).cloned().collect()
+    keys.into_iter().take(MAX_NAMES).cloned().collect()
 }
 
 /// Bundles whose names are like a `startingCSV` that does not exist.
@@ -299,12 +300,12 @@ fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 }
 
 /// Catalogs that cannot be read and may hold what is missing, or a catalog that is not there yet.
-fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
+fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repair> {
     let invalid = || {
-        involved
+        participants
             .subscriptions
             .iter()
-            .filter(|subscription| involved.invalid.contains(&*subscription.name))
+            .filter(|subscription| participants.invalid.contains(&*subscription.name))
     };
     let named = |key: &CatalogKey| {
         invalid().any(|subscription| {
@@ -316,16 +317,16 @@ fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
         .filter(|catalog| {
             is_visible(world, &catalog.key) && !matches!(catalog.content, Content::Ready(_))
         })
-        .filter(|catalog| !involved.missing.is_empty() || named(&catalog.key))
+        .filter(|catalog| !participants.missing.is_empty() || named(&catalog.key))
         .map(|view| Repair::RestoreCatalog { catalog: view.key.clone() })
         .collect();
-    if !unreadable.is_empty() || !involved.channels.is_empty() {
-        return involved.channels.iter().cloned().chain(unreadable).collect();
+    if !unreadable.is_empty() || !participants.channels.is_empty() {
+        return participants.channels.iter().cloned().chain(unreadable).collect();
     }
-    if let Some(missing) = involved.missing.first() {
+    if let Some(missing) = participants.missing.first() {
         return vec![Repair::AddCatalog { missing: missing.clone() }];
     }
-    let nowhere = |of: &&&Subscription| {
+    let in_no_catalog = |of: &&&Subscription| {
         let mut visible =
             catalogs(world).into_iter().filter(|catalog| is_visible(world, &catalog.key));
         visible.all(|catalog| match catalog.content {
@@ -333,23 +334,23 @@ fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
             _ => true,
         })
     };
-    let missing = invalid().find(nowhere).map(|of| format!("package `{}`", of.package));
+    let missing = invalid().find(in_no_catalog).map(|of| format!("package `{}`", of.package));
     missing.map(|missing| Repair::AddCatalog { missing }).into_iter().collect()
 }
 
 /// What may be given up.
-fn removals(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair>>) {
+fn removals(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Vec<Repair>>) {
     // What is not installed yet is given up more easily.
-    let mut removable = involved.subscriptions.clone();
+    let mut removable = participants.subscriptions.clone();
     removable.sort_by_key(|subscription| is_installed(world, subscription));
-    let others = involved.orphans.len() + involved.demands.len() + involved.kept;
+    let others = participants.orphans.len() + participants.demands.len() + participants.kept_count;
     if removable.len() + others > 1 {
         let remove = |name: &str| Repair::RemoveSubscription { subscription: name.to_owned() };
         let names = removable.iter().map(|subscription| subscription.name.as_str());
         all.push(names.map(remove).collect());
     }
     let drop = |package: &&str| Repair::DropDemand { package: (*package).to_owned() };
-    all.push(involved.demands.iter().map(drop).collect());
+    all.push(participants.demands.iter().map(drop).collect());
     let remove = |csv: &&str| Repair::RemoveCsv { csv: (*csv).to_owned() };
-    all.push(involved.orphans.iter().map(remove).collect());
+    all.push(participants.orphans.iter().map(remove).collect());
 }

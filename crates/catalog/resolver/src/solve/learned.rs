@@ -1,15 +1,15 @@
 //! What a contradiction teaches, and which constraints it comes from.
 
 use super::Exhausted;
-use super::search::{Contradiction, Literal, Search, Why, literal_index, spend};
+use super::search::{Antecedent, Contradiction, Literal, Search, literal_index, spend};
 use crate::problem::{Rule, Var};
 
 /// How many parts of lessons are kept at most; a search that learns more is given up.
-const MOST_LEARNED: usize = 8_000_000;
+const MAX_LEARNED: usize = 8_000_000;
 
 /// A constraint that follows from others: one of these holds.
 #[derive(Debug)]
-pub(super) struct Lesson {
+pub(super) struct LearnedClause {
     pub(super) literals: Vec<Literal>,
     /// Constraints it follows from, and variables whose value was certain; only when traced.
     pub(super) from: Vec<u32>,
@@ -18,18 +18,18 @@ pub(super) struct Lesson {
 
 impl Search<'_, '_> {
     /// The variables from which it follows that a variable has its value, or should have the other.
-    fn antecedents(&self, (why, var): Contradiction, mut tell: impl FnMut(Var)) {
-        match why {
-            Why::Chosen => {}
-            Why::Pair(_, other) => tell(other),
-            Why::Lesson(at) => {
-                let literals = &self.lessons[at as usize].literals;
+    fn antecedents(&self, (antecedent, var): Contradiction, mut tell: impl FnMut(Var)) {
+        match antecedent {
+            Antecedent::Chosen => {}
+            Antecedent::Pair(_, other) => tell(other),
+            Antecedent::Learned(at) => {
+                let literals = &self.clauses[at as usize].literals;
                 literals
                     .iter()
                     .filter(|literal| literal.0 != var)
                     .for_each(|literal| tell(literal.0));
             }
-            Why::Constraint(at) => {
+            Antecedent::Constraint(at) => {
                 let constraint = &self.index.problem.constraints[at as usize];
                 if let Rule::Dependency(list) = &constraint.rule {
                     let all = constraint.subject.iter().chain(list.iter());
@@ -46,30 +46,31 @@ impl Search<'_, '_> {
         budget: &mut u64,
     ) -> Result<usize, Exhausted> {
         let mut marked = Vec::new();
-        let level = self.learn_marking(contradiction, &mut marked, budget);
+        let level = self.learn_with_marks(contradiction, &mut marked, budget);
         for var in marked {
             self.marks[var.index()] = false;
         }
         level
     }
 
-    fn learn_marking(
+    fn learn_with_marks(
         &mut self,
-        (why, var): Contradiction,
+        (antecedent, var): Contradiction,
         marked: &mut Vec<Var>,
         budget: &mut u64,
     ) -> Result<usize, Exhausted> {
-        let level = self.limits.len();
+        let level = self.level_starts.len();
         let mut lower = Vec::new();
-        let mut lesson = Lesson { literals: Vec::new(), from: Vec::new(), certain: Vec::new() };
+        let mut clause =
+            LearnedClause { literals: Vec::new(), from: Vec::new(), certain: Vec::new() };
         let mut here = 0;
         let mut pending = vec![var];
-        let mut next = (why, var);
+        let mut next = (antecedent, var);
         let mut at = self.trail.len();
-        let turn = loop {
+        let uip = loop {
             self.antecedents(next, |var| pending.push(var));
-            if self.traced {
-                self.trace_into(next.0, &mut lesson);
+            if self.is_tracing {
+                self.add_origins(next.0, &mut clause);
             }
             spend(budget, pending.len() + 1)?;
             for var in pending.drain(..) {
@@ -78,7 +79,7 @@ impl Search<'_, '_> {
                 }
                 marked.push(var);
                 match self.levels[var.index()] as usize {
-                    0 => lesson.certain.push(var),
+                    0 => clause.certain.push(var),
                     its if its == level => here += 1,
                     _ => lower.push(var),
                 }
@@ -101,65 +102,65 @@ impl Search<'_, '_> {
         };
         let opposite = |var: &Var| (*var, self.values[var.index()] != Some(true));
         lower.sort_by_key(|var| std::cmp::Reverse(self.levels[var.index()]));
-        lesson.literals.push(opposite(&turn));
-        lesson.literals.extend(lower.iter().map(opposite));
-        if self.traced {
-            lesson.from.sort_unstable();
-            lesson.from.dedup();
+        clause.literals.push(opposite(&uip));
+        clause.literals.extend(lower.iter().map(opposite));
+        if self.is_tracing {
+            clause.from.sort_unstable();
+            clause.from.dedup();
         } else {
-            lesson.certain.clear();
+            clause.certain.clear();
         }
-        self.learned += lesson.literals.len() + lesson.from.len() + lesson.certain.len();
-        if self.learned > MOST_LEARNED {
+        self.learned_size += clause.literals.len() + clause.from.len() + clause.certain.len();
+        if self.learned_size > MAX_LEARNED {
             return Err(Exhausted::Memory);
         }
-        self.lessons.push(lesson);
+        self.clauses.push(clause);
         Ok(lower.first().map_or(0, |var| self.levels[var.index()] as usize))
     }
 
-    fn trace_into(&self, why: Why, lesson: &mut Lesson) {
-        match why {
-            Why::Chosen => {}
-            Why::Constraint(at) | Why::Pair(at, _) => lesson.from.push(at),
-            Why::Lesson(at) => {
-                let known = &self.lessons[at as usize];
-                lesson.from.extend(&known.from);
-                lesson.certain.extend(&known.certain);
+    fn add_origins(&self, antecedent: Antecedent, clause: &mut LearnedClause) {
+        match antecedent {
+            Antecedent::Chosen => {}
+            Antecedent::Constraint(at) | Antecedent::Pair(at, _) => clause.from.push(at),
+            Antecedent::Learned(at) => {
+                let known = &self.clauses[at as usize];
+                clause.from.extend(&known.from);
+                clause.certain.extend(&known.certain);
             }
         }
     }
 
     /// Makes the last lesson work, after the return to its level.
-    pub(super) fn apply_last_lesson(&mut self) -> Option<Contradiction> {
-        let number = self.lessons.len().checked_sub(1)?;
-        let lesson = &self.lessons[number];
+    pub(super) fn apply_last_clause(&mut self) -> Option<Contradiction> {
+        let number = self.clauses.len().checked_sub(1)?;
+        let clause = &self.clauses[number];
         let number = u32::try_from(number).unwrap_or(u32::MAX);
-        let first = lesson.literals[0];
+        let first = clause.literals[0];
         self.watches.resize_with(self.values.len() * 2, Vec::new);
-        if lesson.literals.len() > 1 {
-            for literal in &lesson.literals[..2] {
+        if clause.literals.len() > 1 {
+            for literal in &clause.literals[..2] {
                 self.watches[literal_index(*literal)].push(number);
             }
         }
-        self.assign(first.0, first.1, Why::Lesson(number))
+        self.assign(first.0, first.1, Antecedent::Learned(number))
     }
 
     /// The constraints that the last search without an answer found to contradict each other, in
     /// order; it must have been traced.
-    pub(super) fn culprits(&mut self) -> Vec<u32> {
-        let Some(last) = self.last else { return Vec::new() };
+    pub(super) fn conflicting_constraints(&mut self) -> Vec<u32> {
+        let Some(last) = self.last_contradiction else { return Vec::new() };
         let mut constraints = Vec::new();
         let mut pending = vec![last.1];
         let mut marked = Vec::new();
         let mut next = last;
         loop {
             match next.0 {
-                Why::Chosen => {}
-                Why::Constraint(at) | Why::Pair(at, _) => constraints.push(at),
-                Why::Lesson(at) => {
-                    let lesson = &self.lessons[at as usize];
-                    constraints.extend(&lesson.from);
-                    pending.extend(&lesson.certain);
+                Antecedent::Chosen => {}
+                Antecedent::Constraint(at) | Antecedent::Pair(at, _) => constraints.push(at),
+                Antecedent::Learned(at) => {
+                    let clause = &self.clauses[at as usize];
+                    constraints.extend(&clause.from);
+                    pending.extend(&clause.certain);
                 }
             }
             self.antecedents(next, |var| pending.push(var));

@@ -7,9 +7,9 @@
 //! In large namespaces the copy does not hold the wishes of others: what they have installed stays
 //! as it is there, and an answer that touches what they get is tried again in a whole copy.
 
-use super::absent::is_installed;
-use super::proposals::Involved;
+use super::missing::is_installed;
 use super::repair::Repair;
+use super::suggestions::Participants;
 use crate::memory::Memory;
 use crate::outcome::{Chosen, FailureKind, Outcome};
 use crate::property::{Api, Facts};
@@ -20,48 +20,48 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 
 /// How many repairs are offered at most.
-const OFFERED: usize = 5;
+const MAX_REPAIRS: usize = 5;
 
 /// How many of one kind are offered for one object.
-const ALIKE: usize = 2;
+const MAX_PER_GROUP: usize = 2;
 
 /// How many upgrades are waited for at most.
-const HOPS: usize = 6;
+const MAX_UPGRADES: usize = 6;
 
 /// How many Subscriptions a namespace may have so that others are tried along.
-const SMALL: usize = 24;
+const MAX_COPIED_SUBSCRIPTIONS: usize = 24;
 
 /// What trying may cost for one failure, and for all of them; a small world costs one.
-const COST: u64 = 32;
-const ALL_COST: u64 = 400;
+const COST_PER_FAILURE: u64 = 32;
+const TOTAL_COST: u64 = 400;
 
 /// How many steps all trials may take together; those of one failure take at most half of what is
 /// left, and always so many.
-const STEPS: u64 = 100_000_000;
-const FLOOR: u64 = 100_000;
+const TOTAL_STEPS: u64 = 100_000_000;
+const MIN_STEPS: u64 = 100_000;
 
 /// A resolution whose failures are explained.
-pub(crate) struct Situation<'s, 'a> {
+pub(crate) struct FailureContext<'s, 'a> {
     pub world: &'s World<'a>,
     /// What is done about what did not fail.
     outcome: &'s Outcome,
     /// All Subscriptions that are blocked.
     blocked: BTreeSet<String>,
     /// How many contradictions block nobody.
-    loose: usize,
-    left: u64,
+    nonblocking: usize,
+    cost_left: u64,
     /// How many steps trials may still take.
     steps: u64,
     /// What is known of parts that have no answer: none is searched twice.
     memory: Memory,
     /// How many failures are still explained in full.
-    patience: usize,
+    full_explanations_left: usize,
 }
 
 /// How many failures of one resolution are explained in full.
-const PATIENCE: usize = 100;
+const MAX_FULL_EXPLANATIONS: usize = 100;
 
-impl<'s, 'a> Situation<'s, 'a> {
+impl<'s, 'a> FailureContext<'s, 'a> {
     /// `memory` knows what was found out so far.
     pub(crate) fn new(
         world: &'s World<'a>,
@@ -71,128 +71,144 @@ impl<'s, 'a> Situation<'s, 'a> {
     ) -> Self {
         let blocked =
             failures.iter().flat_map(|failure| failure.subscriptions.iter().cloned()).collect();
-        let loose = failures.iter().filter(|failure| is_loose(failure)).count();
+        let nonblocking = failures.iter().filter(|failure| is_nonblocking(failure)).count();
         Self {
             world,
             outcome,
             blocked,
-            loose,
-            left: ALL_COST,
-            steps: STEPS,
+            nonblocking,
+            cost_left: TOTAL_COST,
+            steps: TOTAL_STEPS,
             memory: memory.for_trials(),
-            patience: PATIENCE.saturating_sub(memory.explained()),
+            full_explanations_left: MAX_FULL_EXPLANATIONS.saturating_sub(memory.explained()),
         }
     }
 
     /// Whether the next failure is explained in full.
-    pub(super) const fn is_patient(&mut self) -> bool {
-        let patient = self.patience > 0;
-        self.patience = self.patience.saturating_sub(1);
+    pub(super) const fn explains_in_full(&mut self) -> bool {
+        let patient = self.full_explanations_left > 0;
+        self.full_explanations_left = self.full_explanations_left.saturating_sub(1);
         patient
     }
 
     /// Those proposals that mend a failure of some Subscriptions, nearest first.
-    pub(super) fn mending(
+    pub(super) fn working_repairs(
         &mut self,
-        ours: &[String],
-        involved: &Involved<'_>,
-        proposals: Vec<Vec<Repair>>,
+        blocked_by_failure: &[String],
+        participants: &Participants<'_>,
+        groups: Vec<Vec<Repair>>,
     ) -> Vec<Repair> {
-        let mut trial = Trial::new(self, ours);
-        let mut found: Vec<Repair> = Vec::new();
-        for proposals in proposals {
+        let mut what_if = WhatIf::new(self, blocked_by_failure);
+        let mut repairs: Vec<Repair> = Vec::new();
+        for group in groups {
             let mut alike = 0;
-            for proposal in proposals {
-                if alike == ALIKE || found.len() == OFFERED || found.contains(&proposal) {
+            for repair in group {
+                if alike == MAX_PER_GROUP
+                    || repairs.len() == MAX_REPAIRS
+                    || repairs.contains(&repair)
+                {
                     continue;
                 }
                 // What cannot be tried is for want of something better.
-                let certain = proposal.is_certain();
-                let works = if certain {
-                    trial.works(&proposal)
+                let certain = repair.is_certain();
+                let offered = if certain {
+                    what_if.mends(&repair)
                 } else {
-                    !found.iter().any(Repair::is_certain)
+                    !repairs.iter().any(Repair::is_certain)
                 };
-                if !works {
+                if !offered {
                     continue;
                 }
                 alike += 1;
-                if let Repair::RemoveSubscription { subscription } = &proposal
-                    && found.len() + 1 < OFFERED
-                    && let Some(first) = trial.upgrade_first(subscription, involved)
+                if let Repair::RemoveSubscription { subscription } = &repair
+                    && repairs.len() + 1 < MAX_REPAIRS
+                    && let Some(first) = what_if.upgrade_first(subscription, participants)
                 {
-                    found.push(first);
+                    repairs.push(first);
                 }
-                found.push(proposal);
+                repairs.push(repair);
             }
         }
-        found
+        repairs
     }
 }
 
 /// Whether a failure is a contradiction that blocks nobody.
-fn is_loose(failure: &crate::outcome::Failure) -> bool {
+fn is_nonblocking(failure: &crate::outcome::Failure) -> bool {
     failure.subscriptions.is_empty() && failure.kind == FailureKind::NotSatisfiable
 }
 
 /// The search for repairs of one failure.
-struct Trial<'t, 's, 'a> {
-    situation: &'t mut Situation<'s, 'a>,
-    ours: HashSet<&'t str>,
+struct WhatIf<'t, 's, 'a> {
+    context: &'t mut FailureContext<'s, 'a>,
+    blocked_by_failure: HashSet<&'t str>,
     /// The world that changes are made in.
     base: World<'a>,
     /// The Subscriptions that are left out of it.
-    others: HashSet<String>,
-    left: u64,
+    other_subscriptions: HashSet<String>,
+    cost_left: u64,
     steps: u64,
 }
 
-impl<'t, 's, 'a> Trial<'t, 's, 'a> {
-    fn new(situation: &'t mut Situation<'s, 'a>, ours: &'t [String]) -> Self {
-        let ours: HashSet<&str> = ours.iter().map(String::as_str).collect();
-        let mut base = situation.world.clone();
-        let mut others = HashSet::new();
-        if base.subscriptions.len() > SMALL {
+impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
+    fn new(context: &'t mut FailureContext<'s, 'a>, blocked_by_failure: &'t [String]) -> Self {
+        let blocked_by_failure: HashSet<&str> =
+            blocked_by_failure.iter().map(String::as_str).collect();
+        let mut base = context.world.clone();
+        let mut other_subscriptions = HashSet::new();
+        if base.subscriptions.len() > MAX_COPIED_SUBSCRIPTIONS {
             for subscription in &mut base.subscriptions {
-                if !ours.contains(&*subscription.name) {
+                if !blocked_by_failure.contains(&*subscription.name) {
                     // What cannot be met leaves what is installed as it is.
                     subscription.catalog = CatalogKey::new("-", "-");
-                    others.insert(subscription.name.clone());
+                    other_subscriptions.insert(subscription.name.clone());
                 }
             }
             base.subscriptions.retain(|subscription| {
-                !others.contains(&subscription.name) || !subscription.installed_csv.is_empty()
+                !other_subscriptions.contains(&subscription.name)
+                    || !subscription.installed_csv.is_empty()
             });
         }
-        let steps = (situation.steps / 2).max(FLOOR);
-        Self { situation, ours, base, others, left: COST, steps }
+        let steps = (context.steps / 2).max(MIN_STEPS);
+        Self {
+            context,
+            blocked_by_failure,
+            base,
+            other_subscriptions,
+            cost_left: COST_PER_FAILURE,
+            steps,
+        }
     }
 
     /// Resolves a world, if there is something left to spend.
     fn attempt(&mut self, world: &World<'_>) -> Option<Outcome> {
         let cost = 1 + world.subscriptions.len() as u64 / 8;
-        self.left = self.left.checked_sub(cost)?;
-        self.situation.left = self.situation.left.checked_sub(cost)?;
+        self.cost_left = self.cost_left.checked_sub(cost)?;
+        self.context.cost_left = self.context.cost_left.checked_sub(cost)?;
         let before = self.steps;
-        let outcome = resolution::attempt(world, &mut self.situation.memory, &mut self.steps);
-        self.situation.steps = self.situation.steps.saturating_sub(before - self.steps);
+        let outcome = resolution::attempt(world, &mut self.context.memory, &mut self.steps);
+        self.context.steps = self.context.steps.saturating_sub(before - self.steps);
         (self.steps > 0).then_some(outcome)
     }
 
     /// Whether what failed does not fail any more, and nothing else does either.
     fn is_mended(&self, outcome: &Outcome) -> bool {
-        let loose = outcome.failures.iter().filter(|failure| is_loose(failure)).count();
-        let before = self.situation.loose;
-        let fewer = if self.ours.is_empty() { loose < before } else { loose <= before };
+        let nonblocking = outcome.failures.iter().filter(|failure| is_nonblocking(failure)).count();
+        let before = self.context.nonblocking;
+        let fewer = if self.blocked_by_failure.is_empty() {
+            nonblocking < before
+        } else {
+            nonblocking <= before
+        };
         let known = |name: &String| {
-            !self.ours.contains(&**name)
-                && (self.situation.blocked.contains(name) || self.others.contains(name))
+            !self.blocked_by_failure.contains(&**name)
+                && (self.context.blocked.contains(name) || self.other_subscriptions.contains(name))
         };
         fewer && outcome.failures.iter().all(|failure| failure.subscriptions.iter().all(known))
     }
 
     /// Whether a repair mends the failure.
-    fn works(&mut self, repair: &Repair) -> bool {
+    fn mends(&mut self, repair: &Repair) -> bool {
         let mut changed = self.base.clone();
         if !repair.apply(&mut changed) {
             return false;
@@ -200,49 +216,49 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
         let Some(outcome) = self.attempt(&changed).filter(|outcome| self.is_mended(outcome)) else {
             return false;
         };
-        if self.others.is_empty() || !self.touches_others(&outcome) {
+        if self.other_subscriptions.is_empty() || !self.touches_others(&outcome) {
             return true;
         }
-        let mut whole = self.situation.world.clone();
+        let mut whole = self.context.world.clone();
         repair.apply(&mut whole)
             && self.attempt(&whole).is_some_and(|outcome| self.is_mended(&outcome))
     }
 
     /// Whether what is chosen may not be possible beside what others get.
     fn touches_others(&self, outcome: &Outcome) -> bool {
-        let others = &self.situation.outcome.resolved;
+        let resolved = &self.context.outcome.resolved;
         let new: Vec<&Chosen> =
-            outcome.resolved.iter().filter(|chosen| !others.contains(chosen)).collect();
+            outcome.resolved.iter().filter(|chosen| !resolved.contains(chosen)).collect();
         let apis: HashSet<&Api> = new.iter().flat_map(|chosen| self.apis(chosen)).collect();
-        others.iter().any(|other| {
+        resolved.iter().any(|other| {
             new.iter().any(|chosen| chosen.package == other.package)
                 || self.apis(other).iter().any(|api| apis.contains(api))
         })
     }
 
     fn apis(&self, chosen: &Chosen) -> &[Api] {
-        found(self.situation.world, chosen).map_or(&[], |(_, facts)| &facts.apis)
+        entry_of(self.context.world, chosen).map_or(&[], |(_, facts)| &facts.apis)
     }
 
     /// Whether a Subscription can be met as soon as another one's operator is upgraded.
-    fn upgrade_first(&mut self, waiting: &str, involved: &Involved<'_>) -> Option<Repair> {
-        let wish = self
+    fn upgrade_first(&mut self, waiting: &str, participants: &Participants<'_>) -> Option<Repair> {
+        let requested = self
             .base
             .subscriptions
             .iter()
             .find(|subscription| subscription.name == waiting)?
             .clone();
-        if is_installed(&self.base, &wish) {
+        if is_installed(&self.base, &requested) {
             return None;
         }
-        let other = involved.subscriptions.iter().find(|subscription| {
+        let other = participants.subscriptions.iter().find(|subscription| {
             subscription.name != waiting && is_installed(&self.base, subscription)
         })?;
         let mut changed = self.base.clone();
         changed.subscriptions.retain(|subscription| subscription.name != waiting);
-        for _ in 0..HOPS {
+        for _ in 0..MAX_UPGRADES {
             let csv = self.upgrade(&mut changed, &other.name)?;
-            changed.subscriptions.push(wish.clone());
+            changed.subscriptions.push(requested.clone());
             let outcome = self.attempt(&changed)?;
             if self.is_mended(&outcome) {
                 return Some(Repair::UpgradeFirst {
@@ -262,7 +278,7 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
         let next =
             outcome.updated_subscriptions.iter().find(|subscription| subscription.name == name)?;
         let chosen = outcome.resolved.iter().find(|chosen| chosen.name == next.current_csv)?;
-        let (entry, facts) = found(world, chosen)?;
+        let (entry, facts) = entry_of(world, chosen)?;
         let csv = Csv {
             name: chosen.name.clone(),
             version: entry.version.clone(),
@@ -281,7 +297,7 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
 }
 
 /// What was chosen, in its catalog.
-fn found<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts)> {
+fn entry_of<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts)> {
     world.catalogs.iter().find_map(|catalog| match catalog.content {
         Content::Ready(snapshot) if catalog.key == chosen.catalog => {
             snapshot.named(&chosen.name).first().map(|at| snapshot.entry(*at))
@@ -294,7 +310,7 @@ fn found<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts
 fn annotation(facts: &Facts) -> String {
     let read = |json| serde_json::from_str::<Value>(json).ok();
     let said = facts
-        .said()
+        .properties()
         .filter_map(|property| Some(json!({"type": property.kind, "value": read(property.json)?})));
     json!({"properties": said.collect::<Vec<_>>()}).to_string()
 }
