@@ -1,15 +1,15 @@
 //! From chosen things to what is told: the lists of an outcome.
 
 use crate::candidates::is_about;
-use crate::rules::{Rules, Thing};
+use crate::rules::{Rules, Variable};
 use mainstay_resolver::{
     CatalogKey, Chosen, Install, NewSubscription, Outcome, Subscription, UpdatedSubscription,
 };
 use std::collections::BTreeSet;
 
 /// The Subscriptions that are about a thing, which is an entry of a catalog.
-pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscription> {
-    let Thing::Entry(entry) = rules.things[thing] else { return Vec::new() };
+pub(crate) fn subscriptions_for<'a>(rules: &Rules<'a>, variable: usize) -> Vec<&'a Subscription> {
+    let Variable::Entry(entry) = rules.variables[variable] else { return Vec::new() };
     let entry = &rules.entries[entry];
     if entry.source == 0 {
         return Vec::new();
@@ -24,39 +24,41 @@ pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscriptio
 
 /// Whether a thing is the package of a blocked Subscription, and no other one asks for it: then it
 /// must not be installed as a dependency.
-pub(crate) fn is_claimed(rules: &Rules<'_>, thing: usize, blocked: &BTreeSet<String>) -> bool {
-    let Thing::Entry(entry) = rules.things[thing] else { return false };
+pub(crate) fn is_claimed(rules: &Rules<'_>, variable: usize, blocked: &BTreeSet<String>) -> bool {
+    let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let entry = &rules.entries[entry];
     let mut claims =
         rules.subscriptions.iter().filter(|subscription| subscription.package == entry.package);
     entry.source != 0
         && claims.any(|subscription| blocked.contains(&subscription.name))
-        && asking(rules, thing).iter().all(|subscription| blocked.contains(&subscription.name))
+        && subscriptions_for(rules, variable)
+            .iter()
+            .all(|subscription| blocked.contains(&subscription.name))
 }
 
 /// Whether everybody who is about a thing has it already.
-fn is_current(rules: &Rules<'_>, thing: usize) -> bool {
-    let Thing::Entry(entry) = rules.things[thing] else { return false };
+fn is_current(rules: &Rules<'_>, variable: usize) -> bool {
+    let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let name = &rules.entries[entry].name;
-    let asking = asking(rules, thing);
-    !asking.is_empty()
-        && asking.iter().all(|subscription| subscription.current_csv == *name)
+    let subscriptions = subscriptions_for(rules, variable);
+    !subscriptions.is_empty()
+        && subscriptions.iter().all(|subscription| subscription.current_csv == *name)
         && rules.world.csvs.iter().any(|csv| csv.name == *name)
 }
 
 /// Whether a thing would have to be written down, which its properties do not allow.
-pub(crate) fn is_unwritable(rules: &Rules<'_>, thing: usize) -> bool {
-    let Thing::Entry(entry) = rules.things[thing] else { return false };
+pub(crate) fn cannot_be_serialized(rules: &Rules<'_>, variable: usize) -> bool {
+    let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let entry = &rules.entries[entry];
-    entry.source != 0 && entry.said.unwritable && !is_current(rules, thing)
+    entry.source != 0 && entry.properties.has_invalid_json && !is_current(rules, variable)
 }
 
 /// The lists of an outcome that follow from the things that were chosen, where some Subscriptions are
 /// blocked; its failures are empty.
 pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<String>) -> Outcome {
-    let mut things: Vec<(Chosen, usize)> = Vec::new();
-    for (thing, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
-        let Thing::Entry(entry) = rules.things[thing] else { continue };
+    let mut variables: Vec<(Chosen, usize)> = Vec::new();
+    for (variable, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
+        let Variable::Entry(entry) = rules.variables[variable] else { continue };
         let entry = &rules.entries[entry];
         if entry.source == 0 {
             continue;
@@ -67,24 +69,24 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<Str
             channel: entry.channel.clone(),
             name: entry.name.clone(),
             version: entry.version.as_ref().map(ToString::to_string),
-            replaces: rules.replaces.get(&thing).cloned().or_else(|| entry.replaces.clone()),
+            replaces: rules.replaces.get(&variable).cloned().or_else(|| entry.replaces.clone()),
         };
-        things.push((chosen, thing));
+        variables.push((chosen, variable));
     }
-    things.sort_by_key(|(chosen, _)| {
+    variables.sort_by_key(|(chosen, _)| {
         (chosen.package.clone(), chosen.name.clone(), chosen.catalog.clone())
     });
     let mut outcome = Outcome::default();
-    for (at, (chosen, thing)) in things.into_iter().enumerate() {
+    for (at, (chosen, variable)) in variables.into_iter().enumerate() {
         outcome.resolved.push(chosen.clone());
-        if is_current(rules, thing) {
+        if is_current(rules, variable) {
             continue;
         }
-        let mut asking = asking(rules, thing);
-        asking.retain(|subscription| !blocked.contains(&subscription.name));
-        let names = asking.iter().map(|asking| asking.name.clone()).collect();
+        let mut subscriptions = subscriptions_for(rules, variable);
+        subscriptions.retain(|subscription| !blocked.contains(&subscription.name));
+        let names = subscriptions.iter().map(|subscription| subscription.name.clone()).collect();
         outcome.installs.push(Install { chosen: at, subscriptions: names, part: 0 });
-        if asking.is_empty() {
+        if subscriptions.is_empty() {
             let CatalogKey { name, namespace } = &chosen.catalog;
             outcome.new_subscriptions.push(NewSubscription {
                 name: format!("{}-{}-{name}-{namespace}", chosen.package, chosen.channel),
@@ -94,9 +96,11 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<Str
                 starting_csv: chosen.name.clone(),
             });
         }
-        let behind = asking.into_iter().filter(|asking| asking.current_csv != chosen.name);
-        outcome.updated_subscriptions.extend(behind.map(|behind| UpdatedSubscription {
-            name: behind.name.clone(),
+        let outdated = subscriptions
+            .into_iter()
+            .filter(|subscription| subscription.current_csv != chosen.name);
+        outcome.updated_subscriptions.extend(outdated.map(|subscription| UpdatedSubscription {
+            name: subscription.name.clone(),
             current_csv: chosen.name.clone(),
         }));
     }

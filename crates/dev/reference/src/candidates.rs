@@ -35,42 +35,42 @@ impl Rules<'_> {
             let Source { key, priority, .. } = &self.sources[*at];
             (std::cmp::Reverse(*priority), key.clone())
         });
-        let mut left: Vec<usize> = Vec::new();
+        let mut entries: Vec<usize> = Vec::new();
         for source in sources {
-            left.extend((0..self.entries.len()).filter(|at| self.entries[*at].source == source));
+            entries.extend((0..self.entries.len()).filter(|at| self.entries[*at].source == source));
         }
         let referenced = format!("in the catalog referenced by subscription {name}");
-        if left.is_empty() {
+        if entries.is_empty() {
             let CatalogKey { name: source, namespace } = catalog;
             return Err(format!(
                 "no operators found from catalog {source} in namespace {namespace} referenced by \
                  subscription {name}"
             ));
         }
-        left.retain(|at| self.is_of(*at, package));
-        if left.is_empty() {
+        entries.retain(|at| self.is_of(*at, package));
+        if entries.is_empty() {
             return Err(format!("no operators found in package {package} {referenced}"));
         }
-        left.retain(|at| channel.is_empty() || self.entries[*at].channel == *channel);
-        if left.is_empty() {
+        entries.retain(|at| channel.is_empty() || self.entries[*at].channel == *channel);
+        if entries.is_empty() {
             return Err(format!(
                 "no operators found in channel {channel} of package {package} {referenced}"
             ));
         }
         let free = starting_csv.is_empty() || !fresh;
-        left.retain(|at| free || self.entries[*at].name == *starting_csv);
-        if left.is_empty() {
+        entries.retain(|at| free || self.entries[*at].name == *starting_csv);
+        if entries.is_empty() {
             return Err(format!(
                 "no operators found with name {starting_csv} in channel {channel} of package \
                  {package} {referenced}"
             ));
         }
-        Ok(left)
+        Ok(entries)
     }
 
     fn is_of(&self, entry: usize, package: &str) -> bool {
-        let Entry { package: of, said, .. } = &self.entries[entry];
-        of == package || said.packages.iter().any(|(name, _)| name == package)
+        let Entry { package: of, properties, .. } = &self.entries[entry];
+        of == package || properties.packages.iter().any(|(name, _)| name == package)
     }
 
     /// Default channels first, then by name, inside each its own order.
@@ -93,11 +93,13 @@ impl Rules<'_> {
         let meets: Vec<bool> = self
             .entries
             .iter()
-            .map(|entry| requirement.met_by(&entry.package, entry.version.as_ref(), &entry.said))
+            .map(|entry| {
+                requirement.met_by(&entry.package, entry.version.as_ref(), &entry.properties)
+            })
             .collect();
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
         order.sort_by_key(|source| rank(of, *source));
-        let (mut providers, mut gap) = (Vec::new(), false);
+        let (mut providers, mut has_unordered_channel) = (Vec::new(), false);
         for source in order {
             let all = || (0..self.entries.len()).filter(|at| self.entries[*at].source == source);
             let mut channels: Vec<(&str, &str)> = all()
@@ -108,25 +110,26 @@ impl Rules<'_> {
             channels.dedup();
             // Whole channels are put in order, with whatever says to be of the package; an
             // existing operator is alone in its channel.
-            let in_one = |at: usize| {
+            let in_matching_channel = |at: usize| {
                 channels.iter().any(|(channel, package)| {
                     self.entries[at].channel == *channel && self.is_of(at, package)
                 })
             };
-            let mut whole: Vec<usize> =
-                all().filter(|at| if source == 0 { meets[*at] } else { in_one(*at) }).collect();
+            let mut channel_entries: Vec<usize> = all()
+                .filter(|at| if source == 0 { meets[*at] } else { in_matching_channel(*at) })
+                .collect();
             let key = |at: usize| {
                 let Entry { default_channel, package, channel, .. } = &self.entries[at];
                 (!default_channel, package, channel)
             };
-            whole.sort_by(|a, b| key(*a).cmp(&key(*b)));
-            for channel in whole.chunk_by(|a, b| key(*a) == key(*b)) {
+            channel_entries.sort_by(|a, b| key(*a).cmp(&key(*b)));
+            for channel in channel_entries.chunk_by(|a, b| key(*a) == key(*b)) {
                 match channel::order(channel, &self.entries) {
                     Ok(sorted) => providers.extend(sorted.into_iter().filter(|at| meets[*at])),
-                    Err(Unordered) => gap |= channel.iter().any(|at| meets[*at]),
+                    Err(Unordered) => has_unordered_channel |= channel.iter().any(|at| meets[*at]),
                 }
             }
         }
-        (providers, gap)
+        (providers, has_unordered_channel)
     }
 }

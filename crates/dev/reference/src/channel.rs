@@ -9,7 +9,7 @@ pub(crate) struct Unordered;
 /// The entries of one channel from the head downwards, without those that others skip.
 pub(crate) fn order(channel: &[usize], entries: &[Entry<'_>]) -> Result<Vec<usize>, Unordered> {
     // Of entries that share a name the last one is meant.
-    let meant = |name: &str| channel.iter().rfind(|at| entries[**at].name == name).copied();
+    let entry_named = |name: &str| channel.iter().rfind(|at| entries[**at].name == name).copied();
     let skipped =
         |at: usize| channel.iter().any(|other| entries[*other].skips.contains(&entries[at].name));
     let heads: Vec<usize> = channel
@@ -17,25 +17,25 @@ pub(crate) fn order(channel: &[usize], entries: &[Entry<'_>]) -> Result<Vec<usiz
         .copied()
         .filter(|&at| {
             let name = &entries[at].name;
-            let loses = |other: &usize| {
+            let replaces_or_skips = |other: &usize| {
                 let other = &entries[*other];
                 other.replaces.as_ref() == Some(name) || other.skips.contains(name)
             };
-            meant(name) != Some(at) || !channel.iter().any(loses)
+            entry_named(name) != Some(at) || !channel.iter().any(replaces_or_skips)
         })
         .collect();
     let mut chains = Vec::new();
     for head in heads {
-        let mut walked = vec![head];
+        let mut chain = vec![head];
         let mut last = head;
-        while let Some(next) = entries[last].replaces.as_deref().and_then(meant) {
-            if walked.contains(&next) {
+        while let Some(next) = entries[last].replaces.as_deref().and_then(entry_named) {
+            if chain.contains(&next) {
                 return Err(Unordered);
             }
-            walked.push(next);
+            chain.push(next);
             last = next;
         }
-        chains.push(walked);
+        chains.push(chain);
     }
     match (chains.as_slice(), channel) {
         (_, []) => Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! Whether an outcome is right, without looking how it was found.
 
 use crate::answer;
-use crate::rules::{Broken, Constraint, Rule, Rules, Thing, rules};
+use crate::rules::{Broken, Constraint, Rule, Rules, Variable, rules};
 use crate::search::{TooLong, components, possible};
 use mainstay_resolver::{Chosen, Failure, FailureKind, Outcome, World};
 use std::collections::BTreeSet;
@@ -28,8 +28,9 @@ pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
             checker.wrong
         }
         Err(Broken(what)) => {
-            let said = outcome.failures.iter().any(|failure| failure.kind == FailureKind::Error);
-            if said && outcome.resolved.is_empty() {
+            let has_error =
+                outcome.failures.iter().any(|failure| failure.kind == FailureKind::Error);
+            if has_error && outcome.resolved.is_empty() {
                 Vec::new()
             } else {
                 vec![format!("the namespace has an error ({what}), which the outcome ignores")]
@@ -50,11 +51,13 @@ impl Checker<'_, '_> {
 
     fn check(&mut self, outcome: &Outcome) {
         let rules = self.rules;
-        let mut chosen = vec![false; rules.things.len()];
+        let mut chosen = vec![false; rules.variables.len()];
         for entry in &outcome.resolved {
             match self.find(entry) {
-                Some(thing) if chosen[thing] => self.wrong(format!("{} comes twice", entry.name)),
-                Some(thing) => chosen[thing] = true,
+                Some(variable) if chosen[variable] => {
+                    self.wrong(format!("{} comes twice", entry.name))
+                }
+                Some(variable) => chosen[variable] = true,
                 None => {
                     self.wrong(format!("{} from {} is no candidate", entry.name, entry.catalog))
                 }
@@ -71,7 +74,7 @@ impl Checker<'_, '_> {
             let of_part = rules.subscriptions_of(part);
             let fails = contradicts || of_part.iter().any(|name| blocked.contains(name));
             if !fails && self.part(part, &chosen) {
-                if part.iter().any(|thing| rules.unreadable.contains(thing)) {
+                if part.iter().any(|variable| rules.unreadable.contains(variable)) {
                     self.wrong(format!("{of_part:?} ignore what cannot be read"));
                 }
                 continue;
@@ -80,11 +83,11 @@ impl Checker<'_, '_> {
             let excused = (broken && self.is_broken(part)) || self.is_claimed(part, &blocked);
             if !contradicts && !excused {
                 let names: Vec<String> =
-                    part.iter().take(9).map(|thing| rules.identifier(*thing)).collect();
+                    part.iter().take(9).map(|variable| rules.identifier(*variable)).collect();
                 self.wrong(format!("{names:?} fail without reason"));
             }
-            for thing in part.iter().filter(|thing| chosen[**thing]) {
-                self.wrong(format!("{} is in a part that fails", rules.identifier(*thing)));
+            for variable in part.iter().filter(|variable| chosen[**variable]) {
+                self.wrong(format!("{} is in a part that fails", rules.identifier(*variable)));
             }
         }
         if blocked != expected {
@@ -93,15 +96,18 @@ impl Checker<'_, '_> {
         if !broken && rules.sources.iter().any(|source| !source.ready) {
             self.wrong("a catalog cannot be asked, which is not told".to_owned());
         }
-        let told = answer::outcome(rules, &chosen, &blocked);
+        let expected_outcome = answer::outcome(rules, &chosen, &blocked);
         for (what, fine) in [
-            ("what is resolved", told.resolved == outcome.resolved),
-            ("installations", installed(&told) == installed(outcome)),
-            ("new Subscriptions", told.new_subscriptions == outcome.new_subscriptions),
-            ("updated Subscriptions", told.updated_subscriptions == outcome.updated_subscriptions),
+            ("what is resolved", expected_outcome.resolved == outcome.resolved),
+            ("installations", installed(&expected_outcome) == installed(outcome)),
+            ("new Subscriptions", expected_outcome.new_subscriptions == outcome.new_subscriptions),
+            (
+                "updated Subscriptions",
+                expected_outcome.updated_subscriptions == outcome.updated_subscriptions,
+            ),
         ] {
             if !fine {
-                self.wrong(format!("{what}: expected {told:?}"));
+                self.wrong(format!("{what}: expected {expected_outcome:?}"));
             }
         }
     }
@@ -114,7 +120,7 @@ impl Checker<'_, '_> {
             let of: Vec<usize> = self
                 .contradiction(failure)
                 .iter()
-                .filter_map(|thing| parts.iter().position(|part| part.contains(thing)))
+                .filter_map(|variable| parts.iter().position(|part| part.contains(variable)))
                 .collect();
             if of.is_empty() {
                 continue;
@@ -133,35 +139,37 @@ impl Checker<'_, '_> {
         let unasked = rules.sources.iter().any(|source| !source.ready);
         let requires = |at: &usize| {
             let Constraint { about, rule, .. } = &rules.constraints[*at];
-            let wish =
-                about.is_none_or(|thing| matches!(rules.things[thing], Thing::Subscription(_)));
+            let wish = about.is_none_or(|variable| {
+                matches!(rules.variables[variable], Variable::Subscription(_))
+            });
             matches!(rule, Rule::OneOf(_)) && !wish
         };
-        let of_part =
-            |at: &usize| rules.constraints[*at].things().iter().any(|thing| part.contains(thing));
+        let of_part = |at: &usize| {
+            rules.constraints[*at].variables().iter().any(|variable| part.contains(variable))
+        };
         let mut constraints = (0..rules.constraints.len()).filter(of_part);
-        let odd = |thing: &usize| match rules.things[*thing] {
-            Thing::Entry(entry) => {
+        let is_broken_variable = |variable: &usize| match rules.variables[*variable] {
+            Variable::Entry(entry) => {
                 !rules.has_one_place(entry)
-                    || rules.unreadable.contains(thing)
-                    || answer::is_unwritable(rules, *thing)
+                    || rules.unreadable.contains(variable)
+                    || answer::cannot_be_serialized(rules, *variable)
             }
-            Thing::Demand(_) | Thing::Subscription(_) => false,
+            Variable::Demand(_) | Variable::Subscription(_) => false,
         };
         constraints.any(|at| rules.gaps.contains(&at) || (unasked && requires(&at)))
-            || part.iter().any(odd)
+            || part.iter().any(is_broken_variable)
     }
 
     /// Whether a part may hold the package of a Subscription that is blocked.
     fn is_claimed(&self, part: &[usize], blocked: &BTreeSet<String>) -> bool {
-        part.iter().any(|thing| answer::is_claimed(self.rules, *thing, blocked))
+        part.iter().any(|variable| answer::is_claimed(self.rules, *variable, blocked))
     }
 
     /// The thing that was chosen.
     fn find(&self, chosen: &Chosen) -> Option<usize> {
         let rules = self.rules;
-        rules.things.iter().position(|thing| {
-            let Thing::Entry(entry) = *thing else { return false };
+        rules.variables.iter().position(|variable| {
+            let Variable::Entry(entry) = *variable else { return false };
             let entry = &rules.entries[entry];
             entry.source != 0
                 && rules.sources[entry.source].key == chosen.catalog
@@ -175,28 +183,28 @@ impl Checker<'_, '_> {
     fn part(&mut self, part: &[usize], chosen: &[bool]) -> bool {
         let rules = self.rules;
         let constraints = rules.constraints_of(part);
-        let nameless = rules.subscriptions_of(part).is_empty();
+        let has_no_subscription = rules.subscriptions_of(part).is_empty();
         let known: Vec<Option<bool>> = rules
-            .things
+            .variables
             .iter()
             .enumerate()
-            .map(|(at, thing)| match thing {
-                Thing::Subscription(_) | Thing::Demand(_) => Some(true),
-                Thing::Entry(entry) if rules.entries[*entry].source == 0 => None,
-                Thing::Entry(_) => Some(chosen[at]),
+            .map(|(at, variable)| match variable {
+                Variable::Subscription(_) | Variable::Demand(_) => Some(true),
+                Variable::Entry(entry) if rules.entries[*entry].source == 0 => None,
+                Variable::Entry(_) => Some(chosen[at]),
             })
             .collect();
         let set = match possible(&known, &constraints, &mut LIMIT.clone()) {
             Ok(Some(set)) => set,
-            Ok(None) if nameless => return false,
+            Ok(None) if has_no_subscription => return false,
             Ok(None) => {
                 let chosen: Vec<String> = part
                     .iter()
-                    .filter(|thing| chosen[**thing])
-                    .map(|thing| rules.identifier(*thing))
+                    .filter(|variable| chosen[**variable])
+                    .map(|variable| rules.identifier(*variable))
                     .collect();
                 // Whether anything at all would do says which fault it is.
-                let open = vec![None; rules.things.len()];
+                let open = vec![None; rules.variables.len()];
                 let what = match possible(&open, &constraints, &mut LIMIT.clone()) {
                     Ok(Some(_)) => "is no answer",
                     Ok(None) => "is no answer, there is none",
@@ -211,28 +219,30 @@ impl Checker<'_, '_> {
             }
         };
         // From what must be there along requirements to what is there.
-        let mut asked: Vec<usize> = constraints
+        let mut required: Vec<usize> = constraints
             .iter()
             .filter(|constraint| constraint.rule == Rule::Must)
             .filter_map(|constraint| constraint.about)
             .collect();
         let mut at = 0;
-        while at < asked.len() {
-            let thing = asked[at];
+        while at < required.len() {
+            let variable = required[at];
             for constraint in
-                constraints.iter().filter(|constraint| constraint.about == Some(thing))
+                constraints.iter().filter(|constraint| constraint.about == Some(variable))
             {
                 let Rule::OneOf(list) = &constraint.rule else { continue };
-                for thing in list.iter().filter(|thing| set[**thing]) {
-                    if !asked.contains(thing) {
-                        asked.push(*thing);
+                for variable in list.iter().filter(|variable| set[**variable]) {
+                    if !required.contains(variable) {
+                        required.push(*variable);
                     }
                 }
             }
             at += 1;
         }
-        for &thing in part.iter().filter(|thing| chosen[**thing] && !asked.contains(thing)) {
-            self.wrong(format!("nobody asks for {}", rules.identifier(thing)));
+        for &variable in
+            part.iter().filter(|variable| chosen[**variable] && !required.contains(variable))
+        {
+            self.wrong(format!("nobody asks for {}", rules.identifier(variable)));
         }
         true
     }
@@ -272,7 +282,7 @@ impl Checker<'_, '_> {
             .iter()
             .map(|list| list.iter().map(|at| &self.rules.constraints[*at]).collect())
             .collect();
-        let open = vec![None; self.rules.things.len()];
+        let open = vec![None; self.rules.variables.len()];
         let contradicts =
             |list: &[&Constraint]| matches!(possible(&open, list, &mut LIMIT.clone()), Ok(None));
         choices.retain(|list| contradicts(list));
@@ -280,18 +290,18 @@ impl Checker<'_, '_> {
             self.wrong(format!("the reasons do not contradict each other: {message}"));
             return Vec::new();
         };
-        let in_vain = |list: &Vec<&Constraint>| {
+        let redundant = |list: &Vec<&Constraint>| {
             (0..list.len()).find(|at| {
                 let mut fewer = list.clone();
                 fewer.remove(*at);
                 contradicts(&fewer)
             })
         };
-        if choices.iter().all(|list| in_vain(list).is_some()) {
-            let text = in_vain(first).map(|at| first[at].text.as_str()).unwrap_or_default();
+        if choices.iter().all(|list| redundant(list).is_some()) {
+            let text = redundant(first).map(|at| first[at].text.as_str()).unwrap_or_default();
             self.wrong(format!("the reason {text:?} is not needed: {message}"));
         }
-        choices.iter().filter_map(|list| list.first()?.things().first().copied()).collect()
+        choices.iter().filter_map(|list| list.first()?.variables().first().copied()).collect()
     }
 
     /// Takes a list of reasons apart; reasons have commas of their own.

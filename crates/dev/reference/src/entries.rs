@@ -1,6 +1,6 @@
 //! Everything that could be chosen or is there: existing operators, then catalog after catalog.
 
-use crate::said::Said;
+use crate::properties::BundleProperties;
 use mainstay_resolver::{Api, CatalogKey, Content, CrdReference, Csv, EntryView, Property, World};
 use mainstay_version::Version;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) struct Entry<'a> {
     pub replaces: Option<String>,
     pub skips: Vec<String>,
     pub version: Option<Version>,
-    pub said: Said,
+    pub properties: BundleProperties,
     /// Where its skipRange can be asked.
     pub view: Option<EntryView<'a>>,
     /// For existing operators, whether a Subscription says that it is its installed version.
@@ -46,7 +46,7 @@ impl Entry<'_> {
 
 /// Existing operators cannot be told: the whole namespace fails.
 #[derive(Debug)]
-pub(crate) struct Broken;
+pub(crate) struct ExistingError;
 
 /// The sources in the order in which a requirement of an existing operator prefers them.
 pub(crate) fn sources(world: &World<'_>, exclude_global: bool) -> Vec<Source> {
@@ -78,7 +78,7 @@ pub(crate) fn entries<'a>(
     world: &World<'a>,
     sources: &[Source],
     fail_forward: bool,
-) -> Result<Vec<Entry<'a>>, Broken> {
+) -> Result<Vec<Entry<'a>>, ExistingError> {
     let mut entries = existing(world, fail_forward)?;
     for (at, source) in sources.iter().enumerate().skip(1) {
         let content = world.catalogs.iter().find(|catalog| catalog.key == source.key);
@@ -87,9 +87,9 @@ pub(crate) fn entries<'a>(
         };
         for view in snapshot.entries() {
             let properties = view.properties().map(|Property { kind, json }| (kind, json));
-            let mut said = Said::read(properties);
-            if said.kubernetes.is_none() {
-                said.kubernetes = view.min_kube_version().cloned();
+            let mut properties = BundleProperties::read(properties);
+            if properties.min_kube_version.is_none() {
+                properties.min_kube_version = view.min_kube_version().cloned();
             }
             entries.push(Entry {
                 source: at,
@@ -100,7 +100,7 @@ pub(crate) fn entries<'a>(
                 replaces: view.replaces().map(str::to_owned),
                 skips: view.skips().map(str::to_owned).collect(),
                 version: view.version().cloned(),
-                said,
+                properties,
                 view: Some(view),
                 subscribed: false,
             });
@@ -109,7 +109,7 @@ pub(crate) fn entries<'a>(
     Ok(entries)
 }
 
-fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>, Broken> {
+fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>, ExistingError> {
     let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by_key(|csv| &csv.name);
     let mut entries = Vec::new();
@@ -117,17 +117,17 @@ fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>,
         if fail_forward && ends_in_failure(world, csv)? && csv.phase == "Replacing" {
             continue;
         }
-        let said = said(world, csv)?;
+        let properties = bundle_properties(world, csv)?;
         entries.push(Entry {
             source: 0,
             name: csv.name.clone(),
-            package: said.packages.last().map(|(name, _)| name.clone()).unwrap_or_default(),
+            package: properties.packages.last().map(|(name, _)| name.clone()).unwrap_or_default(),
             channel: String::new(),
             default_channel: false,
             replaces: None,
             skips: Vec::new(),
             version: Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))),
-            said,
+            properties,
             view: None,
             subscribed: world
                 .subscriptions
@@ -139,25 +139,25 @@ fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>,
 }
 
 /// Follows who replaces an operator to the end; all but the end have to be `Replacing`.
-fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, Broken> {
-    let mut walked = vec![csv];
+fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, ExistingError> {
+    let mut chain = vec![csv];
     loop {
-        let last = walked[walked.len() - 1];
+        let last = chain[chain.len() - 1];
         // Of several the last by name counts.
         let next =
             world.csvs.iter().filter(|csv| !csv.replaces.is_empty() && csv.replaces == last.name);
         let Some(next) = next.max_by_key(|csv| &csv.name) else {
             return Ok(last.phase == "Failed");
         };
-        if last.phase != "Replacing" || walked.iter().any(|csv| csv.name == next.name) {
-            return Err(Broken);
+        if last.phase != "Replacing" || chain.iter().any(|csv| csv.name == next.name) {
+            return Err(ExistingError);
         }
-        walked.push(next);
+        chain.push(next);
     }
 }
 
 /// What an existing operator says: by its annotation, otherwise as its lists let one infer.
-fn said(world: &World<'_>, csv: &Csv) -> Result<Said, Broken> {
+fn bundle_properties(world: &World<'_>, csv: &Csv) -> Result<BundleProperties, ExistingError> {
     let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
     let required = apis(&csv.required_crds, &csv.required_apis)?;
     let mut properties: Vec<(String, String)> = Vec::new();
@@ -173,7 +173,7 @@ fn said(world: &World<'_>, csv: &Csv) -> Result<Said, Broken> {
             #[serde(default)]
             value: Value,
         }
-        let list: List = serde_json::from_str(text).map_err(|_| Broken)?;
+        let list: List = serde_json::from_str(text).map_err(|_| ExistingError)?;
         for item in list.properties.into_iter().flatten() {
             properties.push((item.kind, item.value.to_string()));
         }
@@ -200,13 +200,13 @@ fn said(world: &World<'_>, csv: &Csv) -> Result<Said, Broken> {
             properties.push(("olm.package".to_owned(), value.to_string()));
         }
     }
-    Ok(Said::read(properties.iter().map(|(kind, json)| (kind.as_str(), json.as_str()))))
+    Ok(BundleProperties::read(properties.iter().map(|(kind, json)| (kind.as_str(), json.as_str()))))
 }
 
-fn apis(crds: &[CrdReference], served: &[Api]) -> Result<Vec<Api>, Broken> {
+fn apis(crds: &[CrdReference], served: &[Api]) -> Result<Vec<Api>, ExistingError> {
     let mut all = served.to_vec();
     for crd in crds {
-        let (_, group) = crd.name.split_once('.').ok_or(Broken)?;
+        let (_, group) = crd.name.split_once('.').ok_or(ExistingError)?;
         all.push(Api::new(group, &*crd.version, &*crd.kind));
     }
     all.sort();

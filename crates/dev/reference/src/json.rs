@@ -5,22 +5,22 @@ use serde_json::{Map, Value};
 
 /// The value is not of the shape that is expected.
 #[derive(Debug)]
-pub(crate) struct Wrong;
+pub(crate) struct ShapeError;
 
 /// A whole text.
-pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
-    serde_json::from_str(text).map_err(|_| Wrong)
+pub(crate) fn parse(text: &str) -> Result<Value, ShapeError> {
+    serde_json::from_str(text).map_err(|_| ShapeError)
 }
 
 /// The fields of an object. Null counts as an object without any; names match in any case.
 pub(crate) struct Fields<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(value: &'a Value) -> Result<Self, Wrong> {
+    pub(crate) fn of(value: &'a Value) -> Result<Self, ShapeError> {
         match value {
             Value::Null => Ok(Self(None)),
             Value::Object(map) => Ok(Self(Some(map))),
-            _ => Err(Wrong),
+            _ => Err(ShapeError),
         }
     }
 
@@ -39,26 +39,26 @@ impl<'a> Fields<'a> {
     }
 
     /// The text of a field, empty if it is not there.
-    pub(crate) fn text(&self, name: &str) -> Result<String, Wrong> {
+    pub(crate) fn text(&self, name: &str) -> Result<String, ShapeError> {
         match self.get(name) {
             None => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(_) => Err(Wrong),
+            Some(_) => Err(ShapeError),
         }
     }
 
     /// The three parts of a kind.
-    pub(crate) fn api(&self) -> Result<Api, Wrong> {
+    pub(crate) fn api(&self) -> Result<Api, ShapeError> {
         Ok(Api::new(self.text("group")?, self.text("version")?, self.text("kind")?))
     }
 
     /// Refuses fields that are not among these.
-    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Wrong> {
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ShapeError> {
         let mut keys = self.0.into_iter().flat_map(Map::keys);
         if keys.all(|key| known.iter().any(|name| name.eq_ignore_ascii_case(key))) {
             Ok(())
         } else {
-            Err(Wrong)
+            Err(ShapeError)
         }
     }
 }

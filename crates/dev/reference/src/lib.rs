@@ -18,9 +18,9 @@ mod check;
 mod entries;
 pub mod hostile;
 mod json;
+mod properties;
 mod requirement;
 mod rules;
-mod said;
 mod search;
 mod solve;
 

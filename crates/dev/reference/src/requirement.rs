@@ -1,7 +1,7 @@
 //! Requirements: read from JSON, asked of one entry, told as text.
 
 use crate::json::{self, Fields};
-use crate::said::Said;
+use crate::properties::BundleProperties;
 use mainstay_cel::library::{self, Library, Overload};
 use mainstay_cel::types::Type;
 use mainstay_cel::value::{Error, Outcome, Value as CelValue, WorkBudget};
@@ -36,8 +36,8 @@ pub(crate) enum Requirement {
 #[derive(Debug)]
 pub(crate) struct Unreadable;
 
-impl From<json::Wrong> for Unreadable {
-    fn from(_: json::Wrong) -> Self {
+impl From<json::ShapeError> for Unreadable {
+    fn from(_: json::ShapeError) -> Self {
         Self
     }
 }
@@ -63,25 +63,33 @@ impl Requirement {
     }
 
     /// Whether an entry of a package and version that says this meets it.
-    pub(crate) fn met_by(&self, package: &str, version: Option<&Version>, said: &Said) -> bool {
+    pub(crate) fn met_by(
+        &self,
+        package: &str,
+        version: Option<&Version>,
+        properties: &BundleProperties,
+    ) -> bool {
         match self {
-            Self::Api(api) => said.apis.contains(api),
+            Self::Api(api) => properties.apis.contains(api),
             Self::Package(name) => {
-                name == package || said.packages.iter().any(|(other, _)| other == name)
+                name == package || properties.packages.iter().any(|(other, _)| other == name)
             }
             Self::InRange(range) => {
-                said.packages
+                properties
+                    .packages
                     .iter()
                     .filter_map(|(_, version)| version.as_ref())
                     .any(|version| range.contains(version))
                     || version.is_some_and(|version| range.contains(version))
             }
-            Self::Label(label) => said.labels.contains(label),
-            Self::All(parts) => parts.iter().all(|part| part.met_by(package, version, said)),
-            Self::Any(parts) => parts.iter().any(|part| part.met_by(package, version, said)),
-            Self::NoneOf(parts) => !parts.iter().any(|part| part.met_by(package, version, said)),
+            Self::Label(label) => properties.labels.contains(label),
+            Self::All(parts) => parts.iter().all(|part| part.met_by(package, version, properties)),
+            Self::Any(parts) => parts.iter().any(|part| part.met_by(package, version, properties)),
+            Self::NoneOf(parts) => {
+                !parts.iter().any(|part| part.met_by(package, version, properties))
+            }
             Self::Rule { program, .. } => {
-                let variables = [("properties", CelValue::of_json(&said.decoded))];
+                let variables = [("properties", CelValue::of_json(&properties.decoded))];
                 let result = program.eval(&variables, &mut Budget::new(CEL_BUDGET));
                 matches!(result, Ok(CelValue::Bool(true)))
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Something that is in the answer or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thing {
+pub(crate) enum Variable {
     /// An entry, by its number.
     Entry(usize),
     /// A demand, by its number in order of packages.
@@ -46,7 +46,7 @@ pub struct Constraint {
 
 /// The rules of a world.
 pub struct Rules<'a> {
-    pub(crate) things: Vec<Thing>,
+    pub(crate) variables: Vec<Variable>,
     /// Every constraint; those that demand something are in the order in which they are met.
     pub constraints: Vec<Constraint>,
     pub(crate) world: &'a World<'a>,
@@ -64,7 +64,7 @@ pub struct Rules<'a> {
     pub(crate) replaces: HashMap<usize, String>,
     places: Vec<Place>,
     /// The thing of each entry.
-    thing_of: Vec<usize>,
+    variable_of: Vec<usize>,
 }
 
 /// Where an entry is found by catalog, channel and name.
@@ -76,7 +76,7 @@ struct Place {
 }
 
 /// No thing yet.
-const NONE: usize = usize::MAX;
+const NO_VARIABLE: usize = usize::MAX;
 
 /// The namespace as a whole cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,11 +122,11 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
             Place { first, count }
         })
         .collect();
-    let thing_of = vec![NONE; entries.len()];
+    let variable_of = vec![NO_VARIABLE; entries.len()];
     let mut rules = Rules {
         places,
-        thing_of,
-        things: Vec::new(),
+        variable_of,
+        variables: Vec::new(),
         constraints: Vec::new(),
         world,
         demands,
@@ -138,12 +138,12 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
         entries,
         replaces: HashMap::new(),
     };
-    rules.make();
+    rules.add_constraints();
     Ok(rules)
 }
 
 impl Rules<'_> {
-    fn make(&mut self) {
+    fn add_constraints(&mut self) {
         // Existing operators are there, whoever needs them.
         for at in 0..self.entries.len() {
             let Entry { source, subscribed, name, .. } = &self.entries[at];
@@ -152,24 +152,24 @@ impl Rules<'_> {
                     "clusterserviceversion {name} exists and is not referenced by a subscription"
                 );
                 let needed = !subscribed;
-                let thing = self.thing(at);
+                let variable = self.variable(at);
                 if needed {
-                    self.constrain(Some(thing), Rule::Must, text);
+                    self.constrain(Some(variable), Rule::Must, text);
                 }
             }
         }
         for at in 0..self.demands.len() {
-            self.demand(at);
+            self.add_demand(at);
         }
         for at in 0..self.subscriptions.len() {
-            self.subscribe(at);
+            self.add_subscription(at);
         }
-        self.require();
-        for at in 0..self.things.len() {
-            self.forbid(at);
+        self.add_requirements();
+        for at in 0..self.variables.len() {
+            self.add_prohibitions(at);
         }
-        self.keep();
-        self.keep_apart();
+        self.keep_installed();
+        self.add_uniqueness();
     }
 
     fn constrain(&mut self, about: Option<usize>, rule: Rule, text: String) {
@@ -177,31 +177,32 @@ impl Rules<'_> {
     }
 
     /// The thing of an entry. Entries of one catalog, channel and name are one thing.
-    fn thing(&mut self, entry: usize) -> usize {
+    fn variable(&mut self, entry: usize) -> usize {
         let first = self.places[entry].first;
-        let known = &mut self.thing_of[first];
-        if *known == NONE {
-            *known = self.things.len();
-            self.things.push(Thing::Entry(first));
+        let known = &mut self.variable_of[first];
+        if *known == NO_VARIABLE {
+            *known = self.variables.len();
+            self.variables.push(Variable::Entry(first));
         }
         *known
     }
 
     /// How failures name a thing.
-    pub(crate) fn identifier(&self, thing: usize) -> String {
-        match self.things[thing] {
-            Thing::Entry(entry) => {
+    pub(crate) fn identifier(&self, variable: usize) -> String {
+        match self.variables[variable] {
+            Variable::Entry(entry) => {
                 let entry = &self.entries[entry];
                 let CatalogKey { name, namespace } = &self.sources[entry.source].key;
                 format!("{name}/{namespace}/{}/{}", entry.channel, entry.name)
             }
-            Thing::Demand(at) => self.demands[at].package.clone(),
-            Thing::Subscription(at) => self.subscriptions[at].name.clone(),
+            Variable::Demand(at) => self.demands[at].package.clone(),
+            Variable::Subscription(at) => self.subscriptions[at].name.clone(),
         }
     }
 
-    fn names(&self, things: &[usize], last: &str) -> String {
-        let names: Vec<String> = things.iter().map(|thing| self.identifier(*thing)).collect();
+    fn names(&self, variables: &[usize], last: &str) -> String {
+        let names: Vec<String> =
+            variables.iter().map(|variable| self.identifier(*variable)).collect();
         match names.split_last() {
             Some((end, rest)) if !rest.is_empty() => {
                 format!("{} {last} {end}", rest.join(", "))
@@ -211,29 +212,29 @@ impl Rules<'_> {
     }
 
     /// What an administrator demands.
-    fn demand(&mut self, at: usize) {
+    fn add_demand(&mut self, at: usize) {
         let Demand { package, range } = self.demands[at].clone();
-        self.things.push(Thing::Demand(at));
-        let thing = self.things.len() - 1;
-        self.constrain(Some(thing), Rule::Must, format!("package {package} is demanded"));
+        self.variables.push(Variable::Demand(at));
+        let variable = self.variables.len() - 1;
+        self.constrain(Some(variable), Rule::Must, format!("package {package} is demanded"));
         let mut parts = vec![Requirement::Package(package.clone())];
         parts.extend(range.map(Requirement::InRange));
-        let things = self.things_that_meet(0, &Requirement::All(parts));
-        let text = if things.is_empty() {
+        let variables = self.variables_that_meet(0, &Requirement::All(parts));
+        let text = if variables.is_empty() {
             format!("no operators found for the demanded package {package}")
         } else {
-            let names = self.names(&things, "or");
+            let names = self.names(&variables, "or");
             format!("demand for package {package} requires at least one of {names}")
         };
-        self.constrain(Some(thing), Rule::OneOf(things), text);
+        self.constrain(Some(variable), Rule::OneOf(variables), text);
     }
 
     /// What a Subscription asks for.
-    fn subscribe(&mut self, at: usize) {
+    fn add_subscription(&mut self, at: usize) {
         let subscription = self.subscriptions[at];
         let name = &subscription.name;
-        let mut asked = self.sources.iter().filter(|source| is_about(subscription, &source.key));
-        if asked.any(|source| !source.ready) {
+        let mut matching = self.sources.iter().filter(|source| is_about(subscription, &source.key));
+        if matching.any(|source| !source.ready) {
             self.blocked.push(at);
             return;
         }
@@ -241,8 +242,8 @@ impl Rules<'_> {
         let wanted = match self.wanted(subscription, installed.is_none()) {
             Ok(wanted) => wanted,
             Err(text) => {
-                let thing = self.wish(at);
-                self.constrain(Some(thing), Rule::MustNot, text);
+                let variable = self.subscription_variable(at);
+                self.constrain(Some(variable), Rule::MustNot, text);
                 return;
             }
         };
@@ -250,22 +251,22 @@ impl Rules<'_> {
             self.blocked.push(at);
             return;
         };
-        let thing = self.wish(at);
-        let mut things = Vec::new();
+        let variable = self.subscription_variable(at);
+        let mut variables = Vec::new();
         for entry in wanted {
             if installed
                 .is_some_and(|installed| !self.entries[entry].follows(&self.entries[installed]))
             {
                 continue;
             }
-            let candidate = self.thing(entry);
-            if !things.contains(&candidate) {
-                things.push(candidate);
+            let candidate = self.variable(entry);
+            if !variables.contains(&candidate) {
+                variables.push(candidate);
             }
         }
         if let Some(installed) = installed {
-            let current = self.thing(installed);
-            for &candidate in &things {
+            let current = self.variable(installed);
+            for &candidate in &variables {
                 let text = format!(
                     "{} conflicts with {}",
                     self.identifier(candidate),
@@ -276,28 +277,28 @@ impl Rules<'_> {
                     self.replaces.insert(candidate, self.entries[installed].name.clone());
                 }
             }
-            if !things.contains(&current) {
-                things.push(current);
+            if !variables.contains(&current) {
+                variables.push(current);
             }
         }
-        let text = match things.as_slice() {
+        let text = match variables.as_slice() {
             [] => format!("no operators found matching the criteria of subscription {name}"),
-            [_] => format!("subscription {name} requires {}", self.names(&things, "or")),
+            [_] => format!("subscription {name} requires {}", self.names(&variables, "or")),
             _ => format!(
                 "subscription {name} requires at least one of {}",
-                self.names(&things, "or")
+                self.names(&variables, "or")
             ),
         };
-        self.constrain(Some(thing), Rule::OneOf(things), text);
+        self.constrain(Some(variable), Rule::OneOf(variables), text);
     }
 
     /// The thing of a Subscription, which must be met.
-    fn wish(&mut self, at: usize) -> usize {
-        self.things.push(Thing::Subscription(at));
-        let thing = self.things.len() - 1;
+    fn subscription_variable(&mut self, at: usize) -> usize {
+        self.variables.push(Variable::Subscription(at));
+        let variable = self.variables.len() - 1;
         let text = format!("subscription {} exists", self.subscriptions[at].name);
-        self.constrain(Some(thing), Rule::Must, text);
-        thing
+        self.constrain(Some(variable), Rule::Must, text);
+        variable
     }
 
     /// The existing operator that a Subscription says is installed.
@@ -307,63 +308,63 @@ impl Rules<'_> {
     }
 
     /// What each thing requires, and what the things that could meet it require in turn.
-    fn require(&mut self) {
+    fn add_requirements(&mut self) {
         // Many versions require the same: what was once found is not looked for again.
         let mut found: HashMap<(usize, String), (Vec<usize>, bool)> = HashMap::new();
         let mut at = 0;
-        while at < self.things.len() {
-            let thing = at;
+        while at < self.variables.len() {
+            let variable = at;
             at += 1;
-            let Thing::Entry(entry) = self.things[thing] else { continue };
-            if self.entries[entry].said.unreadable {
-                self.unreadable.push(thing);
+            let Variable::Entry(entry) = self.variables[variable] else { continue };
+            if self.entries[entry].properties.has_unreadable_requirement {
+                self.unreadable.push(variable);
                 continue;
             }
             let source = self.entries[entry].source;
-            for requirement in self.entries[entry].said.requirements.clone() {
+            for requirement in self.entries[entry].properties.requirements.clone() {
                 let key = (source, requirement.shape());
                 if !found.contains_key(&key) {
                     let gaps = self.gaps.len();
-                    let things = self.things_that_meet(source, &requirement);
+                    let variables = self.variables_that_meet(source, &requirement);
                     let gap = self.gaps.len() > gaps;
                     self.gaps.truncate(gaps);
-                    found.insert(key.clone(), (things, gap));
+                    found.insert(key.clone(), (variables, gap));
                 }
-                let (things, gap) = found[&key].clone();
+                let (variables, gap) = found[&key].clone();
                 if gap {
                     self.gaps.push(self.constraints.len());
                 }
                 let name = &self.entries[entry].name;
                 let text = format!("bundle {name} requires an operator {requirement}");
-                self.constrain(Some(thing), Rule::OneOf(things), text);
+                self.constrain(Some(variable), Rule::OneOf(variables), text);
             }
         }
     }
 
     /// The things that meet a requirement of something in a source, best first. Where a channel has
     /// no order, the next constraint has a gap.
-    fn things_that_meet(&mut self, of: usize, requirement: &Requirement) -> Vec<usize> {
+    fn variables_that_meet(&mut self, of: usize, requirement: &Requirement) -> Vec<usize> {
         let (providers, gap) = self.providers(of, requirement);
         if gap {
             self.gaps.push(self.constraints.len());
         }
-        let mut things = Vec::new();
+        let mut variables = Vec::new();
         for provider in providers {
-            let thing = self.thing(provider);
-            if !things.contains(&thing) {
-                things.push(thing);
+            let variable = self.variable(provider);
+            if !variables.contains(&variable) {
+                variables.push(variable);
             }
         }
-        things
+        variables
     }
 
     /// What must not be chosen.
-    fn forbid(&mut self, thing: usize) {
-        let Thing::Entry(entry) = self.things[thing] else { return };
+    fn add_prohibitions(&mut self, variable: usize) {
+        let Variable::Entry(entry) = self.variables[variable] else { return };
         let entry = &self.entries[entry];
         let mut texts = Vec::new();
-        let identifier = self.identifier(thing);
-        if entry.said.deprecated {
+        let identifier = self.identifier(variable);
+        if entry.properties.deprecated {
             texts.push(format!("bundle {identifier} is deprecated"));
         }
         // Administrators' rules are about catalogs only.
@@ -380,7 +381,8 @@ impl Rules<'_> {
                 }
             }
             texts.extend(messages.into_iter().min().cloned());
-            if let (Some(least), Some(there)) = (&entry.said.kubernetes, &self.world.kube_version)
+            if let (Some(least), Some(there)) =
+                (&entry.properties.min_kube_version, &self.world.kube_version)
                 && there.release() < least.release()
             {
                 texts.push(format!(
@@ -390,18 +392,18 @@ impl Rules<'_> {
             }
         }
         for text in texts {
-            self.constrain(Some(thing), Rule::MustNot, text);
+            self.constrain(Some(variable), Rule::MustNot, text);
         }
     }
 
     /// What is installed stays where its Subscription cannot be met. What it requires and what
     /// nothing that exists offers is no concern then.
-    fn keep(&mut self) {
+    fn keep_installed(&mut self) {
         let invalid = |constraint: &Constraint| match (
             &constraint.rule,
-            constraint.about.map(|at| self.things[at]),
+            constraint.about.map(|at| self.variables[at]),
         ) {
-            (Rule::MustNot, Some(Thing::Subscription(at))) => Some(at),
+            (Rule::MustNot, Some(Variable::Subscription(at))) => Some(at),
             _ => None,
         };
         let mut unmet: Vec<usize> = self.constraints.iter().filter_map(invalid).collect();
@@ -411,20 +413,19 @@ impl Rules<'_> {
         for at in unmet {
             let subscription = self.subscriptions[at];
             let Some(installed) = self.installed(subscription) else { continue };
-            let thing = self.thing(installed);
-            if !kept.contains(&thing) {
-                kept.push(thing);
+            let variable = self.variable(installed);
+            if !kept.contains(&variable) {
+                kept.push(variable);
                 let text = format!(
                     "clusterserviceversion {} exists and stays because subscription {} cannot be \
                      resolved",
                     self.entries[installed].name, subscription.name
                 );
-                self.constrain(Some(thing), Rule::Must, text);
+                self.constrain(Some(variable), Rule::Must, text);
             }
         }
-        let (things, entries) = (&self.things, &self.entries);
-        let exists =
-            |thing: &usize| matches!(things[*thing], Thing::Entry(at) if entries[at].source == 0);
+        let (variables, entries) = (&self.variables, &self.entries);
+        let exists = |variable: &usize| matches!(variables[*variable], Variable::Entry(at) if entries[at].source == 0);
         for constraint in &mut self.constraints {
             if let (Rule::OneOf(list), Some(about)) = (&constraint.rule, constraint.about)
                 && kept.contains(&about)
@@ -436,18 +437,22 @@ impl Rules<'_> {
     }
 
     /// At most one provider of each kind, and one operator of each package.
-    fn keep_apart(&mut self) {
+    fn add_uniqueness(&mut self) {
         let mut apis: Vec<Api> = Vec::new();
         let mut packages: Vec<String> = Vec::new();
         let mut of: Vec<(usize, usize)> = Vec::new();
-        for (at, thing) in self.things.iter().enumerate() {
-            if let Thing::Entry(entry) = thing
+        for (at, variable) in self.variables.iter().enumerate() {
+            if let Variable::Entry(entry) = variable
                 && self.has_one_place(*entry)
             {
                 of.push((at, *entry));
-                apis.extend(self.entries[*entry].said.apis.iter().cloned());
+                apis.extend(self.entries[*entry].properties.apis.iter().cloned());
                 packages.extend(
-                    self.entries[*entry].said.packages.iter().map(|package| package.0.clone()),
+                    self.entries[*entry]
+                        .properties
+                        .packages
+                        .iter()
+                        .map(|package| package.0.clone()),
                 );
             }
         }
@@ -455,51 +460,53 @@ impl Rules<'_> {
         apis.dedup();
         packages.sort();
         packages.dedup();
-        let listed = |rules: &Self, count: &dyn Fn(&Entry<'_>) -> usize| {
-            let mut listed = Vec::new();
-            for (thing, entry) in &of {
+        let repeated = |rules: &Self, count: &dyn Fn(&Entry<'_>) -> usize| {
+            let mut repeated = Vec::new();
+            for (variable, entry) in &of {
                 let times = count(&rules.entries[*entry]);
-                listed.extend(std::iter::repeat_n(*thing, times));
+                repeated.extend(std::iter::repeat_n(*variable, times));
             }
-            listed.sort_by_cached_key(|thing| rules.identifier(*thing));
-            listed
+            repeated.sort_by_cached_key(|variable| rules.identifier(*variable));
+            repeated
         };
         for api in apis {
-            let things = listed(self, &|entry| {
-                entry.said.apis.iter().filter(|other| **other == api).count()
+            let variables = repeated(self, &|entry| {
+                entry.properties.apis.iter().filter(|other| **other == api).count()
             });
-            if things.len() > 1 {
-                let text = format!("{} provide {api}", self.names(&things, "and"));
-                self.constrain(None, Rule::AtMostOne(things), text);
+            if variables.len() > 1 {
+                let text = format!("{} provide {api}", self.names(&variables, "and"));
+                self.constrain(None, Rule::AtMostOne(variables), text);
             }
         }
         for package in packages {
-            let things = listed(self, &|entry| {
-                entry.said.packages.iter().filter(|(name, _)| *name == package).count()
+            let variables = repeated(self, &|entry| {
+                entry.properties.packages.iter().filter(|(name, _)| *name == package).count()
             });
-            if things.len() > 1 {
-                let names = self.names(&things, "and");
+            if variables.len() > 1 {
+                let names = self.names(&variables, "and");
                 let text = format!("{names} originate from package {package}");
-                self.constrain(None, Rule::AtMostOne(things), text);
+                self.constrain(None, Rule::AtMostOne(variables), text);
             }
         }
     }
 
     /// The constraints that have to do with some things, in their order.
-    pub(crate) fn constraints_of(&self, things: &[usize]) -> Vec<&Constraint> {
-        let mut among = vec![false; self.things.len()];
-        for thing in things {
-            among[*thing] = true;
+    pub(crate) fn constraints_of(&self, variables: &[usize]) -> Vec<&Constraint> {
+        let mut is_member = vec![false; self.variables.len()];
+        for variable in variables {
+            is_member[*variable] = true;
         }
-        let of = |constraint: &&Constraint| constraint.things().iter().any(|thing| among[*thing]);
+        let of = |constraint: &&Constraint| {
+            constraint.variables().iter().any(|variable| is_member[*variable])
+        };
         self.constraints.iter().filter(of).collect()
     }
 
     /// The names of the Subscriptions among some things, sorted.
-    pub(crate) fn subscriptions_of(&self, things: &[usize]) -> Vec<String> {
-        let names = things.iter().filter_map(|thing| match self.things[*thing] {
-            Thing::Subscription(at) => Some(self.subscriptions[at].name.clone()),
-            Thing::Entry(_) | Thing::Demand(_) => None,
+    pub(crate) fn subscriptions_of(&self, variables: &[usize]) -> Vec<String> {
+        let names = variables.iter().filter_map(|variable| match self.variables[*variable] {
+            Variable::Subscription(at) => Some(self.subscriptions[at].name.clone()),
+            Variable::Entry(_) | Variable::Demand(_) => None,
         });
         let mut names: Vec<String> = names.collect();
         names.sort();

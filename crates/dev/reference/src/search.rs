@@ -10,16 +10,16 @@ pub struct TooLong;
 /// Things that have to do with each other, directly or through others: each list of things is in
 /// ascending order.
 pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
-    let mut group: Vec<usize> = (0..rules.things.len()).collect();
+    let mut group: Vec<usize> = (0..rules.variables.len()).collect();
     // Every constraint gives all its things the least group among them, until nothing changes.
     loop {
         let mut changed = false;
         for constraint in &rules.constraints {
-            let things = constraint.things();
-            let least = things.iter().map(|thing| group[*thing]).min().unwrap_or_default();
-            for thing in things {
-                changed |= group[thing] != least;
-                group[thing] = least;
+            let variables = constraint.variables();
+            let least = variables.iter().map(|variable| group[*variable]).min().unwrap_or_default();
+            for variable in variables {
+                changed |= group[variable] != least;
+                group[variable] = least;
             }
         }
         if !changed {
@@ -28,9 +28,9 @@ pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
     }
     let mut all: Vec<Vec<usize>> = Vec::new();
     for name in 0..group.len() {
-        let things: Vec<usize> = (0..group.len()).filter(|at| group[*at] == name).collect();
-        if !things.is_empty() {
-            all.push(things);
+        let variables: Vec<usize> = (0..group.len()).filter(|at| group[*at] == name).collect();
+        if !variables.is_empty() {
+            all.push(variables);
         }
     }
     all
@@ -38,25 +38,25 @@ pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
 
 impl Constraint {
     /// Every thing that it names.
-    pub(crate) fn things(&self) -> Vec<usize> {
-        let mut things: Vec<usize> = self.about.into_iter().collect();
+    pub(crate) fn variables(&self) -> Vec<usize> {
+        let mut variables: Vec<usize> = self.about.into_iter().collect();
         match &self.rule {
             Rule::Must | Rule::MustNot => {}
-            Rule::OneOf(list) | Rule::AtMostOne(list) => things.extend(list),
-            Rule::NotWith(other) => things.push(*other),
+            Rule::OneOf(list) | Rule::AtMostOne(list) => variables.extend(list),
+            Rule::NotWith(other) => variables.push(*other),
         }
-        things
+        variables
     }
 
     /// Whether a set meets it, given by a mark for each thing.
     pub(crate) fn holds(&self, chosen: &[bool]) -> bool {
-        let about = self.about.is_some_and(|thing| chosen[thing]);
+        let about = self.about.is_some_and(|variable| chosen[variable]);
         match &self.rule {
             Rule::Must => about,
             Rule::MustNot => !about,
-            Rule::OneOf(list) => !about || list.iter().any(|thing| chosen[*thing]),
+            Rule::OneOf(list) => !about || list.iter().any(|variable| chosen[*variable]),
             Rule::NotWith(other) => !about || !chosen[*other],
-            Rule::AtMostOne(list) => list.iter().filter(|thing| chosen[**thing]).count() <= 1,
+            Rule::AtMostOne(list) => list.iter().filter(|variable| chosen[**variable]).count() <= 1,
         }
     }
 
@@ -92,7 +92,7 @@ type Choice = (Option<usize>, Vec<usize>);
 ///
 /// When more than `limit` choices would be made.
 pub(crate) fn first_answer(
-    things: usize,
+    variables: usize,
     constraints: &[&Constraint],
     limit: &mut u64,
 ) -> Result<Option<Found>, TooLong> {
@@ -101,41 +101,41 @@ pub(crate) fn first_answer(
         .filter(|constraint| constraint.rule == Rule::Must)
         .filter_map(|constraint| Some((None, vec![constraint.about?])))
         .collect();
-    let nothing = Found { chosen: vec![false; things], choices: Vec::new() };
+    let nothing = Found { chosen: vec![false; variables], choices: Vec::new() };
     attempt(&nothing, queue, constraints, limit)
 }
 
 fn attempt(
-    so_far: &Found,
+    partial: &Found,
     mut queue: VecDeque<Choice>,
     constraints: &[&Constraint],
     limit: &mut u64,
 ) -> Result<Option<Found>, TooLong> {
-    let Found { chosen, choices } = so_far;
+    let Found { chosen, choices } = partial;
     let Some((of, choice)) = queue.pop_front() else {
         let met = constraints.iter().all(|constraint| constraint.holds(chosen));
         return Ok(met.then(|| Found { chosen: chosen.clone(), choices: choices.clone() }));
     };
-    if choice.iter().any(|thing| chosen[*thing]) {
-        return attempt(so_far, queue, constraints, limit);
+    if choice.iter().any(|variable| chosen[*variable]) {
+        return attempt(partial, queue, constraints, limit);
     }
-    for thing in choice {
+    for variable in choice {
         *limit = limit.checked_sub(1).ok_or(TooLong)?;
-        let mut with = Found { chosen: chosen.clone(), choices: choices.clone() };
-        with.chosen[thing] = true;
-        with.choices.push((of, thing));
-        if constraints.iter().any(|constraint| constraint.is_broken_for_good(&with.chosen)) {
+        let mut extended = Found { chosen: chosen.clone(), choices: choices.clone() };
+        extended.chosen[variable] = true;
+        extended.choices.push((of, variable));
+        if constraints.iter().any(|constraint| constraint.is_broken_for_good(&extended.chosen)) {
             continue;
         }
-        let mut longer = queue.clone();
+        let mut extended_queue = queue.clone();
         for (at, constraint) in constraints.iter().enumerate() {
             if let Rule::OneOf(list) = &constraint.rule
-                && constraint.about == Some(thing)
+                && constraint.about == Some(variable)
             {
-                longer.push_back((Some(at), list.clone()));
+                extended_queue.push_back((Some(at), list.clone()));
             }
         }
-        if let Some(answer) = attempt(&with, longer, constraints, limit)? {
+        if let Some(answer) = attempt(&extended, extended_queue, constraints, limit)? {
             return Ok(Some(answer));
         }
     }
@@ -161,7 +161,7 @@ pub(crate) fn possible(
         for constraint in constraints {
             match conclude(constraint, &mut known) {
                 None => return Ok(None),
-                Some(news) => changed |= news,
+                Some(progress) => changed |= progress,
             }
         }
         if !changed {
@@ -171,10 +171,10 @@ pub(crate) fn possible(
     // Something that may still matter: one way to meet a requirement that is not met yet.
     let undecided = constraints.iter().find_map(|constraint| {
         let Rule::OneOf(list) = &constraint.rule else { return None };
-        let asked = constraint.about.is_some_and(|thing| known[thing] == Some(true));
-        let met = list.iter().any(|thing| known[*thing] == Some(true));
-        let open = list.iter().find(|thing| known[**thing].is_none());
-        open.filter(|_| asked && !met)
+        let is_required = constraint.about.is_some_and(|variable| known[variable] == Some(true));
+        let met = list.iter().any(|variable| known[*variable] == Some(true));
+        let open = list.iter().find(|variable| known[**variable].is_none());
+        open.filter(|_| is_required && !met)
     });
     let Some(&undecided) = undecided else {
         // Whatever else is open may be left out.
@@ -192,10 +192,10 @@ pub(crate) fn possible(
 
 /// Notes what is certain. None on a contradiction, otherwise whether there was news.
 fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool> {
-    let mut news = false;
-    let mut note = |thing: usize, value: bool, known: &mut [Option<bool>]| {
-        let other = known[thing].replace(value);
-        news |= other.is_none();
+    let mut changed = false;
+    let mut note = |variable: usize, value: bool, known: &mut [Option<bool>]| {
+        let other = known[variable].replace(value);
+        changed |= other.is_none();
         (other != Some(!value)).then_some(())
     };
     let about = constraint.about.unwrap_or(usize::MAX);
@@ -204,7 +204,7 @@ fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool>
         Rule::MustNot => note(about, false, known)?,
         Rule::OneOf(list) => {
             let mut open: Vec<usize> =
-                list.iter().copied().filter(|thing| known[*thing] != Some(false)).collect();
+                list.iter().copied().filter(|variable| known[*variable] != Some(false)).collect();
             open.dedup();
             if open.is_empty() {
                 note(about, false, known)?;
@@ -224,21 +224,21 @@ fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool>
             }
         }
         Rule::AtMostOne(list) => {
-            let is_in = |thing: &usize, known: &[Option<bool>]| known[*thing] == Some(true);
-            for (at, thing) in list.iter().enumerate() {
+            let is_in = |variable: &usize, known: &[Option<bool>]| known[*variable] == Some(true);
+            for (at, variable) in list.iter().enumerate() {
                 let before = &list[..at];
                 let after = &list[at + 1..];
-                if before.contains(thing) {
-                    note(*thing, false, known)?;
+                if before.contains(variable) {
+                    note(*variable, false, known)?;
                 }
                 let mut others = before.iter().chain(after);
                 if others.any(|other| is_in(other, known)) {
-                    note(*thing, false, known)?;
+                    note(*variable, false, known)?;
                 }
             }
         }
     }
-    Some(news)
+    Some(changed)
 }
 
 #[cfg(test)]
@@ -247,17 +247,17 @@ mod tests {
 
     /// Constraints between the letters a to f: `a! b- a>b,c a#b b|c`.
     fn constraints(text: &str) -> Vec<Constraint> {
-        let thing = |letter: &str| usize::from(letter.as_bytes()[0] - b'a');
+        let variable = |letter: &str| usize::from(letter.as_bytes()[0] - b'a');
         let list =
-            |text: &str, by| text.split(by).filter(|word| !word.is_empty()).map(thing).collect();
+            |text: &str, by| text.split(by).filter(|word| !word.is_empty()).map(variable).collect();
         text.split_whitespace()
             .map(|word| {
                 let (about, rest) = word.split_at(1);
                 let (about, rule) = match rest.split_at_checked(1).unwrap_or_default() {
-                    ("!", _) => (Some(thing(about)), Rule::Must),
-                    ("-", _) => (Some(thing(about)), Rule::MustNot),
-                    (">", of) => (Some(thing(about)), Rule::OneOf(list(of, ','))),
-                    ("#", other) => (Some(thing(about)), Rule::NotWith(thing(other))),
+                    ("!", _) => (Some(variable(about)), Rule::Must),
+                    ("-", _) => (Some(variable(about)), Rule::MustNot),
+                    (">", of) => (Some(variable(about)), Rule::OneOf(list(of, ','))),
+                    ("#", other) => (Some(variable(about)), Rule::NotWith(variable(other))),
                     _ => (None, Rule::AtMostOne(list(word, '|'))),
                 };
                 Constraint { about, rule, text: word.to_owned() }

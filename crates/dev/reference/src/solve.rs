@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::candidates::rank;
-use crate::rules::{Broken, Constraint, Rules, Thing, rules};
+use crate::rules::{Broken, Constraint, Rules, Variable, rules};
 use crate::search::{self, Found, TooLong};
 use mainstay_resolver::{Outcome, World};
 use std::collections::BTreeSet;
@@ -41,9 +41,9 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
     let mut solved: Vec<(Vec<usize>, Vec<bool>)> = Vec::new();
     for part in search::components(&rules) {
         let constraints = rules.constraints_of(&part);
-        let found = search::first_answer(rules.things.len(), &constraints, &mut limit);
+        let found = search::first_answer(rules.variables.len(), &constraints, &mut limit);
         let names = rules.subscriptions_of(&part);
-        let unreadable = part.iter().any(|thing| rules.unreadable.contains(thing));
+        let unreadable = part.iter().any(|variable| rules.unreadable.contains(variable));
         match found.map_err(|TooLong| Stopped::TooLong)? {
             Some(found) if !unreadable && is_certain(&rules, &constraints, &found) => {
                 solved.push((part, found.chosen));
@@ -58,9 +58,9 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
     loop {
         let before = solved.len();
         solved.retain(|(part, chosen)| {
-            let fine = part.iter().filter(|thing| chosen[**thing]).all(|thing| {
-                !answer::is_unwritable(&rules, *thing)
-                    && !answer::is_claimed(&rules, *thing, &answer.blocked)
+            let fine = part.iter().filter(|variable| chosen[**variable]).all(|variable| {
+                !answer::cannot_be_serialized(&rules, *variable)
+                    && !answer::is_claimed(&rules, *variable, &answer.blocked)
             });
             if !fine {
                 answer.blocked.extend(rules.subscriptions_of(part));
@@ -71,10 +71,10 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
             break;
         }
     }
-    let mut chosen = vec![false; rules.things.len()];
+    let mut chosen = vec![false; rules.variables.len()];
     for (part, its) in solved {
-        for thing in part {
-            chosen[thing] = its[thing];
+        for variable in part {
+            chosen[variable] = its[variable];
         }
     }
     answer.outcome = answer::outcome(&rules, &chosen, &answer.blocked);
@@ -84,10 +84,10 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
 /// Whether an answer would be the same if every catalog could be asked, and leads back to one bundle
 /// each.
 fn is_certain(rules: &Rules<'_>, constraints: &[&Constraint], found: &Found) -> bool {
-    let source = |thing: usize| match rules.things[thing] {
-        Thing::Entry(entry) => Some(rules.entries[entry].source),
-        Thing::Demand(_) => Some(0),
-        Thing::Subscription(_) => None,
+    let source = |variable: usize| match rules.variables[variable] {
+        Variable::Entry(entry) => Some(rules.entries[entry].source),
+        Variable::Demand(_) => Some(0),
+        Variable::Subscription(_) => None,
     };
     let preferred = found.choices.iter().all(|(constraint, chosen)| {
         let of = constraint.and_then(|at| source(constraints[at].about?));
@@ -95,8 +95,8 @@ fn is_certain(rules: &Rules<'_>, constraints: &[&Constraint], found: &Found) -> 
         let before = |at: &usize| rank(of, *at) < rank(of, from);
         (0..rules.sources.len()).filter(before).all(|at| rules.sources[at].ready)
     });
-    let plain = found.choices.iter().all(|(_, chosen)| match rules.things[*chosen] {
-        Thing::Entry(entry) if rules.entries[entry].source != 0 => rules.has_one_place(entry),
+    let plain = found.choices.iter().all(|(_, chosen)| match rules.variables[*chosen] {
+        Variable::Entry(entry) if rules.entries[entry].source != 0 => rules.has_one_place(entry),
         _ => true,
     });
     preferred && plain

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What the properties of a bundle mean.
 #[derive(Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct BundleProperties {
     /// Packages it says to be.
     pub packages: Vec<(String, Option<Version>)>,
     /// Kinds it provides, as often as it says so.
@@ -19,37 +19,37 @@ pub(crate) struct Said {
     /// By their texts; what is said twice counts once.
     pub requirements: Vec<Requirement>,
     /// The least version of Kubernetes that it needs.
-    pub kubernetes: Option<Version>,
+    pub min_kube_version: Option<Version>,
     /// Whether a requirement cannot be read.
-    pub unreadable: bool,
+    pub has_unreadable_requirement: bool,
     /// Whether a value is no JSON at all.
-    pub unwritable: bool,
+    pub has_invalid_json: bool,
     /// As rules see it: all numbers are fractions, what is no JSON is an empty object.
     pub decoded: Value,
 }
 
-impl Said {
+impl BundleProperties {
     /// Reads properties: type and JSON text.
     pub(crate) fn read<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut said = Self::default();
+        let mut bundle = Self::default();
         let mut decoded = Vec::new();
         let mut requirements = BTreeMap::new();
         for (kind, text) in properties {
             let value = json::parse(text).ok();
-            said.unwritable |= value.is_none();
+            bundle.has_invalid_json |= value.is_none();
             decoded.push(value.as_ref().map_or_else(
                 || Value::Object(Map::new()),
                 |value| json!({"type": kind, "value": fractions(value)}),
             ));
             if kind == "olm.deprecated" {
-                said.deprecated = true;
+                bundle.deprecated = true;
             }
             match Requirement::read(kind, text) {
                 Some(Ok(requirement)) => {
                     let shape = (requirement.to_string(), requirement.shape());
                     requirements.insert(shape, requirement);
                 }
-                Some(Err(_)) => said.unreadable = true,
+                Some(Err(_)) => bundle.has_unreadable_requirement = true,
                 None => {}
             }
             let Some(Ok(fields)) = value.as_ref().map(Fields::of) else { continue };
@@ -58,21 +58,21 @@ impl Said {
                     if let (Ok(name), Ok(version)) =
                         (fields.text("packageName"), fields.text("version"))
                     {
-                        said.packages.push((name, parse_strict(&version).ok()));
+                        bundle.packages.push((name, parse_strict(&version).ok()));
                     }
                 }
-                "olm.gvk" => said.apis.extend(fields.api()),
+                "olm.gvk" => bundle.apis.extend(fields.api()),
                 "olm.csv.metadata" => {
                     let least = fields.text("minKubeVersion").ok();
-                    said.kubernetes = least.and_then(|text| parse_tolerant(&text).ok());
+                    bundle.min_kube_version = least.and_then(|text| parse_tolerant(&text).ok());
                 }
-                "olm.label" => said.labels.extend(fields.text("label")),
+                "olm.label" => bundle.labels.extend(fields.text("label")),
                 _ => {}
             }
         }
-        said.requirements = requirements.into_values().collect();
-        said.decoded = Value::Array(decoded);
-        said
+        bundle.requirements = requirements.into_values().collect();
+        bundle.decoded = Value::Array(decoded);
+        bundle
     }
 }
 
