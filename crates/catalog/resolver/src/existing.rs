@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_of_successors_end_in_failure_or_not() {
+    fn replacement_chain_reports_whether_its_last_csv_failed() {
         let chain = |csvs: &[Csv]| {
             let successors =
                 csvs.iter().map(|csv| (csv.replaces.as_str(), csv)).collect::<HashMap<_, _>>();

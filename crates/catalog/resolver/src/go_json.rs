@@ -380,7 +380,7 @@ mod tests {
     ];
 
     #[test]
-    fn faults_are_told_in_the_originals_words() {
+    fn syntax_errors_have_the_text_of_go() {
         for (json, text) in SEEN {
             assert_eq!(fault(json).unwrap().to_string(), *text, "{json}");
         }
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_streams_stops_behind_the_first_value() {
+    fn stream_reader_stops_after_the_first_value() {
         for (json, text) in [
             ("", Some("EOF")),
             ("  ", Some("EOF")),

@@ -1,4 +1,4 @@
-//! How a graph is made.
+//! Graph builder: makes a [`Graph`] from the package of a catalog or from plain data.
 
 use crate::chain::chain;
 use crate::graph::{Bundle, Channel, Entry, Graph, SkipRange};
@@ -18,27 +18,27 @@ pub struct Edges<'a> {
     pub skip_range: Option<&'a str>,
 }
 
-/// Makes a [`Graph`] of plain data. The order of calls does not matter, except that what is said
-/// twice of one thing counts as it was said last.
+/// Makes a [`Graph`] from plain data. The order of calls does not matter, except that the last of
+/// several calls about one thing counts.
 #[derive(Debug)]
 pub struct GraphBuilder {
     package: Arc<str>,
     default_channel: Arc<str>,
     deprecation: Option<Arc<str>>,
     bundles: BTreeMap<Arc<str>, Bundle>,
-    channels: BTreeMap<Arc<str>, Draft>,
+    channels: BTreeMap<Arc<str>, ChannelDraft>,
 }
 
-/// A channel that is being made.
+/// A channel of a graph that is not finished.
 #[derive(Debug, Default)]
-struct Draft {
+struct ChannelDraft {
     deprecation: Option<Arc<str>>,
-    entries: BTreeMap<Arc<str>, Arrows>,
+    entries: BTreeMap<Arc<str>, EntryEdges>,
 }
 
-/// The edges to an entry that is being made.
+/// The edges that lead to an entry of an unfinished channel.
 #[derive(Debug, Default)]
-struct Arrows {
+struct EntryEdges {
     replaces: Option<Arc<str>>,
     skips: Vec<Arc<str>>,
     skip_range: Option<SkipRange>,
@@ -46,33 +46,35 @@ struct Arrows {
 
 impl Graph {
     /// The graph of a package of a file-based catalog. The release of a bundle is the one that it
-    /// states, otherwise the one in its version's build metadata.
+    /// states, otherwise the one in the build metadata of its version.
     pub fn of(package: &Package) -> Self {
         let mut builder = GraphBuilder::new(package.name.clone());
         builder.default_channel = package.default_channel.clone();
         builder.deprecation.clone_from(&package.deprecation);
         for bundle in package.bundles() {
-            let declared = bundle.release.as_deref().and_then(|text| Release::parse(text).ok());
-            let made = Bundle {
+            let own_release = bundle.release.as_deref().and_then(|text| Release::parse(text).ok());
+            let node = Bundle {
                 name: bundle.name.clone(),
                 version: Some(bundle.version.clone()),
-                release: declared.or_else(|| Release::of(&bundle.version)),
+                release: own_release.or_else(|| Release::of(&bundle.version)),
                 deprecation: bundle.deprecation.clone(),
                 withdrawn: bundle.properties_of("olm.deprecated").next().is_some(),
             };
-            builder.bundles.insert(bundle.name.clone(), made);
+            builder.bundles.insert(bundle.name.clone(), node);
         }
         for channel in package.channels() {
             let entries = channel.entries().iter().map(|entry| {
-                let arrows = Arrows {
+                let edges = EntryEdges {
                     replaces: entry.replaces.clone(),
                     skips: entry.skips.clone(),
                     skip_range: entry.skip_range.as_ref().and_then(range),
                 };
-                (entry.name.clone(), arrows)
+                (entry.name.clone(), edges)
             });
-            let draft =
-                Draft { deprecation: channel.deprecation.clone(), entries: entries.collect() };
+            let draft = ChannelDraft {
+                deprecation: channel.deprecation.clone(),
+                entries: entries.collect(),
+            };
             builder.channels.insert(channel.name.clone(), draft);
         }
         builder.finish()
@@ -95,50 +97,51 @@ impl GraphBuilder {
         }
     }
 
-    /// Says which channel is the default one.
+    /// Sets the default channel.
     #[must_use]
     pub fn default_channel(mut self, name: &str) -> Self {
         self.default_channel = name.into();
         self
     }
 
-    /// Says the version of a bundle. A version that cannot be read even tolerantly counts as none;
-    /// a release is taken from its build metadata.
+    /// Sets the version of a bundle. A version that cannot be read even tolerantly counts as none.
+    /// The build metadata of the version gives the release.
     #[must_use]
     pub fn bundle(mut self, name: &str, version: &str) -> Self {
         let version: Option<Version> = parse_tolerant(version).ok();
-        let bundle = self.known(name);
+        let bundle = self.bundle_mut(name);
         bundle.release = version.as_ref().and_then(Release::of);
         bundle.version = version;
         self
     }
 
-    /// Says the release of a bundle, after its version. One that cannot be read counts as none.
+    /// Sets the release of a bundle; call it after [`Self::bundle`]. A release that cannot be read
+    /// counts as none.
     #[must_use]
     pub fn release(mut self, name: &str, release: &str) -> Self {
-        self.known(name).release = Release::parse(release).ok();
+        self.bundle_mut(name).release = Release::parse(release).ok();
         self
     }
 
-    /// Puts a bundle into a channel. One whose version nobody says has none.
+    /// Adds a bundle to a channel. Without a call of [`Self::bundle`] the bundle has no version.
     #[must_use]
     pub fn entry(mut self, channel: &str, name: &str, edges: Edges<'_>) -> Self {
-        self.known(name);
-        let arrows = Arrows {
+        self.bundle_mut(name);
+        let edges = EntryEdges {
             replaces: edges.replaces.filter(|name| !name.is_empty()).map(Into::into),
             skips: edges.skips.iter().map(|&skip| skip.into()).collect(),
             skip_range: edges.skip_range.map(Into::into).as_ref().and_then(range),
         };
-        self.channels.entry(channel.into()).or_default().entries.insert(name.into(), arrows);
+        self.channels.entry(channel.into()).or_default().entries.insert(name.into(), edges);
         self
     }
 
-    /// Says the range of an entry, after the entry, where it is known as a set.
+    /// Sets the `skipRange` of an entry from a set of versions; call it after [`Self::entry`].
     #[must_use]
     pub fn skip_range(mut self, channel: &str, name: &str, set: &IntervalSet) -> Self {
         let draft = self.channels.get_mut(channel);
-        if let Some(arrows) = draft.and_then(|draft| draft.entries.get_mut(name)) {
-            arrows.skip_range = Some(SkipRange { text: set.to_string().into(), set: set.clone() });
+        if let Some(edges) = draft.and_then(|draft| draft.entries.get_mut(name)) {
+            edges.skip_range = Some(SkipRange { text: set.to_string().into(), set: set.clone() });
         }
         self
     }
@@ -160,18 +163,18 @@ impl GraphBuilder {
     /// Deprecates a bundle.
     #[must_use]
     pub fn deprecate_bundle(mut self, name: &str, message: &str) -> Self {
-        self.known(name).deprecation = Some(message.into());
+        self.bundle_mut(name).deprecation = Some(message.into());
         self
     }
 
-    /// Says that a bundle has the property `olm.deprecated`.
+    /// Gives a bundle the property `olm.deprecated`.
     #[must_use]
     pub fn withdraw(mut self, name: &str) -> Self {
-        self.known(name).withdrawn = true;
+        self.bundle_mut(name).withdrawn = true;
         self
     }
 
-    fn known(&mut self, name: &str) -> &mut Bundle {
+    fn bundle_mut(&mut self, name: &str) -> &mut Bundle {
         self.bundles.entry(name.into()).or_insert_with_key(|name| Bundle {
             name: name.clone(),
             version: None,
@@ -192,10 +195,10 @@ impl GraphBuilder {
             bundles,
         };
         for (name, draft) in self.channels {
-            let entries = draft.entries.into_iter().filter_map(|(name, arrows)| {
-                // Whoever adds an entry makes its bundle known, and sound catalogs have them all.
+            let entries = draft.entries.into_iter().filter_map(|(name, edges)| {
+                // `entry` adds the bundle too, and a valid catalog has the bundle of each entry.
                 let place = graph.place_of(&name)?;
-                let Arrows { replaces, skips, skip_range } = arrows;
+                let EntryEdges { replaces, skips, skip_range } = edges;
                 let bundle = graph.bundles[place].clone();
                 Some(Entry { name, replaces, skips, skip_range, bundle, place })
             });

@@ -1,15 +1,16 @@
-//! The order of entries inside a channel.
+//! Channel order of OLM classic: the entries of one channel, from the head down the chain of
+//! `replaces`.
 
 use mainstay_gocompat::quote;
 use std::collections::HashMap;
 
-/// What the order of a channel asks of an entry.
+/// An entry of a channel, as far as the order of the channel depends on it.
 pub trait Link {
     /// Name of the bundle.
     fn name(&self) -> &str;
     /// The bundle it follows, if any.
     fn replaces(&self) -> Option<&str>;
-    /// Bundles that it makes superfluous.
+    /// Bundles that it skips.
     fn skips(&self) -> impl Iterator<Item = &str>;
 }
 
@@ -27,13 +28,13 @@ impl<L: Link> Link for &L {
 
 /// The entries of one channel from its head down the chain of `replaces`, as indexes.
 ///
-/// This is the order of OLM classic. The head is the entry that no other one replaces or skips.
-/// Entries that another one skips are links of the chain but not part of the result, so that they are
-/// never installed anew; entries that the chain does not reach are left out. Of entries with one name
-/// the last counts as target of edges. Takes time and memory in proportion to the entries and their
-/// skips.
+/// This is the order of OLM classic. The head is the entry that no other entry replaces or skips.
+/// A skipped entry is a link of the chain but not part of the result, so that nothing installs it
+/// anew. The result leaves out entries that the chain does not reach. Of several entries with one
+/// name, edges lead to the last one. Takes time and memory in proportion to the entries and their
+/// `skips`.
 ///
-/// The error depends on the order of the entries where it names several of them.
+/// Where the error names several entries, it depends on their order in `entries`.
 pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
     if entries.is_empty() {
         return Ok(Vec::new());
@@ -42,7 +43,7 @@ pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
     let mut heads = (0..entries.len()).filter(|&at| !order.is_replaced[at]);
     let Some(head) = heads.next() else { return Err(Unordered::NoHead) };
     if heads.next().is_some() {
-        return Err(order.several(entries));
+        return Err(order.multiple_heads(entries));
     }
     let mut seen = vec![false; entries.len()];
     let mut chain = Vec::new();
@@ -59,15 +60,15 @@ pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
     Ok(chain)
 }
 
-/// Edges of a channel between its entries.
+/// The edges between the entries of a channel.
 struct Order {
-    /// For each entry the one that edges to its name lead to; none while names are unique.
+    /// For each entry, the entry that edges to its name lead to; none if all names are unique.
     last_of_name: Option<Vec<usize>>,
-    /// For each entry the one it replaces.
+    /// For each entry, the entry that it replaces.
     replaces: Vec<Option<usize>>,
-    /// Whether some entry replaces or skips it.
+    /// For each entry, whether another entry replaces or skips it.
     is_replaced: Vec<bool>,
-    /// Whether some entry skips it.
+    /// For each entry, whether another entry skips it.
     is_skipped: Vec<bool>,
 }
 
@@ -101,9 +102,9 @@ impl Order {
         self.is_skipped[self.last_of_name.as_ref().map_or(at, |last| last[at])]
     }
 
-    /// What is wrong where there are several heads. Chains can share links, so each link is looked
-    /// at once: what hangs on it is noted.
-    fn several<L: Link>(&self, entries: &[L]) -> Unordered {
+    /// The error for a channel with several heads. Chains can share links: `known` keeps the ends of
+    /// the chain below each link, so that each link is visited once.
+    fn multiple_heads<L: Link>(&self, entries: &[L]) -> Unordered {
         let mut known: Vec<Option<Ends>> = vec![None; entries.len()];
         let mut seen = vec![false; entries.len()];
         let mut chains = Vec::new();
@@ -141,7 +142,7 @@ impl Order {
     }
 }
 
-/// Where a chain begins and ends, skipped links left out.
+/// The first and the last link of a chain that no entry skips.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
     first: Option<usize>,
@@ -153,12 +154,12 @@ struct Ends {
 pub enum Unordered {
     /// Every entry is replaced or skipped by another one.
     NoHead,
-    /// The chain of `replaces` comes back to where it was.
+    /// The chain of `replaces` is a cycle.
     Cycle {
         /// The entry that the chain begins with.
         head: String,
     },
-    /// Several entries are replaced and skipped by none.
+    /// Several entries are heads: no other entry replaces or skips them.
     Several {
         /// The chains, each as `head...tail`.
         chains: Vec<String>,
@@ -166,7 +167,7 @@ pub enum Unordered {
 }
 
 impl Unordered {
-    /// The original's text, which ends up in conditions.
+    /// The text of upstream's error, which OLM writes into conditions.
     pub fn text(&self, package: &str, channel: &str) -> String {
         let (package, channel) = (quote(package), quote(channel));
         match self {

@@ -1,21 +1,21 @@
-//! The graph itself: bundles, channels, entries.
+//! Update graph data: the bundles, channels and channel entries of one package.
 
 use crate::chain::{Link, Unordered};
 use mainstay_version::{IntervalSet, Release, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The update graph of one package: a value that never changes.
+/// The update graph of one package: an immutable value.
 ///
-/// Bundles, channels and entries are sorted by name, so that two graphs of the same content are the
-/// same whatever the order in which the content was listed.
+/// Bundles, channels and entries are sorted by name, so that two graphs of the same content are equal
+/// in whatever order the catalog lists the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// The package's name.
     pub package: Arc<str>,
-    /// The channel that is meant when nobody names one; empty if the package says nothing.
+    /// The channel of a Subscription that names none; empty if the package has no default channel.
     pub default_channel: Arc<str>,
-    /// What the catalog says about the package being deprecated.
+    /// The deprecation message of the package, if the catalog deprecates it.
     pub deprecation: Option<Arc<str>>,
     pub(crate) channels: Vec<Channel>,
     pub(crate) bundles: Vec<Arc<Bundle>>,
@@ -55,12 +55,12 @@ pub struct Bundle {
     pub name: Arc<str>,
     /// Its version, if it can be read.
     pub version: Option<Version>,
-    /// Its release: what orders bundles of one version for extensions.
+    /// Its release: orders bundles of one version for extensions.
     pub release: Option<Release>,
-    /// What the catalog says about the bundle being deprecated.
+    /// The deprecation message of the bundle, if the catalog deprecates it.
     pub deprecation: Option<Arc<str>>,
     /// Whether it has the property `olm.deprecated`: OLM classic keeps its place in the chain but
-    /// never chooses it. Extensions do not look at it.
+    /// never chooses it. Extensions ignore the property.
     pub withdrawn: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct Bundle {
 pub struct Channel {
     /// The channel's name.
     pub name: Arc<str>,
-    /// What the catalog says about the channel being deprecated.
+    /// The deprecation message of the channel, if the catalog deprecates it.
     pub deprecation: Option<Arc<str>>,
     pub(crate) entries: Vec<Entry>,
     /// Places of entries from the head downwards.
@@ -88,35 +88,36 @@ impl Channel {
         self.entries.get(at)
     }
 
-    /// The entries from the head down the chain of `replaces`, without those that others skip: what
-    /// OLM classic chooses from, in its order. See [`chain`](crate::chain).
+    /// The entries that OLM classic chooses from, in its order: from the head down the chain of
+    /// `replaces`, without skipped entries. See [`chain`](crate::chain).
     pub fn chain(&self) -> Result<impl ExactSizeIterator<Item = &Entry>, &Unordered> {
         let chain = self.chain.as_ref()?;
         Ok(chain.iter().map(|&at| &self.entries[at]))
     }
 
-    /// The head: the one entry that no other replaces or skips. None if there is not exactly one.
+    /// The head: the one entry that no other entry replaces or skips. None if the channel does not
+    /// have exactly one.
     pub fn head(&self) -> Option<&Entry> {
         self.chain().ok()?.next()
     }
 
-    /// Entries that others of the channel skip, by name. OLM classic never installs them anew, except
-    /// when a Subscription names one as its `startingCSV`.
+    /// The entries that other entries of the channel skip, by name. OLM classic never installs them
+    /// anew, except when a Subscription names one as its `startingCSV`.
     pub fn skipped(&self) -> Vec<&Entry> {
         let skipped: BTreeSet<&str> = self.entries.iter().flat_map(Link::skips).collect();
         skipped.into_iter().filter_map(|name| self.entry(name)).collect()
     }
 
-    /// Names that entries replace or skip and that are no entries themselves: versions that were
-    /// never or are no longer shipped. Who has one installed is updated as if they were there.
+    /// Names that entries replace or skip without being entries themselves: versions that the catalog
+    /// never shipped or no longer ships. Updates from such a version work as if it were an entry.
     pub fn virtual_names(&self) -> BTreeSet<&str> {
         let named =
             self.entries.iter().flat_map(|entry| entry.replaces().into_iter().chain(entry.skips()));
         named.filter(|name| self.entry(name).is_none()).collect()
     }
 
-    /// From where one may come to an entry of the channel: what it replaces, what it skips, and the
-    /// entries whose versions are in its range. Each name once.
+    /// The bundles that an entry of the channel can follow: the one that it replaces, those that it
+    /// skips, and the entries whose versions are in its `skipRange`. Each name once.
     pub fn predecessors<'c>(&'c self, entry: &'c Entry) -> Vec<Predecessor<'c>> {
         let mut found: BTreeMap<&str, Edge> = BTreeMap::new();
         let in_range = self.entries.iter().filter(|other| {
@@ -131,14 +132,14 @@ impl Channel {
     }
 }
 
-/// From where one may come to an entry.
+/// A bundle that an entry can follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Predecessor<'g> {
     /// The name of the bundle.
     pub name: &'g str,
-    /// What says so.
+    /// The edge from the bundle to the entry.
     pub edge: Edge,
-    /// Its entry in the channel; none if it is not shipped there.
+    /// The entry of the bundle in the channel; none if the channel does not ship the bundle.
     pub entry: Option<&'g Entry>,
 }
 
@@ -147,11 +148,11 @@ pub struct Predecessor<'g> {
 pub struct Entry {
     /// The name of the bundle.
     pub name: Arc<str>,
-    /// The bundle this one follows; it need not exist.
+    /// The bundle that this one replaces; it need not exist.
     pub replaces: Option<Arc<str>>,
-    /// Bundles from which one may jump here; they need not exist.
+    /// The bundles that this one skips; they need not exist.
     pub skips: Vec<Arc<str>>,
-    /// Versions from which one may jump here. A range that cannot be read counts as none.
+    /// The range of versions that this one skips. A range that cannot be read counts as none.
     pub skip_range: Option<SkipRange>,
     pub(crate) bundle: Arc<Bundle>,
     /// Place of the bundle in [`Graph::bundles`].
@@ -164,13 +165,13 @@ impl Entry {
         &self.bundle
     }
 
-    /// Whether a version is in the entry's range.
+    /// Whether a version is in the `skipRange` of the entry.
     pub fn skips_version(&self, version: &Version) -> bool {
         self.skip_range.as_ref().is_some_and(|range| range.set.contains(version))
     }
 
-    /// By which edge one may come here from a bundle of that name and version: the successor test of
-    /// OLM classic and of extensions alike.
+    /// The edge from a bundle of that name and version to this entry, if there is one: the successor
+    /// test of OLM classic and of extensions alike.
     pub fn covers(&self, name: &str, version: Option<&Version>) -> Option<Edge> {
         if self.replaces.as_deref() == Some(name) {
             Some(Edge::Replaces)
@@ -194,7 +195,7 @@ impl Link for Entry {
     }
 }
 
-/// A range of versions that an entry makes superfluous.
+/// The `skipRange` of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkipRange {
     /// As written.
@@ -203,7 +204,7 @@ pub struct SkipRange {
     pub set: IntervalSet,
 }
 
-/// What says that one may go from one bundle to another.
+/// Why an update from one bundle to another is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
     /// `replaces` names the installed bundle.
@@ -212,12 +213,12 @@ pub enum Edge {
     Skips,
     /// `skipRange` holds its version.
     SkipRange,
-    /// Version and release are those of the installed bundle; only extensions look at that.
+    /// Version and release are those of the installed bundle; counts for extensions only.
     Same,
 }
 
 impl Edge {
-    /// The word of catalogs for it.
+    /// The name of the edge in catalogs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Replaces => "replaces",

@@ -1,16 +1,17 @@
-//! The update graph of a package as a value: who follows whom, and how to get to the head.
+//! Update graph of a package: which bundle can follow which, and the update paths to the head of a
+//! channel.
 //!
 //! A [`Graph`] holds the channels of one package with the edges of their entries (`replaces`, `skips`,
-//! `skipRange`), made from a catalog's package or from plain data. A [`View`] is that graph as a
-//! Subscription or an extension sees it: a choice of channels and the rules of one [`Semantics`]. All
-//! questions go to the view:
+//! `skipRange`). Its source is the package of a catalog, or plain data. A [`View`] is that graph as a
+//! Subscription or an extension sees it: a choice of channels, and the rules of one [`Semantics`]. The
+//! view answers all questions:
 //!
 //! ```text
-//! Package ─┐                       ┌─ next, successors      what follows what is installed
-//!          ├─► Graph ─► View ──────┼─ path, reaches_head    what updating again and again leads to
-//! builder ─┘     │   (Semantics,   ├─ shortest(_to), all_paths   what the edges would allow
-//!                │    channels)    └─ stranded, never_chosen
-//!                └─► switches        the same bundle in every channel
+//! Package ─┐                       ┌─ next, successors      updates of the installed bundle
+//!          ├─► Graph ─► View ──────┼─ path, reaches_head    where automatic updates lead
+//! builder ─┘     │   (Semantics,   ├─ shortest(_to), all_paths   paths along any edge
+//!                │    channels)    └─ stranded, never_chosen    bundles and entries off the path
+//!                └─► switches        updates of the bundle after a change of channel
 //! ```
 //!
 //! ```
@@ -33,23 +34,24 @@
 //!
 //! # The two rules
 //!
-//! An entry *covers* what is installed if it replaces or skips its name, or if its range holds its
-//! version. One update is one such step. Names that are not shipped count as if they were.
+//! An entry *covers* the installed bundle if it replaces or skips the name of the bundle, or if its
+//! `skipRange` holds the version of the bundle. One update is one such step. Names that the catalog
+//! does not ship count as if it shipped them.
 //!
 //! | | OLM classic | OLM v1 |
 //! |---|---|---|
-//! | chosen from | the chain of `replaces` from the head, without entries that others skip | all bundles of the channels |
-//! | best is | nearest the head | not deprecated, then the highest version, then the highest release |
-//! | is it newer? | nobody asks | what is installed is a candidate too, so it is never left for less |
-//! | a channel without one chain | is an error | does not matter |
+//! | candidates | the chain of `replaces` from the head, without skipped entries | all bundles of the channels |
+//! | best candidate | nearest the head | not deprecated, then the highest version, then the highest release |
+//! | older versions | can be chosen | are never chosen, because the installed bundle is a candidate too |
+//! | a channel without one chain | is an error | is allowed |
 //!
-//! [`chain()`] is the order of OLM classic for any kind of entry; the resolver sorts with it too.
+//! [`chain()`] is the order of OLM classic for any type of entry; the resolver sorts with it too.
 //!
-//! Everything is deterministic and bounded: a view of n entries takes n log n steps, also with a range
-//! on each of them; nothing recurses, and circles end.
+//! All functions are deterministic and bounded: a view of n entries takes n log n steps, also if each
+//! entry has a `skipRange`. No function recurses, and cycles of edges end.
 //!
-//! What this does not do: look at requirements, at Subscriptions or at a cluster. Whether the next
-//! version can really be installed is for the resolver to say.
+//! What this crate does not do: read the requirements of bundles, Subscriptions or a cluster. The
+//! resolver decides whether OLM can install the next version.
 
 mod build;
 mod chain;

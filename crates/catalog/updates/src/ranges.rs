@@ -1,4 +1,5 @@
-//! Which bundles are in which ranges, without asking each about each.
+//! Range index: which bundles have versions in which `skipRange`s, in n log n steps instead of one
+//! test for each pair of a bundle and a range.
 
 use crate::graph::{Bundle, Entry};
 use mainstay_version::Version;
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Bundles by version, to be taken once.
+/// Bundles by version; [`Self::take`] removes the bundles that it visits.
 pub(crate) struct Versions<'g>(BTreeMap<&'g Version, Vec<usize>>);
 
 impl<'g> Versions<'g> {
@@ -20,7 +21,7 @@ impl<'g> Versions<'g> {
         Self(by_version)
     }
 
-    /// Takes what is in the range of an entry.
+    /// Removes the bundles in the range of an entry and calls `each` with their places.
     pub(crate) fn take(&mut self, entry: &Entry, mut each: impl FnMut(usize)) {
         for bounds in bounds(entry) {
             while let Some((&version, _)) = self.0.range::<Version, _>(bounds).next() {
@@ -30,47 +31,47 @@ impl<'g> Versions<'g> {
     }
 }
 
-/// For each bundle the first two of a list of numbered entries whose ranges hold its version; the two
-/// are of different bundles, so that one of them is another bundle than the one in question.
+/// For each bundle, the numbers of the first two entries whose ranges hold its version. The two
+/// entries are of different bundles, so that at least one of them is of another bundle.
 pub(crate) fn first_two<'g>(
     bundles: &[Arc<Bundle>],
     entries: impl Iterator<Item = (u32, &'g Entry)>,
 ) -> Vec<[Option<u32>; 2]> {
-    /// The bundles of one version, until two entries hold it.
+    /// The bundles of one version, as long as fewer than two entries hold it.
     #[derive(Default)]
-    struct Waiting {
+    struct PendingVersion {
         places: Vec<usize>,
         /// Number and bundle of the first entry.
         first: Option<(u32, usize)>,
     }
-    let mut waiting: BTreeMap<&Version, Waiting> = BTreeMap::new();
+    let mut pending: BTreeMap<&Version, PendingVersion> = BTreeMap::new();
     for (place, bundle) in bundles.iter().enumerate() {
         if let Some(version) = &bundle.version {
-            waiting.entry(version).or_default().places.push(place);
+            pending.entry(version).or_default().places.push(place);
         }
     }
     let mut found = vec![[None; 2]; bundles.len()];
-    let mut done: Vec<&Version> = Vec::new();
+    let mut complete: Vec<&Version> = Vec::new();
     for (number, entry) in entries {
         for bounds in bounds(entry) {
-            for (&version, waiting) in waiting.range_mut::<Version, _>(bounds) {
-                match waiting.first {
-                    None => waiting.first = Some((number, entry.place)),
+            for (&version, pending) in pending.range_mut::<Version, _>(bounds) {
+                match pending.first {
+                    None => pending.first = Some((number, entry.place)),
                     Some((_, place)) if place == entry.place => {}
                     Some((first, _)) => {
-                        waiting.places.iter().for_each(|&place| {
+                        pending.places.iter().for_each(|&place| {
                             found[place] = [Some(first), Some(number)];
                         });
-                        done.push(version);
+                        complete.push(version);
                     }
                 }
             }
         }
-        for version in done.drain(..) {
-            waiting.remove(version);
+        for version in complete.drain(..) {
+            pending.remove(version);
         }
     }
-    for Waiting { places, first } in waiting.into_values() {
+    for PendingVersion { places, first } in pending.into_values() {
         for place in places {
             found[place][0] = first.map(|(number, _)| number);
         }

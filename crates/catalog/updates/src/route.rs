@@ -1,4 +1,5 @@
-//! Where updates lead by themselves, and what does not get to the head.
+//! Automatic update paths: where the next update of the next update leads, and the bundles from which
+//! updates do not lead to the head.
 
 use crate::chain::Link;
 use crate::graph::{Bundle, Channel, Entry};
@@ -7,55 +8,55 @@ use crate::view::{Installed, Semantics, Step, View};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// Where updates lead, one after the other.
+/// A path of automatic updates.
 #[derive(Clone, Debug)]
 pub struct Route<'g> {
-    /// What is installed next, and then next. Each bundle once.
+    /// The updates, one after the other. Each bundle once.
     pub steps: Vec<Step<'g>>,
-    /// Why it ends there.
+    /// Why the path ends after them.
     pub end: End<'g>,
 }
 
-/// Why updates end where they do.
+/// Why a path of updates ends at a bundle.
 #[derive(Clone, Copy, Debug)]
 pub enum End<'g> {
-    /// It is the head.
+    /// The bundle is the head.
     Head,
-    /// Nothing that is looked at replaces or skips it.
+    /// No entry of the channels of the view replaces or skips the bundle.
     Uncovered,
-    /// Only an entry covers it that is never chosen.
+    /// Only an entry that OLM never chooses covers the bundle.
     Never(Never<'g>),
-    /// There is a successor, but the bundle is preferred to it.
+    /// The bundle has a successor, but OLM prefers the bundle to it.
     Kept {
         /// The best successor.
         instead_of: Step<'g>,
-        /// Why it is not taken.
+        /// Why OLM prefers the bundle.
         why: Kept,
     },
-    /// From here updates lead back to a bundle where they were before.
+    /// The next update leads back to a bundle that the path has visited.
     Circle {
         /// That bundle.
         back_to: &'g Bundle,
     },
 }
 
-/// An entry that is never chosen.
+/// An entry that OLM never chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Never<'g> {
     /// The channel.
     pub channel: &'g Channel,
     /// The entry.
     pub entry: &'g Entry,
-    /// Why it is not chosen.
+    /// Why OLM does not choose it.
     pub why: NeverWhy<'g>,
 }
 
-/// Why an entry is never chosen.
+/// Why OLM never chooses an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum NeverWhy<'g> {
     /// Another entry of the channel skips it. A Subscription may still name it as `startingCSV`.
     Skipped {
-        /// That entry; the first by name if there are several.
+        /// The entry that skips it; the first by name if several do.
         by: &'g Entry,
     },
     /// Its bundle has the property `olm.deprecated`.
@@ -64,14 +65,14 @@ pub enum NeverWhy<'g> {
     BesideChain,
 }
 
-/// Why a bundle is preferred to its successors.
+/// Why OLM prefers a bundle to its successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Its own range holds its version, and it stands before them in the channel.
+    /// Its own `skipRange` holds its version, and it comes before its successors in the channel.
     OwnRange,
-    /// They are deprecated and it is not.
+    /// Its successors are deprecated and it is not.
     Deprecated,
-    /// They are not newer.
+    /// Its successors are not newer.
     NotNewer,
 }
 
@@ -80,17 +81,17 @@ pub enum Kept {
 pub struct Stranded<'g> {
     /// The bundle.
     pub bundle: &'g Bundle,
-    /// Where updates from it end; the bundle itself if there are none. For a circle, the bundle from
-    /// which they lead back.
+    /// The bundle at which updates from it end; the bundle itself if it has no update. For a cycle,
+    /// the last bundle before updates lead back.
     pub at: &'g Bundle,
-    /// After how many updates.
+    /// How many updates lead there.
     pub steps: usize,
-    /// Why they end there.
+    /// Why updates end there.
     pub end: End<'g>,
 }
 
 impl<'g> View<'g> {
-    /// What installing the next update again and again leads to: at last the head, or somewhere else.
+    /// The path of automatic updates from the installed bundle, to the head or to where it ends.
     pub fn path(&self, installed: &Installed<'_>) -> Route<'g> {
         let mut steps: Vec<Step<'g>> = Vec::new();
         let head = self.head();
@@ -102,7 +103,7 @@ impl<'g> View<'g> {
             seen[place] = true;
         }
         let Some(first) = self.next(installed) else {
-            return Route { steps, end: self.end(installed, &self.nevers()) };
+            return Route { steps, end: self.end(installed, &self.never_chosen_index()) };
         };
         let mut step = first;
         loop {
@@ -117,7 +118,7 @@ impl<'g> View<'g> {
             let next = self.next_of(step.entry.place).and_then(|rank| self.step(rank, &here));
             match next {
                 Some(next) => step = next,
-                None => return Route { steps, end: self.end(&here, &self.nevers()) },
+                None => return Route { steps, end: self.end(&here, &self.never_chosen_index()) },
             }
         }
     }
@@ -127,13 +128,13 @@ impl<'g> View<'g> {
         matches!(self.path(installed).end, End::Head)
     }
 
-    /// The bundles of the channels that are looked at from which updates do not lead to the head,
-    /// oldest first. What hangs on each is known after one look at all.
+    /// The bundles in the channels of the view from which updates do not lead to the head, oldest
+    /// first. Visits each bundle once.
     pub fn stranded(&self) -> Vec<Stranded<'g>> {
         let Some(head) = self.ranks.first().map(|head| head.entry.place) else { return Vec::new() };
-        let ends = self.ends(head);
+        let update_ends = self.update_ends(head);
         let bundles = &self.graph.bundles;
-        let nevers = self.nevers();
+        let never_chosen_index = self.never_chosen_index();
         let mut known: HashMap<usize, End<'g>> = HashMap::new();
         let mut seen = vec![false; bundles.len()];
         let mut found = Vec::new();
@@ -141,12 +142,14 @@ impl<'g> View<'g> {
             if std::mem::replace(&mut seen[entry.place], true) {
                 continue;
             }
-            let (at, steps) = ends[entry.place];
+            let (at, steps) = update_ends[entry.place];
             if at == head {
                 continue;
             }
             let last = &*bundles[at];
-            let end = *known.entry(at).or_insert_with(|| self.end(&Installed::from(last), &nevers));
+            let end = *known
+                .entry(at)
+                .or_insert_with(|| self.end(&Installed::from(last), &never_chosen_index));
             found.push(Stranded { bundle: &entry.bundle, at: last, steps, end });
         }
         found.sort_by(|a, b| {
@@ -158,14 +161,14 @@ impl<'g> View<'g> {
         found
     }
 
-    /// The update that is chosen from the head, if its channel has such an odd one: an older entry
-    /// whose range holds the version of the head. Updates then go round and round.
+    /// The update that OLM chooses from the head: an older entry of the channel whose `skipRange`
+    /// holds the version of the head. Updates then form a cycle. None in a normal channel.
     pub fn leaves_head(&self) -> Option<Step<'g>> {
         self.next(&Installed::from(self.head()?))
     }
 
-    /// Entries of the channels that are looked at that are never chosen, by channel and name. None for
-    /// extensions, which choose from all.
+    /// The entries in the channels of the view that OLM never chooses, by channel and name. None for
+    /// extensions, which choose from all entries.
     pub fn never_chosen(&self) -> Vec<Never<'g>> {
         if self.semantics == Semantics::Extension {
             return Vec::new();
@@ -190,7 +193,7 @@ impl<'g> View<'g> {
         found
     }
 
-    fn nevers(&self) -> Nevers<'g> {
+    fn never_chosen_index(&self) -> NeverChosenIndex<'g> {
         let list = self.never_chosen();
         let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, never) in list.iter().enumerate() {
@@ -200,50 +203,51 @@ impl<'g> View<'g> {
         }
         let entries = (0u32..).zip(list.iter().map(|never| never.entry));
         let by_range = first_two(&self.graph.bundles, entries);
-        Nevers { list, named, by_range }
+        NeverChosenIndex { list, named, by_range }
     }
 
-    /// For each bundle of the graph, where updates end and after how many.
-    fn ends(&self, head: usize) -> Vec<(usize, usize)> {
-        let mut ends: Vec<Option<(usize, usize)>> = vec![None; self.graph.bundles.len()];
-        let mut walked: Vec<Option<usize>> = vec![None; ends.len()];
-        for start in 0..ends.len() {
+    /// For each bundle of the graph, the place of the bundle at which updates end, and how many updates
+    /// lead there.
+    fn update_ends(&self, head: usize) -> Vec<(usize, usize)> {
+        let mut update_ends: Vec<Option<(usize, usize)>> = vec![None; self.graph.bundles.len()];
+        let mut positions: Vec<Option<usize>> = vec![None; update_ends.len()];
+        for start in 0..update_ends.len() {
             let mut walk = Vec::new();
             let mut here = start;
             let (at, mut steps) = loop {
-                if let Some(known) = ends[here] {
+                if let Some(known) = update_ends[here] {
                     break known;
                 }
-                if let Some(first) = walked[here] {
-                    // Round and round: the walk ends where it would come back to what it has seen.
+                if let Some(first) = positions[here] {
+                    // A cycle: updates end at the bundle before the one that the walk has visited.
                     let circle: Vec<usize> = walk.split_off(first);
                     for (at, &place) in circle.iter().enumerate() {
                         let before = circle[(at + circle.len() - 1) % circle.len()];
-                        ends[place] = Some((before, circle.len() - 1));
+                        update_ends[place] = Some((before, circle.len() - 1));
                     }
-                    break ends[here].unwrap_or((here, 0));
+                    break update_ends[here].unwrap_or((here, 0));
                 }
-                walked[here] = Some(walk.len());
+                positions[here] = Some(walk.len());
                 walk.push(here);
                 let next = self.next_of(here).filter(|_| here != head);
                 let Some(rank) = next else {
                     walk.pop();
-                    ends[here] = Some((here, 0));
+                    update_ends[here] = Some((here, 0));
                     break (here, 0);
                 };
                 here = self.ranks[rank as usize].place();
             };
             for place in walk.into_iter().rev() {
                 steps += 1;
-                ends[place] = Some((at, steps));
+                update_ends[place] = Some((at, steps));
             }
         }
-        // Every walk has set every place that it saw.
-        ends.into_iter().enumerate().map(|(place, end)| end.unwrap_or((place, 0))).collect()
+        // Each walk sets all places that it visits.
+        update_ends.into_iter().enumerate().map(|(place, end)| end.unwrap_or((place, 0))).collect()
     }
 
-    /// Why updates end at something that is not the head.
-    fn end(&self, installed: &Installed<'_>, nevers: &Nevers<'g>) -> End<'g> {
+    /// Why updates end at a bundle that is not the head.
+    fn end(&self, installed: &Installed<'_>, never_chosen_index: &NeverChosenIndex<'g>) -> End<'g> {
         if let Some(step) = self.next(installed) {
             return End::Circle { back_to: step.bundle };
         }
@@ -259,22 +263,24 @@ impl<'g> View<'g> {
             };
             return End::Kept { instead_of, why };
         }
-        nevers.covering(installed, self.known(installed)).map_or(End::Uncovered, End::Never)
+        never_chosen_index
+            .first_covering(installed, self.known(installed))
+            .map_or(End::Uncovered, End::Never)
     }
 }
 
-/// Entries that are never chosen, by what they replace and skip.
-struct Nevers<'g> {
+/// The entries that OLM never chooses, by the bundles that they replace and skip.
+struct NeverChosenIndex<'g> {
     list: Vec<Never<'g>>,
     named: HashMap<&'g str, Vec<usize>>,
-    /// For each bundle of the graph the first two whose ranges hold its version.
+    /// For each bundle of the graph, the first two entries whose ranges hold its version.
     by_range: Vec<[Option<u32>; 2]>,
 }
 
-impl<'g> Nevers<'g> {
-    /// The first one that covers what is installed, and is another bundle. `known` is its place, if
-    /// it is a bundle of the graph.
-    fn covering(&self, installed: &Installed<'_>, known: Option<usize>) -> Option<Never<'g>> {
+impl<'g> NeverChosenIndex<'g> {
+    /// The first entry that covers the installed bundle and is of another bundle. `known` is the place
+    /// of the installed bundle in the graph, if it has one.
+    fn first_covering(&self, installed: &Installed<'_>, known: Option<usize>) -> Option<Never<'g>> {
         let is_other = |at: &usize| *self.list[*at].entry.name != *installed.name;
         let named = self.named.get(installed.name).into_iter().flatten().copied().find(is_other);
         let in_range = if let Some(place) = known {
@@ -291,7 +297,7 @@ impl<'g> Nevers<'g> {
     }
 }
 
-/// Who skips an entry of a channel: the first by name of those that do.
+/// For each skipped name of a channel, the first entry by name that skips it.
 fn skippers(channel: &Channel) -> BTreeMap<&str, &Entry> {
     let mut found = BTreeMap::new();
     for entry in &channel.entries {
@@ -303,7 +309,7 @@ fn skippers(channel: &Channel) -> BTreeMap<&str, &Entry> {
 }
 
 impl fmt::Display for NeverWhy<'_> {
-    /// What the entry is.
+    /// The reason as a property of the entry, behind "which is".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Skipped { by } => write!(f, "skipped by {}", by.name),

@@ -1,4 +1,4 @@
-//! All ways to the head, and the shortest one.
+//! Update paths along any edge: all paths to the head of a view, and the shortest one.
 
 use crate::graph::Bundle;
 use crate::ranges::Versions;
@@ -6,26 +6,27 @@ use crate::view::{Candidate, Installed, Origin, Semantics, Step, View};
 use mainstay_version::{Release, Version};
 use std::collections::HashMap;
 
-/// How many edges a search for all ways looks at.
-const MOST_LOOKS: usize = 2_000_000;
+/// How many edges a search for all paths examines at most.
+const MAX_LOOKS: usize = 2_000_000;
 
-/// How far each bundle of a graph is from what is wanted, and by which rank one gets nearer.
-struct Nearer {
+/// The distance of each bundle of a graph from the nearest target, and the next step towards it.
+struct Distances {
     distance: Vec<Option<u32>>,
-    by: Vec<Option<u32>>,
+    next_rank: Vec<Option<u32>>,
 }
 
 impl<'g> View<'g> {
-    /// A way to the head with the fewest steps, along any edges, also those that would not be chosen
-    /// by themselves. Of several the one that keeps to better ranks. None if there is none; no steps
-    /// if the head is installed.
+    /// A path to the head with the fewest steps, along any edge, also along edges that OLM would not
+    /// choose by itself. Of several such paths it is the one with the better ranks. None if there is
+    /// no path; no steps if the head is installed.
     pub fn shortest(&self, installed: &Installed<'_>) -> Option<Vec<Step<'g>>> {
         let head = self.ranks.first()?.place();
         self.shortest_from(installed, &[head])
     }
 
-    /// As [`View::shortest`], to the nearest bundle that is wanted: a certain one, one of a range of
-    /// versions, an older one. No steps if the graph has what is installed and it is wanted.
+    /// As [`View::shortest`], but to the nearest bundle for which `wanted` holds: one bundle, a range
+    /// of versions, an older version. No steps if it holds for the installed bundle, and that is in
+    /// the graph.
     pub fn shortest_to(
         &self,
         installed: &Installed<'_>,
@@ -42,12 +43,12 @@ impl<'g> View<'g> {
         if here.is_some_and(|here| wanted.contains(&here)) {
             return Some(steps);
         }
-        let nearer = self.nearer(wanted);
+        let distances = self.distances(wanted);
         let from = self.origin(installed);
         let (mut after, mut best) = (None, None);
         while let Some(rank) = self.covering(from, after, &mut 0) {
             after = Some(rank);
-            let distance = nearer.distance[self.ranks[rank as usize].place()];
+            let distance = distances.distance[self.ranks[rank as usize].place()];
             let is_less = |known: &(u32, u32)| distance.is_some_and(|distance| distance < known.0);
             if let Some(distance) = distance
                 && best.as_ref().is_none_or(is_less)
@@ -59,23 +60,28 @@ impl<'g> View<'g> {
         loop {
             let place = step.entry.place;
             steps.push(step);
-            // Every bundle that has a distance and is not wanted has a rank that leads nearer.
-            let Some(rank) = nearer.by[place] else { return Some(steps) };
+            // Every bundle that has a distance and is no target has a rank that leads nearer.
+            let Some(rank) = distances.next_rank[place] else { return Some(steps) };
             step = self.step(rank, &Installed::from(step.bundle))?;
         }
     }
 
-    /// All ways to the head that come by no bundle twice, one after the other, best ranks first: if
-    /// [`View::path`] leads to the head, its way is the first. There can be very many: take as many as
-    /// are wanted. None if the head itself is installed. Looks at two million edges at most; [`Paths::is_cut`] says whether there was more.
+    /// All paths to the head that visit no bundle twice, best ranks first: if [`View::path`] leads to
+    /// the head, that path is the first one. There can be very many paths: take only as many as you
+    /// need. No path if the head itself is installed. The search examines two million edges at most;
+    /// [`Paths::is_cut`] says whether it stopped there.
     pub fn all_paths<'v>(&'v self, installed: &Installed<'v>) -> Paths<'v, 'g> {
         let mut on_path = vec![false; self.graph.bundles.len()];
         if let Some(place) = self.graph.place_of(installed.name) {
             on_path[place] = true;
         }
         let head = self.ranks.first().map(Candidate::place);
-        let reach = head.map_or_else(Vec::new, |head| {
-            self.nearer(&[head]).distance.into_iter().map(|distance| distance.is_some()).collect()
+        let can_reach_head = head.map_or_else(Vec::new, |head| {
+            self.distances(&[head])
+                .distance
+                .into_iter()
+                .map(|distance| distance.is_some())
+                .collect()
         });
         let stack = match head {
             Some(head) if !on_path[head] => {
@@ -83,21 +89,21 @@ impl<'g> View<'g> {
             }
             _ => Vec::new(),
         };
-        Paths { view: self, head, reach, on_path, stack, looks: 0, is_cut: false }
+        Paths { view: self, head, can_reach_head, on_path, stack, looks: 0, is_cut: false }
     }
 
-    /// Walks from what is wanted against the edges, each bundle once.
-    fn nearer(&self, wanted: &[usize]) -> Nearer {
+    /// Walks from the targets against the edges; visits each bundle once.
+    fn distances(&self, wanted: &[usize]) -> Distances {
         let bundles = &self.graph.bundles;
-        let mut found =
-            Nearer { distance: vec![None; bundles.len()], by: vec![None; bundles.len()] };
+        let mut distances =
+            Distances { distance: vec![None; bundles.len()], next_rank: vec![None; bundles.len()] };
         let mut level: Vec<u32> = Vec::new();
         for &place in wanted {
-            found.distance[place] = Some(0);
+            distances.distance[place] = Some(0);
             level.extend_from_slice(&self.ranks_of[place]);
         }
         level.sort_unstable();
-        let mut left = Versions::of(bundles);
+        let mut unvisited = Versions::of(bundles);
         let mut same: HashMap<(&Version, Option<&Release>), Vec<usize>> = HashMap::new();
         if self.semantics == Semantics::Extension {
             for (place, bundle) in bundles.iter().enumerate() {
@@ -112,58 +118,58 @@ impl<'g> View<'g> {
             let mut next = Vec::new();
             for rank in level {
                 let entry = self.ranks[rank as usize].entry;
-                let mut reach = |place: usize| {
-                    if found.distance[place].is_none() {
-                        found.distance[place] = Some(distance);
-                        found.by[place] = Some(rank);
+                let mut visit = |place: usize| {
+                    if distances.distance[place].is_none() {
+                        distances.distance[place] = Some(distance);
+                        distances.next_rank[place] = Some(rank);
                         next.extend_from_slice(&self.ranks_of[place]);
                     }
                 };
                 let named = entry.replaces.iter().chain(&entry.skips);
-                named.filter_map(|name| self.graph.place_of(name)).for_each(&mut reach);
-                left.take(entry, &mut reach);
+                named.filter_map(|name| self.graph.place_of(name)).for_each(&mut visit);
+                unvisited.take(entry, &mut visit);
                 if let Some(version) = &entry.bundle.version {
                     let twins = same.remove(&(version, entry.bundle.release.as_ref()));
-                    twins.into_iter().flatten().for_each(reach);
+                    twins.into_iter().flatten().for_each(visit);
                 }
             }
-            // Whom several can bring nearer, the best does.
+            // Where several ranks lead nearer to the target, the best one counts.
             next.sort_unstable();
             level = next;
         }
-        found
+        distances
     }
 }
 
-/// The ways from what is installed to the head; see [`View::all_paths`].
+/// The paths from the installed bundle to the head; see [`View::all_paths`].
 #[derive(Debug)]
 pub struct Paths<'v, 'g> {
     view: &'v View<'g>,
     head: Option<usize>,
-    /// Bundles from which there is a way.
-    reach: Vec<bool>,
+    /// For each bundle, whether a path leads from it to the head.
+    can_reach_head: Vec<bool>,
     on_path: Vec<bool>,
     stack: Vec<Frame<'v>>,
     looks: usize,
     is_cut: bool,
 }
 
-/// A bundle on the way, and which of its successors were tried.
+/// A bundle on the current path, and which of its successors the search has tried.
 #[derive(Debug)]
 struct Frame<'v> {
     from: Origin<'v, 'v>,
     at: Installed<'v>,
-    /// The rank that was tried last: the step to the next frame.
+    /// The rank that the search tried last: the step to the next frame.
     after: Option<u32>,
 }
 
 impl Paths<'_, '_> {
-    /// Whether the search ended because it had looked at too many edges, so that there may be more.
+    /// Whether the search stopped because it had examined too many edges: there may be more paths.
     pub const fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Whether this rank is the first of its bundle that covers the frame's.
+    /// Whether no better rank of the same bundle covers the bundle of the frame.
     fn is_first(view: &View<'_>, frame: &Frame<'_>, rank: u32) -> bool {
         let ranks = &view.ranks_of[view.ranks[rank as usize].place()];
         let before = ranks.iter().take_while(|&&other| other < rank);
@@ -177,22 +183,25 @@ impl<'g> Iterator for Paths<'_, 'g> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let frame = self.stack.last_mut()?;
-            if self.looks > MOST_LOOKS {
+            if self.looks > MAX_LOOKS {
                 self.is_cut = true;
                 self.stack.clear();
                 return None;
             }
             let view = self.view;
             let Some(rank) = view.covering(frame.from, frame.after, &mut self.looks) else {
-                let done = self.stack.pop();
-                if let Some(place) = done.and_then(|frame| view.graph.place_of(frame.at.name)) {
+                let frame = self.stack.pop();
+                if let Some(place) = frame.and_then(|frame| view.graph.place_of(frame.at.name)) {
                     self.on_path[place] = false;
                 }
                 continue;
             };
             frame.after = Some(rank);
             let place = view.ranks[rank as usize].place();
-            if self.on_path[place] || !self.reach[place] || !Self::is_first(view, frame, rank) {
+            if self.on_path[place]
+                || !self.can_reach_head[place]
+                || !Self::is_first(view, frame, rank)
+            {
                 continue;
             }
             if Some(place) == self.head {

@@ -1,4 +1,4 @@
-//! What another channel would mean.
+//! Channel switches: what happens to an installed bundle in each channel of its package.
 
 use crate::graph::{Channel, Graph};
 use crate::route::{End, Route};
@@ -11,17 +11,18 @@ pub struct Switch<'g> {
     pub channel: &'g Channel,
     /// Whether the bundle is an entry of it.
     pub is_member: bool,
-    /// Where updates then lead; or why nothing of the channel can be chosen.
+    /// Where updates lead after the switch; or why OLM can choose no entry of the channel.
     pub route: Result<Route<'g>, NoOrder>,
 }
 
 impl<'g> Switch<'g> {
-    /// The update that the channel begins with.
+    /// The first update after the switch.
     pub fn first(&self) -> Option<&Step<'g>> {
         self.route.as_ref().ok()?.steps.first()
     }
 
-    /// Whether the channel takes care of the bundle: it has an update for it, or it is its head.
+    /// Whether the channel supports the bundle: it has an update for the bundle, or the bundle is
+    /// its head.
     pub fn is_way(&self) -> bool {
         self.route.as_ref().is_ok_and(|route| {
             !route.steps.is_empty() || (self.is_member && matches!(route.end, End::Head))
@@ -30,11 +31,11 @@ impl<'g> Switch<'g> {
 }
 
 impl Graph {
-    /// To which channels what is installed can move, and what comes first there: all channels, the
-    /// default one first, then by name.
+    /// What a switch of the installed bundle to each channel means: the default channel comes first,
+    /// then the others by name.
     ///
-    /// Moving to a channel that has nothing for the bundle changes nothing: it stays as it is until
-    /// some entry covers it.
+    /// A switch to a channel that has no update for the bundle changes nothing: the bundle stays
+    /// installed until an entry of the channel covers it.
     pub fn switches(&self, semantics: Semantics, installed: &Installed<'_>) -> Vec<Switch<'_>> {
         let mut channels: Vec<&Channel> = self.channels.iter().collect();
         channels.sort_by_key(|channel| channel.name != self.default_channel);

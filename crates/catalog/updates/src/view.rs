@@ -1,4 +1,5 @@
-//! What can be chosen, in which order, and what is chosen next.
+//! Update graph view: the candidates of a choice of channels in order of preference, and the next
+//! update of an installed bundle.
 
 use crate::chain::Unordered;
 use crate::graph::{Bundle, Channel, Edge, Entry, Graph};
@@ -8,30 +9,30 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// By whose rules updates are chosen.
+/// The rules by which updates are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Semantics {
-    /// Those of OLM classic, for Subscriptions: the order of the channel. What others skip and what
-    /// is withdrawn is never chosen; nobody asks whether a successor is newer.
+    /// The rules of OLM classic, for Subscriptions: the order of the channel. OLM never chooses skipped
+    /// and withdrawn entries, and does not check whether a successor is newer.
     Classic,
-    /// Those of OLM v1, for `ClusterExtensions`: the highest version, what is deprecated last. Every
-    /// bundle that covers the installed one can be chosen, also one that others skip.
+    /// The rules of OLM v1, for `ClusterExtensions`: the highest version first, deprecated bundles
+    /// last. Each bundle that covers the installed one can be chosen, also a skipped one.
     Extension,
 }
 
-/// What is installed.
+/// The installed bundle.
 #[derive(Clone, Debug)]
 pub struct Installed<'a> {
-    /// Its name. The graph need not know it.
+    /// Its name. The graph need not have it.
     pub name: &'a str,
     /// Its version; without one, no range holds it.
     pub version: Option<&'a Version>,
-    /// Its release, which only extensions look at.
+    /// Its release, which counts for extensions only.
     pub release: Option<Release>,
 }
 
 impl<'a> Installed<'a> {
-    /// A bundle of that name and version, with the release that stands in the build metadata.
+    /// A bundle of that name and version, with the release in the build metadata of the version.
     pub fn new(name: &'a str, version: Option<&'a Version>) -> Self {
         Self { name, version, release: version.and_then(Release::of) }
     }
@@ -44,7 +45,7 @@ impl<'a> From<&'a Bundle> for Installed<'a> {
     }
 }
 
-/// The entries of a channel that is looked at have no order. Displays the original's text.
+/// The entries of a channel have no order. Displays the text of upstream's error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", why.text(package, channel))]
 pub struct NoOrder {
@@ -52,51 +53,51 @@ pub struct NoOrder {
     pub package: Arc<str>,
     /// The channel.
     pub channel: Arc<str>,
-    /// What is wrong with it.
+    /// Why it has no order.
     pub why: Unordered,
 }
 
-/// One step of an update.
+/// One update of an update path.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'g> {
-    /// To which bundle.
+    /// The bundle that the update installs.
     pub bundle: &'g Bundle,
-    /// In which channel.
+    /// The channel of the update.
     pub channel: &'g Channel,
-    /// By which entry of that channel.
+    /// The entry of the bundle in that channel.
     pub entry: &'g Entry,
-    /// What says so.
+    /// The edge that allows the update.
     pub edge: Edge,
 }
 
-/// A graph as it is seen from a choice of channels, by the rules of one [`Semantics`].
+/// An update graph, restricted to a choice of channels and to the rules of one [`Semantics`].
 ///
-/// Makes everything that may be chosen into one list, best first; a *rank* is a place in it. What is
-/// chosen next from each bundle is known once the view is made, which takes n log n steps for n
-/// entries, also where each of them has a range.
+/// The view sorts all candidates into one list, best first; a *rank* is an index into it. It computes
+/// the next update of each bundle when it is made. That takes n log n steps for n entries, also if
+/// each entry has a `skipRange`.
 #[derive(Clone, Debug)]
 pub struct View<'g> {
     pub(crate) graph: &'g Graph,
     pub(crate) semantics: Semantics,
-    /// The channels that are looked at.
+    /// The channels of the view.
     pub(crate) channels: Vec<&'g Channel>,
     pub(crate) ranks: Vec<Candidate<'g>>,
-    /// Ranks of each bundle of the graph, ascending.
+    /// For each bundle of the graph its ranks, ascending.
     pub(crate) ranks_of: Vec<Vec<u32>>,
-    /// Ranks that replace or skip a name, ascending.
+    /// For each name the ranks that replace or skip it, ascending.
     named: HashMap<&'g str, Vec<u32>>,
-    /// Ranks with a range, ascending.
+    /// Ranks whose entries have a `skipRange`, ascending.
     ranged: Vec<u32>,
-    /// From which rank on bundles are deprecated, where that is part of the order.
+    /// The first rank of a deprecated bundle, for extensions, which prefer all other bundles.
     deprecated_from: usize,
-    /// For each bundle of the graph the best two ranks, of different bundles, whose ranges hold its
-    /// version.
+    /// For each bundle of the graph the best two ranks whose `skipRange`s hold its version; the two
+    /// are of different bundles.
     by_range: Vec<[Option<u32>; 2]>,
-    /// What is chosen from each bundle of the graph: a rank, also one of the bundle itself.
+    /// For each bundle of the graph the rank that is chosen next; it can be one of the bundle itself.
     choice: Vec<Option<u32>>,
 }
 
-/// Something that may be chosen.
+/// An entry that can be chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'g> {
     pub(crate) channel: &'g Channel,
@@ -109,59 +110,59 @@ impl Candidate<'_> {
     }
 }
 
-/// Where a search for successors starts.
+/// The installed bundle, from which a search for successors starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'v, 'a> {
     version: Option<&'a Version>,
     named: &'v [u32],
-    /// Ranks of the same version and release: those that are not deprecated, and those that are.
+    /// Intervals of ranks of the same version and release: without and with deprecation.
     twins: [(usize, usize); 2],
 }
 
 impl Origin<'_, '_> {
-    /// The best rank behind another one that names the origin or is the same version.
+    /// The best rank after `after` that names the origin, or has the same version and release.
     fn best_named(&self, after: Option<u32>) -> Option<u32> {
-        let past = after.map_or(0, |after| after as usize + 1);
+        let next = after.map_or(0, |after| after as usize + 1);
         let twin = self.twins.iter().find_map(|&(start, end)| {
-            let first = start.max(past);
-            // Ranks were counted with 32 bits.
+            let first = start.max(next);
+            // Ranks fit into 32 bits.
             (first < end).then(|| u32::try_from(first).unwrap_or(u32::MAX))
         });
-        self.named.get(behind(self.named, after)).copied().into_iter().chain(twin).min()
+        self.named.get(first_after(self.named, after)).copied().into_iter().chain(twin).min()
     }
 }
 
-/// Where in an ascending list the ranks behind another one begin.
-fn behind(ranks: &[u32], after: Option<u32>) -> usize {
+/// The index of the first rank after `after` in an ascending list.
+fn first_after(ranks: &[u32], after: Option<u32>) -> usize {
     ranks.partition_point(|&rank| Some(rank) <= after)
 }
 
 impl Graph {
-    /// The graph as seen from these channels; from all of them if none is named. Channels that are
-    /// not there offer nothing.
+    /// The view of these channels; of all channels if `channels` is empty. Names of channels that the
+    /// package does not have are ignored.
     ///
-    /// A Subscription names one channel. One that names none looks at all of them, the default channel
-    /// first; the head of that one is then the head of the view. Extensions look at all the
-    /// channels that they name.
+    /// A Subscription names one channel. A Subscription that names none uses all channels, the default
+    /// channel first; its head is then the head of the view. An extension uses all channels that it
+    /// names.
     ///
     /// Fails for [`Semantics::Classic`] if one of the channels has no order.
     pub fn view(&self, semantics: Semantics, channels: &[&str]) -> Result<View<'_>, NoOrder> {
-        let mut looked_at: Vec<&Channel> = self
+        let mut selected: Vec<&Channel> = self
             .channels
             .iter()
             .filter(|channel| channels.is_empty() || channels.contains(&&*channel.name))
             .collect();
         let ranks = match semantics {
             Semantics::Classic => {
-                looked_at.sort_by_key(|channel| channel.name != self.default_channel);
-                self.chains(&looked_at)?
+                selected.sort_by_key(|channel| channel.name != self.default_channel);
+                self.chains(&selected)?
             }
-            Semantics::Extension => by_version(&looked_at),
+            Semantics::Extension => by_version(&selected),
         };
-        Ok(View::new(self, semantics, looked_at, ranks))
+        Ok(View::new(self, semantics, selected, ranks))
     }
 
-    /// What OLM classic chooses from: channel by channel, each from its head downwards.
+    /// The candidates of OLM classic: channel by channel, each from its head downwards.
     fn chains<'g>(&self, channels: &[&'g Channel]) -> Result<Vec<Candidate<'g>>, NoOrder> {
         let mut ranks = Vec::new();
         for &channel in channels {
@@ -177,13 +178,14 @@ impl Graph {
     }
 }
 
-/// What extensions choose from: the highest version and release first, what is deprecated last.
+/// The candidates of extensions: the highest version and release first, deprecated bundles last.
 fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
     let mut ranks: Vec<Candidate<'g>> = channels
         .iter()
         .flat_map(|&channel| channel.entries.iter().map(move |entry| Candidate { channel, entry }))
         .collect();
-    // Equal ones stay in the order of their names, and those of one bundle side by side.
+    // Candidates of equal versions stay in the order of their names, so that those of one bundle are
+    // side by side.
     ranks.sort_by(|a, b| {
         let key = |candidate: &Candidate<'g>| {
             let Bundle { name, version, release, deprecation, .. } = &*candidate.entry.bundle;
@@ -238,20 +240,19 @@ impl<'g> View<'g> {
         view
     }
 
-    /// The bundle to which updates lead: for OLM classic the head of the channel, or what follows it
-    /// if the head is withdrawn; for extensions the highest version, of what is not deprecated if
-    /// there is such. It is also what is installed where nothing is installed yet.
+    /// The bundle to which updates lead, which is also the bundle of a new installation. For OLM classic
+    /// it is the head of the channel, or the next entry if the head is withdrawn. For extensions it is
+    /// the highest version; deprecated bundles count only if there is no other.
     pub fn head(&self) -> Option<&'g Bundle> {
         self.ranks.first().map(|head| &*head.entry.bundle)
     }
 
-    /// The channels that are looked at, in their order.
+    /// The channels of the view, in their order.
     pub fn channels(&self) -> impl ExactSizeIterator<Item = &'g Channel> {
         self.channels.iter().copied()
     }
 
-    /// Everything that one may come to from what is installed in one step, best first, each bundle
-    /// once and itself left out.
+    /// All updates of the installed bundle, best first; each bundle once, without the installed one.
     pub fn successors(&self, installed: &Installed<'_>) -> Vec<Step<'g>> {
         let from = self.origin(installed);
         let mut found = Vec::new();
@@ -268,9 +269,9 @@ impl<'g> View<'g> {
         found
     }
 
-    /// What is chosen next: the best of what covers the installed bundle. None if that is nothing, or
-    /// the bundle itself: one whose own range holds its version stays (OLM classic), and so does one
-    /// that is better than its successors (extensions).
+    /// The next update: the best candidate that covers the installed bundle. None if no candidate
+    /// covers it, or if the best one is the bundle itself. That happens if its own `skipRange` holds its
+    /// version (OLM classic), or if it is better than its successors (extensions).
     pub fn next(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
         let rank = match self.known(installed) {
             Some(place) => self.choice[place],
@@ -280,13 +281,13 @@ impl<'g> View<'g> {
         if is_other { self.step(rank, installed) } else { None }
     }
 
-    /// The rank that is chosen from a bundle of the graph, if it is another bundle.
+    /// The rank that is chosen next from a bundle of the graph, if it is of another bundle.
     pub(crate) fn next_of(&self, place: usize) -> Option<u32> {
         let rank = self.choice[place]?;
         (self.ranks[rank as usize].place() != place).then_some(rank)
     }
 
-    /// The best successor, also where none is chosen.
+    /// The best successor, also if it is not chosen.
     pub(crate) fn best_other(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
         let is_other = |rank: &u32| *self.ranks[*rank as usize].entry.name != *installed.name;
         let from = self.origin(installed);
@@ -303,7 +304,7 @@ impl<'g> View<'g> {
         self.step(rank?, installed)
     }
 
-    /// The place of what is installed, if it is a bundle of the graph with the same version.
+    /// The place of the installed bundle in the graph, if the graph has it with the same version.
     pub(crate) fn known(&self, installed: &Installed<'_>) -> Option<usize> {
         let place = self.graph.place_of(installed.name)?;
         let bundle = &self.graph.bundles[place];
@@ -312,7 +313,7 @@ impl<'g> View<'g> {
         is_same.then_some(place)
     }
 
-    /// The step to a rank that covers what is installed.
+    /// The update to a rank that covers the installed bundle.
     pub(crate) fn step(&self, rank: u32, installed: &Installed<'_>) -> Option<Step<'g>> {
         let Candidate { channel, entry } = *self.ranks.get(rank as usize)?;
         let edge = entry.covers(installed.name, installed.version).unwrap_or(Edge::Same);
@@ -327,7 +328,7 @@ impl<'g> View<'g> {
         }
     }
 
-    /// The ranks whose version and release are those of what is installed.
+    /// The intervals of ranks whose version and release are those of the installed bundle.
     fn twins(&self, installed: &Installed<'_>) -> [(usize, usize); 2] {
         if self.semantics == Semantics::Classic || installed.version.is_none() {
             return [(0, 0); 2];
@@ -345,7 +346,8 @@ impl<'g> View<'g> {
         })
     }
 
-    /// The best rank behind another one that covers an origin. Counts the ranges it looks at.
+    /// The best rank after `after` that covers an origin. Adds the number of ranges that it examines
+    /// to `looks`.
     pub(crate) fn covering(
         &self,
         from: Origin<'_, '_>,
@@ -355,7 +357,7 @@ impl<'g> View<'g> {
         *looks += 1;
         let named = from.best_named(after);
         let Some(version) = from.version else { return named };
-        for &rank in &self.ranged[behind(&self.ranged, after)..] {
+        for &rank in &self.ranged[first_after(&self.ranged, after)..] {
             if named.is_some_and(|named| named <= rank) {
                 break;
             }

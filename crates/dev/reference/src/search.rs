@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn trying_prefers_what_comes_first() {
+    fn search_prefers_the_first_candidates() {
         for (text, expected) in [
             ("", Some("")),
             ("a! a>b,c", Some("ab")),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_ends_the_search() {
+    fn search_ends_at_its_limit() {
         let list = constraints("a! b! c! a>d,e,f b>d,e,f c>d,e,f d|e d|f e|f d#d e#e");
         let all: Vec<&Constraint> = list.iter().collect();
         assert!(matches!(first_answer(6, &all, &mut 2), Err(TooLong)));

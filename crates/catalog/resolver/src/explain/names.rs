@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_are_those_with_few_wrong_letters() {
+    fn nearest_names_differ_in_few_letters() {
         let names = ["stable", "stable-v1", "alpha", "beta", "candidate", "4.14"];
         for (wanted, expected) in [
             ("stabel", &["stable"][..]),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_fits_on_a_screen() {
+    fn cause_tree_has_a_bounded_number_of_lines() {
         for (children, depth) in [(1, 100), (2, 10), (3, 5), (6, 4), (20, 3)] {
             let lines = wide(children, depth).into_cause().render().lines().count();
             assert!(lines <= MAX_LINES, "{children} {depth}: {lines}");

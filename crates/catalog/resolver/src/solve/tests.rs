@@ -90,7 +90,7 @@ fn answers_follow_preference() {
 }
 
 #[test]
-fn reasons_are_irreducible() {
+fn unsat_core_has_no_redundant_constraint() {
     for (question, expected) in [
         ("a! a-", "a! a-"),
         ("a! b! c! a#b", "a! b! a#b"),
@@ -105,7 +105,7 @@ fn reasons_are_irreducible() {
 }
 
 #[test]
-fn a_search_that_takes_too_long_is_given_up() {
+fn search_ends_when_the_step_budget_is_exhausted() {
     let hard = problem("a! b! c! a>x,y,z b>x,y,z c>x,y,z x|y|z");
     assert_eq!(solve(&hard, &mut 2), Err(Exhausted::Steps));
 }
@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn an_answer_is_found_exactly_when_there_is_one(text in small_problem()) {
+    fn solver_finds_an_answer_exactly_if_one_exists(text in small_problem()) {
         let problem = problem(&text);
         match solve(&problem, &mut 1_000_000).unwrap() {
             Some(answer) => {
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn each_reason_is_needed_and_together_they_contradict(text in small_problem()) {
+    fn unsat_core_is_contradictory_and_irreducible(text in small_problem()) {
         let mut problem = problem(&text);
         if possible(&problem, None) {
             return Ok(());
@@ -201,7 +201,7 @@ struct Question {
 }
 
 #[test]
-fn questions_are_answered_as_the_specification_says() {
+fn solver_questions_have_the_answers_of_the_specification() {
     let text = include_str!("../../scenarios/solver.yaml");
     let document = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
     let questions: Vec<Question> = serde_json::from_value(document).unwrap();

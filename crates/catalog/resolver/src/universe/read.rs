@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_universe_stands_alone_or_in_a_case() {
+    fn universe_is_read_alone_or_inside_a_case() {
         let bare = r#"{"namespace": "a", "globalNamespace": "b"}"#;
         let case = format!(r#"{{"id": "x", "universe": {bare}, "outcomes": [], "new": 1}}"#);
         for text in [bare, &case] {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_place_a_field_and_a_remedy() {
+    fn universe_error_has_position_field_and_remedy() {
         let document = "write the field as docs/resolving.md describes the format";
         for (text, expected) in [
             ("", "line 1, column 0: the text ends in the middle of a value (get the whole file again: it was cut off)".to_owned()),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_named_in_words_of_the_format() {
+    fn non_object_error_names_the_json_type() {
         let object = "give it what `mainstay resolve --save FILE` wrote, or what docs/resolving.md describes";
         for (text, expected) in [
             (
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_short() {
+    fn universe_error_messages_are_short() {
         for text in [
             format!("{{\"namespace\": {}", "[".repeat(100_000)),
             "[".repeat(100_000),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_it_panic() {
+    fn parser_never_panics() {
         for text in [
             "[",
             "{",
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_found_again() {
+    fn locate_finds_each_field() {
         let text = "{\"id\": 1,\n \"universe\": {\"catalogs\": [{\"name\": \"a\"},\n {\"realData\": \"x\"}]}}";
         assert_eq!(locate(text, "catalogs[1].realData"), Some((3, 3)));
         assert_eq!(locate(text, "catalogs[2].realData"), None);

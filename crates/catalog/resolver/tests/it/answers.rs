@@ -126,7 +126,7 @@ fn report(name: &str, score: &Score) {
 }
 
 #[test]
-fn answers_are_the_originals() {
+fn outcomes_equal_the_recorded_outcomes_of_upstream() {
     let Some(root) = unpack("answers/resolver", "recorded resolutions") else { return };
     let (mut used, mut wrong, mut other_reasons) = (Vec::new(), Vec::new(), Vec::new());
     for name in ["hand", "random", "large"] {
@@ -149,7 +149,7 @@ fn answers_are_the_originals() {
 }
 
 #[test]
-fn answers_for_published_catalogs_are_the_originals() {
+fn outcomes_for_published_catalogs_equal_those_of_upstream() {
     let what = "recorded resolutions for published catalogs";
     let Some(root) = unpack("answers/resolver", what) else { return };
     let mut real = HashMap::new();

@@ -109,7 +109,7 @@ fn large_namespace(rest: &str) -> String {
 }
 
 #[test]
-fn repairs_in_large_namespaces_leave_others_what_they_get() {
+fn repairs_in_large_namespaces_do_not_change_other_subscriptions() {
     assert_snapshot!(
         told(&large_namespace("
             bundle a.v1 1.0.0 requires Bread
@@ -145,7 +145,7 @@ fn repairs_in_large_namespaces_leave_others_what_they_get() {
 }
 
 #[test]
-fn where_very_much_fails_only_the_first_failures_are_told_in_full() {
+fn only_the_first_failures_are_explained_in_full() {
     let mut text = "catalog cat\n".to_owned();
     for at in 0..150 {
         writeln!(text, "channel p{at}/stable* p{at}.v1\nsub s{at} p{at}/stabel cat").unwrap();
@@ -180,7 +180,7 @@ fn chain(length: usize, versions: usize) -> String {
 }
 
 #[test]
-fn much_is_told_in_few_lines() {
+fn explanation_of_many_candidates_has_few_lines() {
     assert_snapshot!(told(&chain(3, 12)), @r"
     [s]
     Subscription `s` cannot be met
@@ -205,7 +205,7 @@ fn much_is_told_in_few_lines() {
 }
 
 #[test]
-fn repairs_of_recorded_failures_mend_them() {
+fn repairs_of_recorded_failures_work() {
     let Some(root) = unpack("answers/resolver", "repairs of recorded failures") else { return };
     let (mut failures, mut repairs, mut longest) = (0, 0, 0);
     for folder in ["hand", "random", "large"] {
@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_repair_mends_and_order_changes_nothing(
+    fn every_repair_works_and_order_does_not_matter(
         seed in seeds(Size { products: 7, releases: 4, wishes: 5, policies: true }),
     ) {
         let mut universe = seed.universe();

@@ -61,7 +61,7 @@ fn world<'a>(content: &'a Snapshot, kubernetes: Option<Version>, start: &str) ->
 }
 
 #[test]
-fn what_was_chosen_together_is_told() {
+fn installs_of_one_part_have_the_same_part_number() {
     let catalog = tea(&json!({
         "type": "olm.package.required", "value": {"packageName": "tea", "versionRange": ">=1.0.0"},
     }));
@@ -72,7 +72,7 @@ fn what_was_chosen_together_is_told() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_explained() {
+fn resolve_explaining_explains_only_the_selected_failures() {
     let catalog = tea(&json!({"type": "own", "value": {}}));
     let content = Snapshot::of(&catalog);
     let world = world(&content, None, "tea.v3");
@@ -86,7 +86,7 @@ fn only_what_is_asked_for_is_explained() {
 }
 
 #[test]
-fn bundles_for_a_later_kubernetes_are_not_chosen_wherever_they_say_so() {
+fn bundles_with_a_later_min_kube_version_are_not_chosen() {
     let csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "tea.v2"}, "spec": {"minKubeVersion": "1.40.0"},

@@ -53,7 +53,7 @@ fn ends(name: &str, place: &Place, expected: &End) {
 }
 
 #[test]
-fn hard_worlds_come_to_their_end() {
+fn hard_worlds_resolve_within_the_step_budget() {
     for (name, place, expected) in [
         // Six exist and want a hole each, and for each hole there is one pigeon at most.
         ("pigeons", pigeons(5), End::Contradiction(6 + 6 + 5)),
@@ -82,7 +82,7 @@ fn hard_worlds_come_to_their_end() {
 }
 
 #[test]
-fn depth_is_no_obstacle() {
+fn deep_requirement_chains_resolve() {
     let outcome = resolve(&deep_tree(40).world());
     assert_eq!(outcome.failures.len(), 1);
     assert_eq!(outcome.failures[0].kind, FailureKind::NotSatisfiable);
@@ -91,7 +91,7 @@ fn depth_is_no_obstacle() {
 }
 
 #[test]
-fn the_checker_finds_nothing_in_small_worlds_of_the_same_make() {
+fn checker_accepts_small_worlds_of_the_same_shape() {
     for (name, place) in [
         ("pigeons", pigeons(3)),
         ("late conflict", late_conflict(4, true)),
@@ -117,7 +117,7 @@ fn the_checker_finds_nothing_in_small_worlds_of_the_same_make() {
 }
 
 #[test]
-fn hard_parts_take_nothing_from_the_others() {
+fn hard_parts_do_not_block_other_parts() {
     if cfg!(debug_assertions) {
         skipped("hard parts beside others: only in release builds");
         return;
@@ -183,7 +183,7 @@ fn hard_parts_take_nothing_from_the_others() {
 }
 
 #[test]
-fn what_ends_a_budget_is_never_called_a_contradiction() {
+fn exhausted_budget_is_never_reported_as_contradiction() {
     if cfg!(debug_assertions) {
         skipped("worlds that take all of a budget: only in release builds");
         return;
@@ -217,7 +217,7 @@ fn alone(said: &[Said]) -> Place {
 }
 
 #[test]
-fn names_and_numbers_may_be_anything() {
+fn names_and_numbers_can_have_any_value() {
     let long = "x".repeat(10_000);
     for package in [&*long, "Ωmega-包-🦀", "a b\tc\nd\0e", "\u{202e}txen", "%s{}\"'\\", ".", "-"]
     {
@@ -247,7 +247,7 @@ fn names_and_numbers_may_be_anything() {
 }
 
 #[test]
-fn json_may_be_as_deep_and_as_long_as_it_likes() {
+fn json_can_have_any_depth_and_length() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let nots = |levels: usize| {
         let leaf = r#"{"gvk": {"group": "g", "version": "v", "kind": "k"}}"#;

@@ -60,7 +60,7 @@ fn shown(universe: &Value) -> String {
 }
 
 #[test]
-fn the_order_of_lists_changes_nothing() {
+fn order_of_lists_does_not_change_the_outcome() {
     every_world(MIDDLE, 100, |seed, universe| {
         let expected = resolve(&Ground::new(seed, universe).world(&HashMap::new()));
         for number in 0..3 {
@@ -77,7 +77,7 @@ fn the_order_of_lists_changes_nothing() {
 
 /// A resolution that remembers others of nearly the same world answers as one that does not.
 #[test]
-fn what_is_remembered_changes_no_answer() {
+fn memory_does_not_change_outcomes() {
     let plain = |mut outcome: Outcome| {
         for failure in &mut outcome.failures {
             (failure.cause, failure.repairs) = (Cause::new(""), Vec::new());
@@ -103,7 +103,7 @@ fn what_is_remembered_changes_no_answer() {
 }
 
 #[test]
-fn the_checker_finds_nothing() {
+fn checker_accepts_random_worlds() {
     every_world(MIDDLE, 200, |seed, universe| {
         let ground = Ground::new(seed, universe);
         let none = HashMap::new();
@@ -156,7 +156,7 @@ fn without_strangers(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
 }
 
 #[test]
-fn what_has_nothing_to_do_with_the_rest_changes_nothing_else() {
+fn unrelated_content_does_not_change_the_outcome() {
     let api = |kind: &str| json!({"group": "zoo", "version": "v1", "kind": kind});
     let strangers = [
         stranger("zz-a", &json!({"type": "olm.gvk.required", "value": api("Yak")})),
@@ -212,12 +212,12 @@ fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn the_answer_is_the_first_that_trying_finds() {
+fn outcome_equals_that_of_exhaustive_search() {
     every_world(SMALL, 600, is_the_first);
 }
 
 #[test]
-fn the_answer_within_rules_of_administrators_is_the_first_that_trying_finds() {
+fn outcome_with_demands_and_prohibitions_equals_that_of_exhaustive_search() {
     every_world(RULED, 600, is_the_first);
 }
 

@@ -333,7 +333,7 @@ fn run(scenario: &Scenario) -> String {
 }
 
 #[test]
-fn scenarios_come_out_as_the_specification_says() {
+fn scenarios_have_the_outcomes_of_the_specification() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/classic");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

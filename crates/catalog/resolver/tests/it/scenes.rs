@@ -16,7 +16,7 @@ fn with_catalog(rest: &str) -> String {
 }
 
 #[test]
-fn a_new_subscription_gets_the_head_of_its_channel() {
+fn new_subscription_gets_the_head_of_its_channel() {
     assert_snapshot!(with_catalog("sub s a/stable cat"), @r"
     install a.v3 of a/stable from cat/tenant, replaces a.v2, for s
     update s to a.v3
@@ -28,7 +28,7 @@ fn a_new_subscription_gets_the_head_of_its_channel() {
 }
 
 #[test]
-fn starting_csv_decides_once_and_only_at_first() {
+fn starting_csv_counts_only_for_the_first_installation() {
     assert_snapshot!(with_catalog("sub s a/stable cat start=a.v1"), @r"
     install a.v1 of a/stable from cat/tenant, for s
     update s to a.v1
@@ -43,7 +43,7 @@ fn starting_csv_decides_once_and_only_at_first() {
 }
 
 #[test]
-fn upgrades_go_one_hop_and_else_stay() {
+fn upgrade_goes_to_a_direct_successor_or_stays() {
     assert_snapshot!(
         with_catalog("sub s a/stable cat installed=a.v1 \n csv a.v1 1.0.0 package=a"),
         @r"
@@ -62,7 +62,7 @@ fn upgrades_go_one_hop_and_else_stay() {
 }
 
 #[test]
-fn skips_and_skip_ranges_are_hops_too() {
+fn skips_and_skip_ranges_allow_upgrades() {
     let skips = "
         catalog cat
           channel a/stable* a.v4>a.v3-a.v1 a.v3>a.v2 a.v2@>=0.5.0_<1.0.0 a.v1
@@ -78,7 +78,7 @@ fn skips_and_skip_ranges_are_hops_too() {
 }
 
 #[test]
-fn what_a_subscription_cannot_find_is_named() {
+fn error_names_what_a_subscription_cannot_find() {
     assert_snapshot!(with_catalog("sub s a nowhere"), @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found from catalog nowhere in namespace tenant referenced by subscription s, subscription s exists");
     assert_snapshot!(with_catalog("sub s x cat"), @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found in package x in the catalog referenced by subscription s, subscription s exists");
     assert_snapshot!(with_catalog("sub s a/x cat"), @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found in channel x of package a in the catalog referenced by subscription s, subscription s exists");
@@ -95,7 +95,7 @@ fn channels_without_one_order_are_errors() {
 }
 
 #[test]
-fn there_is_one_operator_of_a_package_and_one_provider_of_a_kind() {
+fn package_has_one_operator_and_api_has_one_provider() {
     assert_snapshot!(
         with_catalog("sub one a/stable cat start=a.v1 \n sub two a/stable cat start=a.v2"),
         @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: cat/tenant/stable/a.v1 and cat/tenant/stable/a.v2 originate from package a, subscription one exists, subscription one requires cat/tenant/stable/a.v1, subscription two exists, subscription two requires cat/tenant/stable/a.v2"
@@ -114,7 +114,7 @@ fn there_is_one_operator_of_a_package_and_one_provider_of_a_kind() {
 }
 
 #[test]
-fn an_existing_operator_without_subscription_stays() {
+fn existing_csv_without_subscription_stays() {
     assert_snapshot!(
         with_catalog("sub s a/stable cat \n csv a.v3 3.0.0 package=a"),
         @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: @existing/tenant//a.v3, cat/tenant/stable/a.v1, cat/tenant/stable/a.v2 and cat/tenant/stable/a.v3 originate from package a, clusterserviceversion a.v3 exists and is not referenced by a subscription, subscription s exists, subscription s requires at least one of cat/tenant/stable/a.v3, cat/tenant/stable/a.v2 or cat/tenant/stable/a.v1"
@@ -152,7 +152,7 @@ fn deprecated_bundles_are_links_but_never_chosen() {
 }
 
 #[test]
-fn requirements_are_met_by_what_is_there_already_or_by_new_subscriptions() {
+fn requirements_are_met_by_existing_csvs_or_by_new_subscriptions() {
     let world = "
         catalog cat
           bundle a.v1 1.0.0 requires Bread
@@ -185,7 +185,7 @@ fn requirements_are_met_by_what_is_there_already_or_by_new_subscriptions() {
 }
 
 #[test]
-fn a_rule_is_met_by_one_bundle_or_refuses_by_its_text() {
+fn cel_constraint_is_met_by_a_bundle_or_fails_with_its_text() {
     let world = |rule: &str| {
         format!(
             "
@@ -221,7 +221,7 @@ fn a_rule_is_met_by_one_bundle_or_refuses_by_its_text() {
 }
 
 #[test]
-fn fail_forward_leaves_out_what_is_being_replaced_by_something_that_failed() {
+fn fail_forward_ignores_csvs_that_a_failed_csv_replaces() {
     let world = "
         catalog cat
           channel a/c* a.v3>a.v2 a.v2>a.v1 a.v1
@@ -265,14 +265,14 @@ fn catalogs_are_preferred_by_priority_then_namespace_then_name() {
 }
 
 #[test]
-fn one_operator_group_is_needed() {
+fn namespace_needs_exactly_one_operator_group() {
     assert_snapshot!(outcome("no-group"), @"ErrorPreventedResolution (Error): expected 1 OperatorGroup in the namespace, found 0");
     assert_snapshot!(outcome("group \n group"), @"ErrorPreventedResolution (Error): expected 1 OperatorGroup in the namespace, found 2");
 }
 
 proptest! {
     #[test]
-    fn the_order_of_lists_changes_nothing(seed in any::<u64>()) {
+    fn order_of_lists_does_not_change_the_outcome(seed in any::<u64>()) {
         let scene = Scene::read("
             catalog cat/tenant
               bundle a.v2 2.0.0 requires Bread

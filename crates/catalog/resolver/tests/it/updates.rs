@@ -69,7 +69,7 @@ fn entries() -> impl Strategy<Value = Vec<Plain>> {
 
 proptest! {
     #[test]
-    fn what_comes_next_in_the_graph_is_what_the_resolver_chooses(
+    fn next_update_of_the_graph_is_what_the_resolver_chooses(
         entries in entries(), withdrawn in proptest::option::weighted(0.3, 0..7u8),
     ) {
         let name = |bundle: u8| format!("p.v{bundle}");
@@ -123,7 +123,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_comes_next_for_extensions_is_what_they_get(
+    fn next_update_of_the_graph_is_what_an_extension_gets(
         entries in entries(), deprecated in vec(0..7u8, 0..3),
     ) {
         // Two bundles share each version and differ in their releases.
@@ -190,7 +190,7 @@ fn is_plain(package: &Package) -> bool {
 }
 
 #[test]
-fn published_channels_are_walked_as_the_resolver_walks_them() {
+fn graph_and_resolver_agree_on_published_channels() {
     for name in ["certified-v4.14", "community-v4.19"] {
         let what = format!("updates of catalog {name} beside the resolver's");
         let Some(folder) = unpack(&format!("catalog-{name}"), &what) else { continue };

@@ -1,4 +1,4 @@
-//! The graph of a package as a catalog declares it.
+//! The update graph of a package of a catalog.
 
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_updates::Graph;
@@ -62,7 +62,7 @@ entries:
 "#;
 
 #[test]
-fn a_package_of_a_catalog_is_a_graph() {
+fn graph_has_the_content_of_a_catalog_package() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("kiwi.yaml"), CATALOG).unwrap();
     let catalog = Catalog::load(folder.path(), &LoadOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The order of a channel.
+//! Channel order: tables of examples.
 
 use mainstay_updates::{Link, chain};
 
@@ -66,7 +66,7 @@ fn entries_are_ordered_from_the_head_down_the_chain_of_replaces() {
             &[Entry("a", "", &[]), Entry("b", "c", &[]), Entry("c", "", &[])],
             &several("a, b...c"),
         ),
-        // And what follows from them.
+        // Consequences of R076.
         ("alone", &[Entry("a", "", &[])], "a"),
         ("what is not there is no edge", &[Entry("a", "x", &["y"])], "a"),
         (
@@ -147,7 +147,7 @@ fn long_chains_and_many_heads_take_linear_time() {
     let text = sorted(&entries);
     assert!(text.contains("but 50000 replacement chains"), "{}", &text[..200]);
     assert!(text.contains(": e050000...e000000, e050001...e000000, "), "{}", &text[..300]);
-    // And a circle.
+    // And a cycle.
     for (at, entry) in entries.iter_mut().enumerate() {
         entry.1 = &names[if at == 0 { 50_000 } else { at - 1 }];
     }

@@ -1,4 +1,4 @@
-//! Graphs and what is said of them, in short texts.
+//! Update graphs and their answers as short texts.
 
 use mainstay_updates::{Edges, Graph, GraphBuilder, Installed, Semantics, Step, View};
 use mainstay_version::{Version, parse_tolerant};
@@ -9,8 +9,8 @@ use mainstay_version::{Version, parse_tolerant};
 /// stable: p.v2 2.0.0 replaces p.v1 skips p.v1a p.v1b range >=1.0.0 <2.0.0
 /// ```
 ///
-/// A channel that is left out is the one of the line before. A `!` behind the version deprecates the
-/// bundle, `x` withdraws it.
+/// A line without channel continues the channel of the line before. A `!` behind the version
+/// deprecates the bundle, `x` withdraws it.
 pub(crate) fn graph(text: &str) -> Graph {
     let mut builder = Graph::builder("p").default_channel("stable");
     let mut channel = "stable";
@@ -65,7 +65,7 @@ pub(crate) fn extension(graph: &Graph) -> View<'_> {
     graph.view(Semantics::Extension, &[]).unwrap()
 }
 
-/// What is installed, as `name` of the graph or `name version`.
+/// The installed bundle, as the `name` of a bundle of the graph or as `name version`.
 pub(crate) struct Here {
     name: String,
     version: Option<Version>,
@@ -92,7 +92,7 @@ pub(crate) fn next(view: &View<'_>, here: &Here) -> String {
     view.next(&here.installed()).map(|step| step.bundle.name.to_string()).unwrap_or_default()
 }
 
-/// The way on, and the reason if it does not end at the head.
+/// The path of automatic updates, and the reason if it does not end at the head.
 pub(crate) fn path(view: &View<'_>, here: &Here) -> String {
     let route = view.path(&here.installed());
     let end = route.end.to_string();
@@ -101,7 +101,7 @@ pub(crate) fn path(view: &View<'_>, here: &Here) -> String {
     text.trim().to_owned()
 }
 
-/// `bundle@where: reason` of each.
+/// `bundle@place: reason` of each stranded bundle.
 pub(crate) fn stranded(view: &View<'_>) -> Vec<String> {
     let stranded = view.stranded();
     let one = stranded.iter().map(|stranded| {

@@ -5,7 +5,7 @@ use mainstay_testdata::{ran, unpack};
 use mainstay_updates::{Edges, End, Graph, Installed, Semantics};
 
 #[test]
-fn channels_of_five_thousand_entries_are_seen_whole() {
+fn paths_cover_channels_of_five_thousand_entries() {
     let count = 5000_u32;
     let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
     let ranges: Vec<String> = (0..count).map(|at| format!(">={}.0.0 <{at}.0.0", at / 2)).collect();
@@ -42,7 +42,7 @@ fn channels_of_five_thousand_entries_are_seen_whole() {
 }
 
 #[test]
-fn circles_of_five_thousand_entries_end() {
+fn cycles_of_five_thousand_entries_terminate() {
     let count = 5000;
     let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
     let mut builder = Graph::builder("p");
@@ -59,15 +59,15 @@ fn circles_of_five_thousand_entries_end() {
             .iter()
             .all(|stranded| stranded.steps == 0 && matches!(stranded.end, End::Never(_)))
     );
-    // All of one version, which extensions take for one thing.
+    // All entries have one version, so that extensions treat them as one.
     let view = graph.view(Semantics::Extension, &[]).unwrap();
     let stranded = view.stranded();
     assert_eq!(stranded.len(), 1, "{stranded:?}");
 }
 
 #[test]
-fn five_thousand_entries_that_each_end_by_themselves_are_told_apart() {
-    // Each skips the next in a circle beside the head, and its range holds nothing but itself.
+fn five_thousand_dead_ends_each_have_their_own_reason() {
+    // Each entry skips the next in a cycle beside the head, and its range holds only its own version.
     let count = 5000;
     let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
     let mut builder = Graph::builder("p").entry("stable", "p.w", Edges::default());
@@ -83,7 +83,7 @@ fn five_thousand_entries_that_each_end_by_themselves_are_told_apart() {
     assert_eq!(stranded.len(), count);
     let reason = "only p.v4999 replaces or skips it, which is skipped by p.v4998";
     assert_eq!(stranded[0].end.to_string(), reason);
-    // For extensions only the last leads on, to the first.
+    // For extensions only the last entry has an update, to the first.
     let stranded = graph.view(Semantics::Extension, &[]).unwrap().stranded();
     let at_last = stranded.iter().filter(|stranded| &*stranded.at.name == "p.v4999").count();
     assert_eq!((stranded.len(), at_last), (count - 1, 0));

@@ -1,4 +1,4 @@
-//! What holds for every graph.
+//! Properties of every update graph.
 
 use mainstay_updates::{Edges, End, Graph, Installed, Link, Semantics, Step, Stranded, View};
 use proptest::collection::vec;
@@ -27,7 +27,7 @@ const BUNDLES: u8 = 9;
 
 fn package() -> impl Strategy<Value = Package> {
     let bundle = || 0..BUNDLES;
-    // Mostly the one before, so that chains come about.
+    // Mostly the bundle before, so that the entries form chains.
     let replaces = |bundle: u8| {
         prop_oneof![
             6 => Just(bundle.checked_sub(1)),
@@ -48,7 +48,7 @@ fn package() -> impl Strategy<Value = Package> {
         )
     });
     let ladder = vec(entry, 1..14).prop_map(|mut entries| {
-        // One entry of a name in a channel, so that no order can matter.
+        // One entry of each name in a channel, so that the order of entries cannot matter.
         let mut seen = std::collections::BTreeSet::new();
         entries.retain(|entry| seen.insert((entry.channel, entry.bundle)));
         entries
@@ -92,7 +92,7 @@ fn graph(package: &Package) -> Graph {
     builder.finish()
 }
 
-/// Every view that a graph has: each channel and all of them, by both rules.
+/// All views of a graph: each channel alone and all channels, by the rules of both OLM versions.
 fn views(graph: &Graph) -> Vec<(Semantics, View<'_>)> {
     let mut views = Vec::new();
     for semantics in [Semantics::Classic, Semantics::Extension] {
@@ -103,7 +103,7 @@ fn views(graph: &Graph) -> Vec<(Semantics, View<'_>)> {
     views
 }
 
-/// Whether each step is an edge from what was there before.
+/// Whether each step follows an edge from the bundle before.
 fn follows_edges(semantics: Semantics, start: &Installed<'_>, steps: &[Step<'_>]) -> bool {
     let mut here = start.clone();
     steps.iter().all(|step| {
@@ -147,11 +147,11 @@ fn all_said(graph: &Graph) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn the_order_in_which_content_is_listed_changes_nothing(
+    fn order_of_content_does_not_change_the_graph(
         package in package(), seed in any::<u64>(),
     ) {
         let mut other = package.clone();
-        // Any order will do: by a hash of the number.
+        // An arbitrary order: by a hash of the number.
         other.entries.sort_by_key(|entry| {
             (u64::from(entry.channel) * 31 + u64::from(entry.bundle) + 1).wrapping_mul(seed | 1)
         });
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn a_chain_holds_each_entry_that_is_reached_and_not_skipped_once(package in package()) {
+    fn chain_has_each_reachable_unskipped_entry_once(package in package()) {
         for channel in graph(&package).channels() {
             let Ok(chain) = channel.chain() else { continue };
             let chain: Vec<_> = chain.collect();
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn paths_follow_edges_and_end_at_the_head_or_say_why_not(package in package()) {
+    fn paths_follow_edges_and_end_at_the_head_or_with_a_reason(package in package()) {
         let graph = graph(&package);
         let unknown = mainstay_version::parse_strict("2.0.0").unwrap();
         for (semantics, view) in views(&graph) {
@@ -199,7 +199,7 @@ proptest! {
                 let at_head = view.head().is_some_and(|head| *head.name == *last);
                 prop_assert_eq!(matches!(route.end, End::Head), at_head);
                 prop_assert_eq!(view.reaches_head(&installed), at_head);
-                // It is what `next` says, again and again.
+                // The path consists of repeated calls of `next`.
                 let mut here = installed.clone();
                 for step in &route.steps {
                     let next = view.next(&here).map(|step| step.bundle.name.clone());
@@ -210,11 +210,11 @@ proptest! {
                     let is_circle = matches!(route.end, End::Circle { .. });
                     prop_assert_eq!(view.next(&here).is_some(), is_circle);
                 }
-                // Extensions get better with each step, so they never go round.
+                // Each step of an extension leads to a better bundle, so that there are no cycles.
                 if semantics == Semantics::Extension {
                     prop_assert!(!matches!(route.end, End::Circle { .. }), "{:?}", route.end);
                 }
-                // The shortest way is a way, and not longer; all ways are different ways.
+                // The shortest path is a path and not longer; all paths differ.
                 let shortest = view.shortest(&installed);
                 if at_head {
                     let shortest = shortest.as_ref().unwrap();
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn successors_are_what_covers_and_the_next_is_the_first_of_them(package in package()) {
+    fn next_update_is_the_first_of_the_successors(package in package()) {
         let graph = graph(&package);
         for (semantics, view) in views(&graph) {
             for installed in graph.bundles().map(Installed::from) {
@@ -252,7 +252,7 @@ proptest! {
                 if let Some(next) = view.next(&installed) {
                     prop_assert_eq!(&next.bundle.name, &successors[0].bundle.name);
                 }
-                // Whoever covers it and can be chosen is among them.
+                // The successors are the candidates that cover the installed bundle.
                 for channel in view.channels() {
                     let never = view.never_chosen();
                     for entry in channel.entries().iter().filter(|entry| *entry.name != *installed.name) {
@@ -271,11 +271,11 @@ proptest! {
     }
 
     #[test]
-    fn the_shortest_way_to_anything_is_as_short_as_trying_all_steps_finds(package in package()) {
+    fn shortest_path_is_as_short_as_breadth_first_search_finds(package in package()) {
         let graph = graph(&package);
         for (semantics, view) in views(&graph) {
             for start in graph.bundles() {
-                // Step by step, everything that can be reached.
+                // Breadth first: the distance of each bundle that can be reached.
                 let mut distance = std::collections::BTreeMap::from([(&start.name, 0)]);
                 let mut level = vec![start];
                 let mut steps = 0;
@@ -302,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_stranded_is_who_has_no_path_to_the_head(package in package()) {
+    fn stranded_bundles_are_those_without_path_to_the_head(package in package()) {
         let graph = graph(&package);
         for (_, view) in views(&graph) {
             let stranded = view.stranded();

@@ -1,4 +1,4 @@
-//! What the update graph says of channels, in tables and as properties.
+//! Tests of the update graph: tables of examples, and properties of random graphs.
 #![cfg(test)]
 
 mod catalog;
@@ -6,5 +6,5 @@ mod chain;
 mod dsl;
 mod large;
 mod laws;
+mod paths;
 mod rules;
-mod ways;

@@ -1,9 +1,9 @@
-//! Who follows whom, rule by rule.
+//! Successor rules of OLM classic and OLM v1, rule by rule.
 
 use crate::dsl::{Here, classic, extension, graph, names, next, path, stranded};
 use mainstay_updates::{Edge, Graph, Installed, NeverWhy, Semantics};
 
-/// A graph, and what comes next from each of some versions under OLM classic and under OLM v1.
+/// A graph, and the next update of some versions by the rules of OLM classic and of OLM v1.
 struct Row {
     rule: &'static str,
     graph: &'static str,
@@ -15,7 +15,7 @@ const ETCD: &str = "etcd.v0.9.0 0.9.0\netcd.v0.9.1 0.9.1\n\
                     etcd.v0.9.2 0.9.2 replaces etcd.v0.9.0 skips etcd.v0.9.1";
 
 #[test]
-fn the_next_version_is_the_one_that_the_rules_say() {
+fn next_update_follows_the_rules_of_classic_and_of_extensions() {
     let rows = [
         Row {
             rule: "AT-UPG-01, UPG-02: one version at a time down the chain of replaces",
@@ -145,7 +145,7 @@ fn the_next_version_is_the_one_that_the_rules_say() {
 }
 
 #[test]
-fn what_is_installed_first_is_the_head() {
+fn first_installation_is_the_head_of_the_view() {
     // AT-UPG-02: 0.9.1 is never installed anew; AT-UPG-04: the default channel counts.
     let etcd = graph(ETCD);
     assert_eq!(&*classic(&etcd).head().unwrap().name, "etcd.v0.9.2");
@@ -158,7 +158,7 @@ fn what_is_installed_first_is_the_head() {
     assert_eq!(head(&["alpha"]), "example.v0.1.2");
     assert_eq!(head(&["beta"]), "example.v0.1.3");
     assert_eq!(head(&["gamma"]), "");
-    // No channel: all of them, the default one first, else by name.
+    // No channel: all channels, the default channel first, the others by name.
     assert_eq!(head(&[]), "example.v0.1.2");
     let default = Graph::builder("p")
         .default_channel("z")
@@ -167,7 +167,7 @@ fn what_is_installed_first_is_the_head() {
         .finish();
     let view = default.view(Semantics::Classic, &[]).unwrap();
     assert_eq!(&*view.head().unwrap().name, "p.v1");
-    // Extensions: the highest version of all channels, of what is not deprecated.
+    // Extensions: the highest version of all channels that is not deprecated.
     let several = graph("stable: p.v1 1.0.0\nfast: p.v3 3.0.0!\np.v2 2.0.0 skips p.v3");
     assert_eq!(&*extension(&several).head().unwrap().name, "p.v2");
     let fast = graph("stable: p.v1 1.0.0!\nfast: p.v3 3.0.0!");
@@ -179,7 +179,7 @@ fn what_is_installed_first_is_the_head() {
 }
 
 #[test]
-fn a_withdrawn_head_is_passed_over() {
+fn withdrawn_head_is_never_chosen() {
     let graph = graph("p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0x replaces p.v2");
     let view = classic(&graph);
     assert_eq!(&*view.head().unwrap().name, "p.v2");
@@ -192,7 +192,7 @@ fn a_withdrawn_head_is_passed_over() {
 }
 
 #[test]
-fn successors_are_all_that_covers_the_installed_one_best_first() {
+fn successors_are_the_covering_entries_best_first() {
     let graph = graph(
         "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2 skips p.v1 p.v2a\n\
          p.v4 4.0.0 replaces p.v3 range >=1.0.0 <2.0.0\nfast: p.v2a 2.0.1 range <2.0.1\np.v5 5.0.0 replaces p.v2a",
@@ -206,13 +206,13 @@ fn successors_are_all_that_covers_the_installed_one_best_first() {
     assert_eq!(names(&extension(&graph).successors(&here.installed())), "p.v4 p.v3 p.v2a p.v2");
     let fast = graph.view(Semantics::Extension, &["fast", "nowhere"]).unwrap();
     assert_eq!(names(&fast.successors(&here.installed())), "p.v2a");
-    // A Subscription without channel sees all channels, the default one first.
+    // A Subscription without channel uses all channels, the default channel first.
     let all = graph.view(Semantics::Classic, &[]).unwrap();
     assert_eq!(names(&all.successors(&here.installed())), "p.v4 p.v3 p.v2 p.v2a");
 }
 
 #[test]
-fn a_channel_says_what_it_holds() {
+fn channel_lists_its_chain_skipped_entries_and_virtual_names() {
     let graph = graph(
         "p.v1 1.0.0 replaces p.v0\np.v2 2.0.0 replaces p.v1\np.v2a 2.0.1\n\
          p.v3 3.0.0 replaces p.v2 skips p.v2a p.v2b range >=1.0.0 <=3.0.0",
@@ -244,7 +244,7 @@ fn a_channel_says_what_it_holds() {
 }
 
 #[test]
-fn deprecations_are_kept_where_they_were_said() {
+fn deprecations_belong_to_package_channel_or_bundle() {
     let graph = Graph::builder("p")
         .bundle("p.v1", "1.0.0")
         .entry("stable", "p.v1", mainstay_updates::Edges::default())
@@ -274,7 +274,7 @@ fn a_channel_without_order_has_no_classic_view() {
 }
 
 #[test]
-fn nothing_is_said_of_nothing() {
+fn empty_graph_has_no_head_and_no_paths() {
     let empty = Graph::builder("p").finish();
     for semantics in [Semantics::Classic, Semantics::Extension] {
         let view = empty.view(semantics, &[]).unwrap();
@@ -288,7 +288,7 @@ fn nothing_is_said_of_nothing() {
 }
 
 #[test]
-fn who_is_stranded_is_named_with_the_reason() {
+fn stranded_bundles_have_a_reason() {
     struct Case {
         rule: &'static str,
         graph: &'static str,
@@ -371,7 +371,7 @@ fn who_is_stranded_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_range_that_is_known_as_a_set_counts_like_its_text() {
+fn skip_range_from_a_set_equals_skip_range_from_text() {
     let range = mainstay_version::Range::parse(">=1.0.0 <2.0.0").unwrap();
     let edges = mainstay_updates::Edges::default;
     let graph = Graph::builder("p")

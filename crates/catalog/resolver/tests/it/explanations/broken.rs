@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use mainstay_resolver::resolve;
 
 #[test]
-fn channels_without_an_order() {
+fn explanation_of_channels_without_order() {
     let channel =
         |entries: &str| told(&format!("catalog cat \n channel a/c* {entries} \n sub s a/c cat"));
     assert_snapshot!(channel("a.v3>a.v1 a.v2>a.v1 a.v1"), @r"
@@ -61,7 +61,7 @@ fn channels_without_an_order() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn explanation_of_unreadable_content() {
     assert_snapshot!(
         told("
             catalog cat
@@ -88,7 +88,7 @@ fn what_cannot_be_read() {
 }
 
 #[test]
-fn the_namespace_as_a_whole() {
+fn explanation_of_a_failure_of_the_whole_namespace() {
     assert_snapshot!(with_catalog("no-group \n sub s a/stable cat"), @r"
     [s]
     nothing in the namespace can be resolved

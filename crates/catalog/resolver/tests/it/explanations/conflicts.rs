@@ -4,7 +4,7 @@ use super::{told, with_catalog};
 use insta::assert_snapshot;
 
 #[test]
-fn two_wishes_that_exclude_each_other() {
+fn explanation_of_two_conflicting_subscriptions() {
     assert_snapshot!(with_catalog("sub one a/stable cat \n sub two a/beta cat"), @r"
     [one two]
     Subscriptions `one` and `two` cannot be met together
@@ -64,7 +64,7 @@ fn two_wishes_that_exclude_each_other() {
 }
 
 #[test]
-fn what_is_left_of_a_wish_is_told_with_what_fell() {
+fn explanation_lists_remaining_and_rejected_candidates() {
     assert_snapshot!(
         told("
             catalog cat
@@ -122,7 +122,7 @@ fn what_is_left_of_a_wish_is_told_with_what_fell() {
 }
 
 #[test]
-fn what_exists_and_belongs_to_nobody() {
+fn explanation_of_csvs_without_subscription() {
     assert_snapshot!(with_catalog("csv a.v2 of cat \n sub s a/stable cat"), @r"
     [s]
     Subscription `s` cannot be met
@@ -185,7 +185,7 @@ fn what_exists_and_belongs_to_nobody() {
 }
 
 #[test]
-fn upgrades_that_are_under_way() {
+fn explanation_of_upgrades_in_progress() {
     assert_snapshot!(
         with_catalog("
             csv a.v1 1.0.0 package=a phase=Replacing
@@ -222,7 +222,7 @@ fn upgrades_that_are_under_way() {
 }
 
 #[test]
-fn what_is_installed_can_neither_stay_nor_go() {
+fn explanation_of_an_installed_csv_that_can_neither_stay_nor_upgrade() {
     assert_snapshot!(
         told("
             catalog cat
@@ -243,7 +243,7 @@ fn what_is_installed_can_neither_stay_nor_go() {
 }
 
 #[test]
-fn what_stays_because_its_subscription_fails() {
+fn explanation_of_a_csv_that_stays_because_its_subscription_fails() {
     assert_snapshot!(
         told("
             catalog cat
@@ -270,7 +270,7 @@ fn what_stays_because_its_subscription_fails() {
 }
 
 #[test]
-fn an_upgrade_that_must_come_first() {
+fn explanation_of_an_upgrade_that_must_come_first() {
     assert_snapshot!(
         told("
             catalog cat

@@ -4,7 +4,7 @@ use super::{told, with_catalog};
 use insta::assert_snapshot;
 
 #[test]
-fn a_wish_for_something_that_is_not_there() {
+fn explanation_of_a_missing_package_channel_or_csv() {
     assert_snapshot!(with_catalog("sub s a/stable caat"), @r"
     [s]
     Subscription `s` cannot be met
@@ -83,7 +83,7 @@ fn a_wish_for_something_that_is_not_there() {
 }
 
 #[test]
-fn catalogs_that_cannot_be_read() {
+fn explanation_of_unreadable_catalogs() {
     assert_snapshot!(told("catalog cat not-connected \n sub s a/stable cat"), @r"
     [s]
     Subscription `s` cannot be resolved
@@ -141,7 +141,7 @@ fn catalogs_that_cannot_be_read() {
 }
 
 #[test]
-fn catalogs_that_are_out_of_sight() {
+fn explanation_of_catalogs_in_other_namespaces() {
     assert_snapshot!(
         told("
             group exclude-global
@@ -179,7 +179,7 @@ fn catalogs_that_are_out_of_sight() {
 }
 
 #[test]
-fn requirements_that_nothing_meets() {
+fn explanation_of_unmet_requirements() {
     assert_snapshot!(
         told("
             catalog cat
@@ -287,7 +287,7 @@ fn requirements_that_nothing_meets() {
 }
 
 #[test]
-fn a_range_that_is_empty() {
+fn explanation_of_an_empty_version_range() {
     assert_snapshot!(
         told("
             catalog cat
@@ -308,7 +308,7 @@ fn a_range_that_is_empty() {
 }
 
 #[test]
-fn requirements_whose_candidates_all_fall() {
+fn explanation_of_requirements_whose_candidates_are_all_rejected() {
     assert_snapshot!(
         told("
             catalog cat
@@ -360,7 +360,7 @@ fn requirements_whose_candidates_all_fall() {
 }
 
 #[test]
-fn a_version_that_is_asked_for_and_cannot_be() {
+fn explanation_of_an_impossible_starting_csv() {
     assert_snapshot!(
         told("
             catalog cat

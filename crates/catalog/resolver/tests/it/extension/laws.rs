@@ -277,7 +277,7 @@ proptest! {
 
     /// The answer is what the rules say in the most direct words.
     #[test]
-    fn the_answer_is_that_of_trying(scene in scenes()) {
+    fn extension_choice_equals_that_of_exhaustive_search(scene in scenes()) {
         let answer = match scene.answer() {
             Ok(choice) => Plain::Bundle(choice.catalog, choice.bundle.to_string()),
             Err(failure) => Plain::Nothing(failure.kind),
@@ -287,14 +287,14 @@ proptest! {
 
     /// Order means nothing, not for a byte of the explanation.
     #[test]
-    fn order_means_nothing(scene in scenes(), order in vec(any::<Index>(), 1..40)) {
+    fn order_of_content_does_not_change_the_choice(scene in scenes(), order in vec(any::<Index>(), 1..40)) {
         let other = shuffled(&scene, &order);
         prop_assert_eq!(format!("{:?}", scene.answer()), format!("{:?}", other.answer()));
     }
 
     /// What is said to help helps, and gives the bundle that is named.
     #[test]
-    fn repairs_help(scene in scenes()) {
+    fn each_repair_leads_to_a_bundle(scene in scenes()) {
         if let Err(failure) = scene.answer() {
             for repair in &failure.repairs {
                 let named = (repair.catalog.clone(), repair.bundle.to_string());
@@ -305,7 +305,7 @@ proptest! {
 
     /// The steps that are told lead into the range, one update after the other.
     #[test]
-    fn steps_lead_where_they_are_said_to(scene in scenes()) {
+    fn onward_steps_lead_into_the_requested_range(scene in scenes()) {
         let Err(failure) = scene.answer() else { return Ok(()) };
         for repair in failure.repairs.iter().filter(|repair| !repair.onward.is_empty()) {
             let mut walk = scene.clone();
@@ -343,7 +343,7 @@ fn fitting(scene: &Scene) -> Vec<String> {
 
 /// So that the laws are about something.
 #[test]
-fn worlds_are_of_all_kinds() {
+fn random_scenes_cover_all_failure_kinds() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut kinds: BTreeMap<String, u32> = BTreeMap::new();

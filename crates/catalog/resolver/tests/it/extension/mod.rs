@@ -27,7 +27,7 @@ fn scenarios_have_the_answers_of_the_specification() {
 
 /// Worlds made at random, with the answers that operator-controller 1.11 gave to them.
 #[test]
-fn answers_are_those_of_upstream() {
+fn extension_choices_equal_the_recorded_choices_of_upstream() {
     for line in include_str!("answers.jsonl").lines() {
         let scene: Scene = serde_json::from_str(line).unwrap();
         let stopped =

@@ -13,7 +13,7 @@ fn told(file: &str, name: &str) -> String {
 }
 
 #[test]
-fn nothing_fits() {
+fn explanation_of_no_matching_bundle() {
     assert_snapshot!(told("install", "a pin without an edge to it is not followed"), @r#"
     error upgrading from currently installed version "1.14.5": no bundles found for package "openshift-pipelines-operator-rh" matching version "1.15.0"
 
@@ -60,7 +60,7 @@ fn nothing_fits() {
 }
 
 #[test]
-fn no_catalog_will_do() {
+fn explanation_of_no_usable_catalog() {
     assert_snapshot!(told("selection", "no catalog fits the selector"), @r#"
     no bundles found for package "pkg"
 
@@ -102,7 +102,7 @@ fn no_catalog_will_do() {
 }
 
 #[test]
-fn catalogs_are_in_the_way_of_each_other() {
+fn explanation_of_ambiguous_catalogs() {
     assert_snapshot!(told("upstream", "equal priorities at the top, and the lower ones are listed too"), @r#"
     found bundles for package "p" in multiple catalogs with the same priority [a b c]
 
@@ -130,7 +130,7 @@ fn catalogs_are_in_the_way_of_each_other() {
 }
 
 #[test]
-fn the_question_or_the_answer_is_none() {
+fn explanation_of_an_invalid_request_or_bundle() {
     assert_snapshot!(told("upstream", "a version that is none"), @r#"
     desired version range "foobar" is invalid: improper constraint: "foobar"
 

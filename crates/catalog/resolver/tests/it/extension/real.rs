@@ -28,7 +28,7 @@ fn next(
 /// Where updates go from every bundle is what the update graph says, and whoever gets nothing gets
 /// nothing because the bundle asks for other operators.
 #[test]
-fn updates_go_where_the_graph_says() {
+fn extension_updates_follow_the_update_graph() {
     for name in CATALOGS {
         let Some(folder) = mainstay_testdata::unpack(name, "extensions on a published catalog")
         else {
@@ -71,7 +71,7 @@ fn updates_go_where_the_graph_says() {
 
 /// What bundles of a catalog say about themselves.
 #[test]
-fn an_offer_has_what_its_bundles_state() {
+fn offer_has_the_properties_of_its_bundles() {
     let text = r#"
 {schema: olm.package, name: tea, defaultChannel: stable}
 ---

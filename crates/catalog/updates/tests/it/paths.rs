@@ -1,4 +1,4 @@
-//! Ways to the head: by default, the shortest, all of them; and what other channels would mean.
+//! Update paths to the head: automatic, shortest, all; and switches to other channels.
 
 use crate::dsl::{Here, classic, extension, graph, names, path};
 use mainstay_updates::{End, Graph, Semantics};
@@ -8,7 +8,7 @@ const LADDER: &str = "p.v1.0 1.0.0\np.v1.1 1.1.0 replaces p.v1.0\np.v1.2 1.2.0 r
                       p.v1.3 1.3.0 replaces p.v1.2\np.v1.4 1.4.0 replaces p.v1.3 range >=1.1.0 <1.3.0";
 
 #[test]
-fn the_default_path_is_what_updating_again_and_again_leads_to() {
+fn path_repeats_the_next_update_until_the_head() {
     let graph = graph(LADDER);
     for (from, expected) in [
         ("p.v1.0", "p.v1.1 p.v1.4"),
@@ -28,7 +28,7 @@ fn the_default_path_is_what_updating_again_and_again_leads_to() {
 }
 
 #[test]
-fn the_shortest_way_may_be_another_one() {
+fn shortest_path_can_differ_from_the_automatic_path() {
     // OLM classic goes to p.v3 first because it is nearer to the head; p.v2 would be quicker.
     let graph = graph(
         "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2 skips p.v1\n\
@@ -44,7 +44,7 @@ fn the_shortest_way_may_be_another_one() {
 }
 
 #[test]
-fn the_way_to_a_certain_version_or_range_is_found() {
+fn shortest_path_leads_to_a_version_or_a_range() {
     let graph = graph(LADDER);
     let view = classic(&graph);
     let way = |from: &str, wanted: &str| {
@@ -60,7 +60,7 @@ fn the_way_to_a_certain_version_or_range_is_found() {
         ("p.v1.0", ">=1.3.0", Some("p.v1.1 p.v1.4")),
         ("p.v1.0", ">=1.0.0 <1.2.0", Some("")),
         ("p.v1.1", ">1.1.0", Some("p.v1.4")),
-        // There is no way back.
+        // No path leads back.
         ("p.v1.3", "<1.3.0", None),
         ("p.v1.0", ">2.0.0", None),
         ("gone 1.2.9", "1.4.0", Some("p.v1.4")),
@@ -71,7 +71,7 @@ fn the_way_to_a_certain_version_or_range_is_found() {
 }
 
 #[test]
-fn there_may_be_a_way_where_updates_do_not_take_it() {
+fn shortest_path_exists_where_automatic_updates_end() {
     let graph = graph("p.v1 1.0.0\np.v2 2.0.0! replaces p.v1\np.v3 3.0.0 replaces p.v2");
     let (here, view) = (Here::new(&graph, "p.v1"), extension(&graph));
     assert_eq!(path(&view, &here), "| its successor p.v2 is deprecated");
@@ -79,8 +79,8 @@ fn there_may_be_a_way_where_updates_do_not_take_it() {
 }
 
 #[test]
-fn dead_ends_are_no_ways() {
-    // p.v2a leads nowhere: it is only skipped by what is itself skipped.
+fn dead_ends_are_on_no_path() {
+    // p.v2a has no update: only an entry that is itself skipped skips it.
     let graph = graph(
         "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2\nfast: p.v2a 2.5.0 replaces p.v1",
     );
@@ -91,8 +91,8 @@ fn dead_ends_are_no_ways() {
 }
 
 #[test]
-fn dead_ends_cost_nothing() {
-    // Thirty versions that lead to each other in every possible way, and nowhere else.
+fn dead_ends_take_no_search_steps() {
+    // Thirty versions that can follow each other in every order, but do not lead to the head.
     let mut builder = Graph::builder("p").bundle("p.v1", "1.0.0").bundle("p.v2", "2.0.0");
     let names: Vec<String> = (0..30).map(|at| format!("dead{at:02}")).collect();
     for (at, name) in names.iter().enumerate() {
@@ -112,7 +112,7 @@ fn dead_ends_cost_nothing() {
 }
 
 #[test]
-fn a_head_that_is_left_again_is_known() {
+fn head_with_an_update_is_reported() {
     let graph =
         graph("p.v1 1.0.0 range >=3.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2");
     let view = classic(&graph);
@@ -122,8 +122,8 @@ fn a_head_that_is_left_again_is_known() {
 }
 
 #[test]
-fn all_ways_come_one_by_one_and_the_search_is_bounded() {
-    // Every version skips every earlier one: 2^38 ways.
+fn all_paths_are_lazy_and_the_search_is_bounded() {
+    // Every version skips every earlier one: 2^38 paths.
     let mut builder = Graph::builder("p");
     let names: Vec<String> = (0..40).map(|at| format!("p.v{at:02}")).collect();
     for at in 0..40 {
@@ -148,7 +148,7 @@ fn all_ways_come_one_by_one_and_the_search_is_bounded() {
 }
 
 #[test]
-fn other_channels_say_what_they_would_begin_with() {
+fn switches_report_the_first_update_of_each_channel() {
     let graph = graph(
         "stable: p.v1 1.0.0\np.v1.1 1.1.0 replaces p.v1\n\
          candidate: p.v1.1 1.1.0\np.v1.2 1.2.0 replaces p.v1.1\np.v2 2.0.0 replaces p.v1.2\n\
