@@ -1,4 +1,4 @@
-//! The order of entries inside a channel.
+//! Channel order: sorts the entries of a snapshot's channel with [`chain`].
 
 use crate::snapshot::Entry;
 use mainstay_updates::{Link, Unordered, chain};
@@ -23,14 +23,14 @@ pub(crate) struct ChannelError {
     pub package: String,
     /// The channel.
     pub channel: String,
-    /// Why it has none.
+    /// Why it has no order.
     pub reason: Unordered,
 }
 
-/// Sorts the entries of one channel from the head down its chain of `replaces`, as [`chain`] says.
+/// Sorts the entries of one channel from the head down its chain of `replaces`, with [`chain`].
 ///
-/// `entries` are indexes for `get`, in the order of the catalog. The error has chains in order of
-/// their names, so that it does not depend on that order.
+/// `entries` are indexes for `get`, in the order of the catalog. The error lists chains by name, so
+/// that it does not depend on that order.
 pub(crate) fn sort<'a>(
     entries: &[u32],
     get: impl Fn(u32) -> &'a Entry,

@@ -1,4 +1,4 @@
-//! Existing `ClusterServiceVersion`s as entries of a catalog of their own.
+//! Existing `ClusterServiceVersion`s of a namespace, as entries of a virtual catalog.
 
 use crate::go_json::{self, JsonError};
 use crate::property::{Api, Facts, Property};
@@ -12,18 +12,18 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The name of the catalog of existing operators.
+/// The name of the virtual catalog of existing `ClusterServiceVersion`s.
 pub(crate) const CATALOG: &str = "@existing";
 
-/// Why existing operators cannot be told.
+/// Why the existing `ClusterServiceVersion`s cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExistingError {
-    /// ClusterServiceVersions replace each other in a circle.
+    /// The chain of `spec.replaces` of ClusterServiceVersions is a cycle.
     #[error("csv {namespace}/{csv} has already been seen")]
     Circle {
         /// The namespace.
         namespace: String,
-        /// The ClusterServiceVersion with which the circle closes.
+        /// The ClusterServiceVersion that closes the cycle.
         csv: String,
     },
     /// A ClusterServiceVersion is replaced by another one and is not in the phase `Replacing`.
@@ -51,35 +51,35 @@ pub(crate) enum ExistingError {
     ParseProperties {
         /// The ClusterServiceVersion.
         csv: String,
-        /// What is wrong with the annotation.
+        /// The error of the annotation.
         error: AnnotationError,
     },
 }
 
-/// What is wrong with an annotation of properties.
+/// Why the annotation `operatorframework.io/properties` cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AnnotationError {
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error(transparent)]
     ParseJson(#[from] JsonError),
-    /// A value is of another kind.
+    /// A value has another type than its field.
     #[error(transparent)]
     Decode(#[from] TypeError),
 }
 
-/// Existing operators of a namespace.
+/// The existing `ClusterServiceVersion`s of a namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
-    /// As a catalog.
+    /// The `ClusterServiceVersion`s as the entries of a catalog.
     pub snapshot: Snapshot,
-    /// For each entry, whether a Subscription says that it is its installed version.
+    /// For each entry, whether it is the `status.installedCSV` of a Subscription.
     pub subscribed: Vec<bool>,
-    /// Why existing operators cannot be told; the snapshot is empty then.
+    /// Why the `ClusterServiceVersion`s cannot be read; the snapshot is empty then.
     pub error: Option<ExistingError>,
 }
 
 impl Existing {
-    /// Reads the existing operators of a world.
+    /// Reads the existing `ClusterServiceVersion`s of a world.
     pub(crate) fn of(world: &World<'_>, fail_forward: bool) -> Self {
         let mut csvs: Vec<&Csv> = world.csvs.iter().collect();
         csvs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -121,9 +121,10 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
     Ok(Existing { snapshot, subscribed, error: None })
 }
 
-/// Whether the chain of successors of a version ends with one that failed.
+/// Whether the chain of `ClusterServiceVersion`s that replace `csv` ends with one in the phase
+/// `Failed`.
 ///
-/// Every version of the chain but the last must be in the phase `Replacing`.
+/// Each `ClusterServiceVersion` of the chain but the last must be in the phase `Replacing`.
 fn chain_fails(
     namespace: &str,
     csv: &Csv,
@@ -152,9 +153,9 @@ fn chain_fails(
     }
 }
 
-/// The package of an existing version, empty if unknown, and what its properties mean.
+/// The package of a `ClusterServiceVersion`, empty if unknown, and its decoded properties.
 fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError> {
-    // Names are judged even when the annotation overrules them.
+    // Invalid names of CRDs are errors even if the annotation overrides the lists.
     let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
     let required = apis(&csv.required_crds, &csv.required_apis)?;
     let mut facts = Facts::default();
@@ -183,7 +184,8 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError>
     Ok((package, facts))
 }
 
-/// The package that the Subscriptions of a version agree on.
+/// The package of the Subscriptions that have a `ClusterServiceVersion` installed, if all of them name
+/// the same package.
 fn inferred_package<'a>(world: &'a World<'_>, csv: &Csv) -> Option<&'a str> {
     let packages: BTreeSet<&str> = world
         .subscriptions
@@ -251,8 +253,8 @@ fn unsupported(error: serde_json::Error) -> JsonError {
     JsonError::Unsupported(error.to_string())
 }
 
-/// The fields of an object by their names in small letters, the last of a name; null has none,
-/// and anything else is `wrong`.
+/// The fields of a JSON object by their names in lower case; the last field of a name counts. Null
+/// has no fields, and any other value is the error `wrong`.
 fn fields(
     text: &str,
     wrong: impl FnOnce(&str) -> TypeError,

@@ -1,9 +1,9 @@
-//! Which operators are installed together in a namespace, and which upgrades are taken.
+//! Dependency resolver of OLM: which operators to install in a namespace, and which upgrades to take.
 //!
-//! [`resolve`] is a pure function: a [`World`] (catalogs as [`Snapshot`]s, Subscriptions, existing
-//! `ClusterServiceVersion`s, `OperatorGroup`s of one namespace) in, an [`Outcome`] out. It asks nobody
-//! and remembers nothing, so the same world gives the same answer down to the last byte, whatever
-//! the order in which its parts are listed.
+//! [`resolve`] is a pure function from a [`World`] to an [`Outcome`]. A world has the catalogs of one
+//! namespace as [`Snapshot`]s, its Subscriptions, existing `ClusterServiceVersion`s and
+//! `OperatorGroup`s. The function does no I/O and keeps no state, so that the same world gives the same
+//! outcome, byte for byte, in whatever order its parts are listed.
 //!
 //! ```
 //! use mainstay_resolver::{
@@ -40,43 +40,46 @@
 //! assert!(outcome.failures.is_empty());
 //! ```
 //!
-//! Extensions of OLM v1 follow other rules, which are in [`extension`].
+//! ClusterExtensions of OLM v1 follow other rules; see [`extension`].
 //!
-//! `examples/` has more: `resolve` (an operator that needs another), `explain` (what is told when
-//! wishes contradict each other, and what mends it).
+//! `examples/` has more: `resolve` (an operator that requires another), `explain` (the explanation and
+//! the repairs of Subscriptions that contradict each other).
 //!
 //! # How it works
 //!
 //! ```text
 //! World ─► existing entries ─┐                                          ┌─► chosen entries ─► Outcome
 //!                            ├─► variables and constraints ─► part ─► search
-//! Snapshots ─► candidates ───┘                                 part …   └─► core of reasons ─► Failure
+//! Snapshots ─► candidates ───┘                                 part …   └─► unsat core ─► Failure
 //! ```
 //!
-//! * A [`Snapshot`] is made once per catalog content. It holds what resolution asks of a catalog in
-//!   decoded and indexed form; candidates are numbers into it, never copies.
-//! * The *problem* has a variable for each Subscription and each candidate, with the constraints of
-//!   the original: what must be there, what must not, what requires what, and of what there may be
-//!   only one. The rules for candidates and their order are in `candidates`.
-//! * It falls into *parts* that no constraint connects. Each has its answer or its [`Failure`]: a
-//!   broken catalog or an impossible Subscription stops only what depends on it (`resolution`).
-//! * The *search* tries favourites first, breadth first over requirements, and learns from what
-//!   leads nowhere; what it finds is what the original finds wherever that is determined. Where the
-//!   original depends on the order of a map, the order here is: existing `ClusterServiceVersion`s by
-//!   name, demands by package, Subscriptions by name, and the requirements of a bundle by their text.
-//! * A failure names an irreducible set of reasons: each of them is needed for the contradiction.
+//! * A [`Snapshot`] holds the content of a catalog, decoded and indexed. It is made once per content;
+//!   candidates are indexes into it, never copies.
+//! * The *problem* has a variable for each Subscription and each candidate, and the constraints of
+//!   upstream: mandatory, prohibited, dependency, conflict, at most one. The rules for candidates and
+//!   their order are in `candidates`.
+//! * The problem falls into *parts* that no constraint connects. Each part has an answer or a
+//!   [`Failure`]: a broken catalog or an impossible Subscription blocks only its own part
+//!   (`resolution`).
+//! * The *search* (`solve`) tries preferred candidates first, breadth first over requirements, and
+//!   learns clauses from contradictions. It finds the answer of upstream wherever upstream is
+//!   deterministic. Where upstream depends on the order of a Go map, the order here is: existing
+//!   `ClusterServiceVersion`s by name, demands by package, Subscriptions by name, and the requirements
+//!   of a bundle by their text.
+//! * A failure names an irreducible unsatisfiable core: each of its constraints is needed for the
+//!   contradiction.
 //!
-//! Messages that end up in conditions are the original's.
+//! Messages for conditions are those of upstream, byte for byte.
 //!
-//! Searches and looks are counted, and given up after so many steps with words that say so. The hard
-//! parts of a namespace share one budget, and so do the trials for repairs: a world
-//! that is made to be hard costs seconds and some hundred megabytes at most, and never gets a wrong
-//! answer.
+//! All searches count their steps, and fail with a message of their own when they exceed the budget.
+//! The hard parts of a namespace share one budget, and so do the what-if resolutions that find repairs.
+//! A world that is made to be hard costs at most seconds and some hundred megabytes, and never gets a
+//! wrong answer.
 //!
-//! [`extension`] answers the same question by the rules of OLM v1. [`universe`] reads worlds from
-//! plain data and writes outcomes, for tests and reports.
+//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`universe`] reads worlds from JSON
+//! and writes outcomes, for tests and reports.
 //!
-//! What this does not do: make install plans, look at roles or install modes, or talk to anything.
+//! What this crate does not do: create InstallPlans, check RBAC or install modes, or any I/O.
 
 mod candidates;
 mod channel;

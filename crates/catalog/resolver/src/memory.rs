@@ -1,8 +1,8 @@
-//! What one resolution remembers for the next one of nearly the same world.
+//! Resolution memory: failures that one resolution keeps for the next one of nearly the same world.
 //!
-//! Who follows a world step by step resolves it again and again, and most of it is the same each
-//! time. A part that has no answer is recognized by its constraints and not searched again, and what
-//! was explained is not explained again. Parts that have an answer are searched anew.
+//! A caller that resolves a namespace after each change resolves mostly the same problem. The memory
+//! recognizes a part without answer by its constraints, so that no search repeats it, and keeps the
+//! explanations of failures. Parts with an answer are searched anew.
 
 use crate::candidates::Candidates;
 use crate::explain::Repair;
@@ -14,50 +14,50 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// What arranging one constraint costs, in steps of a search.
+/// The cost of indexing one constraint, in steps of a search.
 pub(crate) const STEPS_PER_CONSTRAINT: u64 = 16;
 
-/// From how many steps on a part that failed is worth being recognized in trials.
+/// How many steps the search of a failed part takes at least for what-if resolutions to remember it.
 const MIN_REMEMBERED_STEPS: u64 = 20_000;
 
-/// What one resolution remembers for the next one. It belongs to one set of catalogs: the contents
-/// of catalogs must not change in between.
+/// The failures that one resolution keeps for the next one. A memory belongs to one set of catalogs:
+/// the contents of catalogs must not change between its resolutions.
 #[derive(Debug, Default)]
 pub struct Memory {
     parts: Arc<Parts>,
-    explanation: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
+    explanations: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
     spent: u64,
-    /// Whether nothing is kept but what trials need, because nothing else comes after.
+    /// Whether it keeps only what what-if resolutions need, because no other resolution follows.
     for_trials_only: bool,
 }
 
-/// What is known of parts that have no answer.
+/// The known parts without answer.
 #[derive(Clone, Debug, Default)]
 struct Parts {
     unsolvable: HashMap<Key, UnsolvablePart>,
-    /// How many constraints they have, so that most others need no key.
+    /// Their numbers of constraints: a part of another size needs no key.
     sizes: BTreeSet<usize>,
 }
 
 impl Memory {
-    /// One for a resolution that is the last.
+    /// A memory for a single resolution.
     pub(crate) fn none() -> Self {
         Self { for_trials_only: true, ..Self::default() }
     }
 
-    /// One for trials beside what is known here.
+    /// A memory for what-if resolutions, which starts with the parts of this one.
     pub(crate) fn for_trials(&self) -> Self {
         Self { parts: Arc::clone(&self.parts), ..Self::none() }
     }
 
-    /// What the resolutions took so far, in steps of a search: some nanoseconds each.
+    /// The cost of all resolutions so far, in steps of a search: some nanoseconds each.
     pub const fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// How many failures were explained so far.
+    /// How many failures have been explained so far.
     pub fn explained(&self) -> usize {
-        self.explanation.len()
+        self.explanations.len()
     }
 
     pub(crate) fn spend(&mut self, steps: u64, constraints: usize) {
@@ -65,7 +65,7 @@ impl Memory {
         self.spent = self.spent.saturating_add(steps).saturating_add(problem_cost);
     }
 
-    /// What is known of a part that has no answer.
+    /// The known failure of a part without answer.
     pub(crate) fn unsolvable(
         &self,
         keys: &mut Keys<'_, '_>,
@@ -77,7 +77,7 @@ impl Memory {
         self.parts.unsolvable.get(&keys.of(part))
     }
 
-    /// Takes note of a part that has no answer, which took so many steps to find out.
+    /// Keeps the failure of a part without answer; `steps` is the cost of its search.
     pub(crate) fn remember_unsolvable(
         &mut self,
         keys: &mut Keys<'_, '_>,
@@ -98,7 +98,7 @@ impl Memory {
         message: &str,
         names: &[String],
     ) -> Option<&(Cause, Vec<Repair>)> {
-        self.explanation.get(&(message.to_owned(), names.to_vec()))
+        self.explanations.get(&(message.to_owned(), names.to_vec()))
     }
 
     pub(crate) fn remember_explanation(&mut self, failure: &Failure) {
@@ -116,17 +116,17 @@ impl Memory {
 pub(crate) struct UnsolvablePart {
     pub kind: FailureKind,
     pub message: String,
-    /// What the original says of it, if it is a contradiction that it sees.
+    /// Upstream's message for the part, if it is a contradiction that upstream finds too.
     pub contradiction: Option<String>,
-    /// What is wrong with the answer, or with the search for it.
+    /// The error of the answer, or of the search for it.
     pub answer_error: Option<String>,
 }
 
-/// What a part is recognized by.
+/// The identity of a part: two hashes of its constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key(u64, u64);
 
-/// Keys of the parts of one problem: hashes of their constraints, with names for variables.
+/// Computes the keys of the parts of one problem; hashes the names of variables, not their numbers.
 pub(crate) struct Keys<'k, 'c> {
     candidates: &'k Candidates<'c>,
     vars: Vec<Option<u64>>,

@@ -1,37 +1,37 @@
-//! What resolution answers.
+//! Resolution outcome: installations, changes of Subscriptions, and failures.
 
 use crate::explain::Repair;
 use crate::world::CatalogKey;
 use mainstay_cause::Cause;
 
-/// What resolution answers.
+/// The outcome of the resolution of a namespace.
 ///
-/// Parts of a namespace that have nothing to do with each other may fail and succeed side by side:
-/// whatever is listed here as resolved is meant to be done even when there are failures.
+/// Independent parts of a namespace fail and succeed independently: callers apply the resolved part of
+/// the outcome even if it has failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The chosen catalog entries, without existing operators; by package, then name.
+    /// The chosen catalog entries, without existing operators, sorted by package and name.
     pub resolved: Vec<Chosen>,
-    /// Those of them whose installation is to be started.
+    /// The installations to start: chosen entries that are not current.
     pub installs: Vec<Install>,
-    /// For each part of the namespace that something is to be installed for, its Subscriptions, by
-    /// name: those with an [`Install`] of their own, and those for which it was chosen along.
+    /// For each part of the namespace with installations, its Subscriptions by name: those with an
+    /// [`Install`] of their own, and all others of the part.
     pub parts: Vec<Vec<String>>,
-    /// Subscriptions to be made for what was chosen although no Subscription asks for it.
+    /// The Subscriptions to create for chosen entries without Subscription.
     pub new_subscriptions: Vec<NewSubscription>,
-    /// Subscriptions whose `status.currentCSV` changes.
+    /// The Subscriptions whose `status.currentCSV` changes.
     pub updated_subscriptions: Vec<UpdatedSubscription>,
-    /// What could not be resolved: broken things first, then wishes that contradict each other.
+    /// The failures: broken input first, then contradictions.
     pub failures: Vec<Failure>,
-    /// What the original, which resolves a namespace as a whole, would say about it; none if it
-    /// would find no fault.
+    /// The failure that upstream, which resolves a namespace as a whole, would report; none if it would
+    /// report none.
     pub summary: Option<Summary>,
 }
 
 /// A failure of a whole namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// The message for conditions.
     pub message: String,
@@ -50,24 +50,24 @@ pub struct Chosen {
     pub name: String,
     /// The version, if it can be read.
     pub version: Option<String>,
-    /// The version that it replaces: the installed one for an upgrade, otherwise what the entry
-    /// says.
+    /// The ClusterServiceVersion that it replaces: the installed one for an upgrade, otherwise the
+    /// `replaces` of the entry.
     pub replaces: Option<String>,
 }
 
-/// An installation to be started.
+/// An installation to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Install {
     /// Index into [`Outcome::resolved`].
     pub chosen: usize,
-    /// Names of the Subscriptions that ask for it, in order; empty for a dependency.
+    /// The sorted names of its Subscriptions; empty for a dependency.
     pub subscriptions: Vec<String>,
-    /// Index into [`Outcome::parts`]: what has the same was chosen together, and half of it is no
-    /// answer.
+    /// Index into [`Outcome::parts`]. All installations of one part belong together: some of them alone
+    /// do not meet the constraints.
     pub part: usize,
 }
 
-/// A Subscription to be made for a dependency.
+/// A Subscription to create for a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSubscription {
     /// Its name: package, channel, catalog and namespace of the catalog.
@@ -78,7 +78,7 @@ pub struct NewSubscription {
     pub channel: String,
     /// The catalog.
     pub catalog: CatalogKey,
-    /// The chosen version.
+    /// The chosen ClusterServiceVersion.
     pub starting_csv: String,
 }
 
@@ -91,29 +91,30 @@ pub struct UpdatedSubscription {
     pub current_csv: String,
 }
 
-/// Why something was not resolved.
+/// A failure of one part of a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// The message for conditions.
     pub message: String,
-    /// The same for people.
+    /// The explanation for users.
     pub cause: Cause,
-    /// The Subscriptions that it blocks, by name; what is broken may block nobody.
+    /// The Subscriptions that it blocks, by name. Broken input can block none.
     pub subscriptions: Vec<String>,
-    /// The existing `ClusterServiceVersion`s without Subscription that it has to do with, by name.
+    /// The existing `ClusterServiceVersion`s without Subscription of the part, by name.
     pub csvs: Vec<String>,
-    /// Changes each of which mends it, the nearest first; the remedies of the cause say the same.
+    /// Repairs, each of which fixes the failure, the smallest change first. The remedies of the cause
+    /// are their texts.
     pub repairs: Vec<Repair>,
 }
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// The wishes contradict each other; only a change of the world helps.
+    /// The constraints contradict each other; only a change of the cluster or of a catalog helps.
     NotSatisfiable,
-    /// Something is broken: a catalog, a channel, an annotation.
+    /// Input is broken: a catalog, a channel, an annotation.
     Error,
 }
 

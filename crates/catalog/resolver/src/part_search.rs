@@ -1,19 +1,19 @@
-//! The search of all parts of a namespace, within one budget.
+//! Step budget: searches all parts of a namespace within one number of steps.
 //!
-//! First every part gets what parts of its size need; what is hard by itself gets an equal share of
-//! the rest afterwards. So the time of a namespace is bounded however many hard parts it has, no part
-//! is given up because others are hard, and the order of parts decides nothing.
+//! First each part gets the steps that parts of its size need. Then each part without result gets an
+//! equal share of the remaining steps. So the time of a namespace is bounded however many hard parts it
+//! has. No part fails because others are hard, and the order of parts does not matter.
 
 use crate::solve::{Choice, Exhausted, Solver};
 
-/// How many steps the parts of a namespace share that need more than all get.
+/// How many steps the parts share that need more than their first steps.
 const BUDGET: u64 = 300_000_000;
 
-/// How many steps every part gets: so many, and so many for each constraint.
+/// How many first steps each part gets: a fixed number, and a number for each of its constraints.
 const FIRST: u64 = 100_000;
 const EACH: u64 = 50;
 
-/// What came of the search of a part.
+/// The result of the search of a part.
 #[derive(Debug)]
 pub(crate) struct PartResult {
     pub end: PartEnd,
@@ -24,23 +24,23 @@ pub(crate) struct PartResult {
 /// How the search of a part ended.
 #[derive(Debug)]
 pub(crate) enum PartEnd {
-    /// What was chosen, in the order of choices.
+    /// The choices of the answer, in their order.
     Answer(Vec<Choice>),
-    /// There is no answer.
+    /// The part has no answer.
     Contradiction(UnsatCore),
-    /// Nobody knows.
+    /// The search exceeded a limit: it is unknown whether the part has an answer.
     GivenUp(Exhausted),
 }
 
-/// Reasons that contradict each other, as indexes of constraints.
+/// An unsatisfiable core: indexes of constraints that contradict each other.
 #[derive(Debug, Default)]
 pub(crate) struct UnsatCore {
     pub reasons: Vec<usize>,
-    /// Whether finding out which of them are needed took too many steps.
+    /// Whether it is not minimal, because minimizing it took too many steps.
     pub coarse: bool,
 }
 
-/// Searches the parts of a namespace, and the reasons of those that have no answer.
+/// Searches the parts of a namespace, and the unsatisfiable cores of those without answer.
 pub(crate) fn search_all(solver: &mut Solver<'_, '_>, parts: &[&[u32]]) -> Vec<PartResult> {
     let mut results: Vec<PartResult> = parts
         .iter()
@@ -65,7 +65,7 @@ pub(crate) fn search_all(solver: &mut Solver<'_, '_>, parts: &[&[u32]]) -> Vec<P
     results
 }
 
-/// Searches parts for answers only, within so many steps for all of them.
+/// Searches the answers of parts, without unsatisfiable cores; `budget` is for all parts together.
 pub(crate) fn search_within(
     solver: &mut Solver<'_, '_>,
     parts: &[&[u32]],
@@ -85,7 +85,7 @@ fn search_one(solver: &mut Solver<'_, '_>, part: &[u32], reasons: bool, budget: 
         Ok(Some(choices)) => PartEnd::Answer(choices),
         Ok(None) if !reasons => PartEnd::Contradiction(UnsatCore::default()),
         Ok(None) => {
-            // Who found out that there is no answer can do so once more, with an eye on why.
+            // The search for the core gets at least twice the steps of the search for the answer.
             let used = budget - steps_left;
             let budget = steps_left.max(2 * used);
             steps_left = budget;

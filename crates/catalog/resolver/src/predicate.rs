@@ -1,4 +1,5 @@
-//! Requirements as conditions on one candidate.
+//! Requirements of bundles as predicates on one candidate; the decoder of `olm.gvk.required`,
+//! `olm.package.required`, `olm.label.required` and `olm.constraint`.
 
 use crate::go_json::{self, JsonError};
 use crate::property::Facts;
@@ -13,37 +14,37 @@ use mainstay_version::{Range, RangeError};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// The greatest `olm.constraint` that is read, in bytes.
+/// The maximal size of an `olm.constraint`, in bytes.
 const MAX_CONSTRAINT: usize = 131_072;
 
 /// A condition on one candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Predicate {
-    /// Provides a kind.
+    /// Provides an API.
     Api(Api),
-    /// Is of a package.
+    /// Belongs to a package.
     Package(String),
     /// Has a version inside a range.
     InRange(Range),
     /// Has a label.
     Label(String),
-    /// Every one holds.
+    /// All of these hold.
     All(Vec<Self>),
-    /// One holds at least.
+    /// At least one of these holds.
     Any(Vec<Self>),
-    /// None holds.
+    /// None of these holds.
     Not(Vec<Self>),
     /// A rule in the Common Expression Language.
     Cel {
         /// The rule.
         rule: Rule,
-        /// What its author says when nothing satisfies it.
+        /// The `failureMessage` of the author.
         message: String,
     },
-    /// A condition with what its author says when nothing satisfies it. The original's texts leave
-    /// that out; explanations tell it.
+    /// A condition with the `failureMessage` of its author. Messages leave it out, as those of upstream
+    /// do; explanations show it.
     WithMessage {
-        /// What the author says; not empty.
+        /// The `failureMessage`; not empty.
         message: String,
         /// The condition.
         inner: Box<Self>,
@@ -51,7 +52,7 @@ pub(crate) enum Predicate {
 }
 
 impl Predicate {
-    /// Whether it holds for a candidate; `steps` grows by what it takes to find out.
+    /// Whether it holds for a candidate. Adds the cost to `steps`.
     pub(crate) fn holds(&self, entry: &Entry, facts: &Facts, steps: &mut u64) -> bool {
         *steps += 1;
         match self {
@@ -73,7 +74,7 @@ impl Predicate {
             Self::All(all) => all.iter().all(|one| one.holds(entry, facts, steps)),
             Self::Any(any) => any.iter().any(|one| one.holds(entry, facts, steps)),
             Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts, steps)),
-            Self::Cel { rule, .. } => rule::holds(rule, facts.told(), steps),
+            Self::Cel { rule, .. } => rule::holds(rule, facts.cel_input(), steps),
             Self::WithMessage { inner, .. } => inner.holds(entry, facts, steps),
         }
     }
@@ -91,7 +92,7 @@ impl fmt::Display for Predicate {
             Self::Label(label) => write!(f, "with label: {label}"),
             Self::All(all) => join(f, all, " and "),
             Self::Any(any) => join(f, any, " or "),
-            // The original says "not" between the parts only.
+            // Upstream writes "not" only between the parts.
             Self::Not(none) => join(f, none, " and not "),
             Self::WithMessage { inner, .. } => fmt::Display::fmt(inner, f),
             Self::Cel { rule, message } => {
@@ -114,13 +115,13 @@ fn join(f: &mut fmt::Formatter<'_>, parts: &[Predicate], by: &str) -> fmt::Resul
 /// Why a requirement cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RequirementError {
-    /// The value is no JSON.
+    /// The value is not JSON.
     #[error(transparent)]
     ParseJson(#[from] JsonError),
-    /// The value, or a field of it, is of another kind.
+    /// The value, or a field of it, has another type.
     #[error(transparent)]
     Decode(#[from] TypeError),
-    /// The range of versions is none.
+    /// The range of versions is invalid.
     #[error(transparent)]
     ParseRange(#[from] RangeError),
     /// A constraint cannot be read.
@@ -134,16 +135,16 @@ pub(crate) enum RequirementError {
 /// Why a constraint cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConstraintError {
-    /// The text is longer than is read.
+    /// The text is longer than the maximal size.
     #[error("olm.constraint value is greater than max constraint size {MAX_CONSTRAINT} bytes")]
     TooLong,
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error(transparent)]
     ParseJson(#[from] JsonError),
-    /// A value is of another kind than its field.
+    /// A value has another type than its field.
     #[error(transparent)]
     Decode(#[from] TypeError),
-    /// No constraint has such a field.
+    /// A constraint has no field of that name.
     #[error("json: unknown field {}", quote(.0))]
     UnknownField(String),
 }
@@ -151,13 +152,13 @@ pub(crate) enum ConstraintError {
 /// Why a constraint states no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConditionError {
-    /// The constraint has none of the fields that state one.
+    /// The constraint has none of the fields that state a condition.
     #[error("constraint is empty")]
     Empty,
-    /// A field is of another kind.
+    /// A field has another type.
     #[error(transparent)]
     Decode(#[from] TypeError),
-    /// The range of versions is none.
+    /// The range of versions is invalid.
     #[error(transparent)]
     ParseRange(#[from] RangeError),
     /// The rule cannot be compiled.
@@ -165,7 +166,7 @@ pub(crate) enum ConditionError {
     ParseRule(#[from] RuleError),
 }
 
-/// The requirement that a property states; none if its type is not one of requirements.
+/// The requirement of a property; none if the type of the property is not one of requirements.
 pub(crate) fn from_property(kind: &str, json: &str) -> Option<Result<Predicate, RequirementError>> {
     Some(match kind {
         "olm.gvk.required" => gvk(json),
@@ -176,7 +177,7 @@ pub(crate) fn from_property(kind: &str, json: &str) -> Option<Result<Predicate, 
     })
 }
 
-/// The requirement that an older dependency states. The outer error drops the whole bundle.
+/// The requirement of a dependency in the older form. The outer error drops the whole bundle.
 pub(crate) fn from_legacy(
     kind: &str,
     json: &str,
@@ -184,7 +185,7 @@ pub(crate) fn from_legacy(
     match kind {
         "olm.gvk" => gvk(json).map(|requirement| Some(Ok(requirement))),
         "olm.package" => {
-            // The value must decode; its range is judged when the bundle is looked at.
+            // The value must decode. An invalid range is an error of the requirement only.
             let value = object(json, "struct")?;
             let fields = GoFields::lenient(&value);
             fields.text("packageName")?;
@@ -197,7 +198,7 @@ pub(crate) fn from_legacy(
     }
 }
 
-/// The value of a requirement in the older form, in the form that properties have.
+/// Converts the value of a dependency in the older form to the value of a property.
 pub(crate) fn modern(kind: &str, json: &str) -> String {
     let fields: Value = serde_json::from_str(json).unwrap_or_default();
     let text = |name| {
@@ -267,7 +268,7 @@ fn parse_constraint(json: &str) -> Result<Value, ConstraintError> {
     if json.len() > MAX_CONSTRAINT {
         return Err(ConstraintError::TooLong);
     }
-    // Only the first value is read; text behind it is noticed when the properties are written.
+    // Only the first value is read. Text after it is an error when the properties are serialized.
     let value = match serde_json::Deserializer::from_str(json).into_iter::<Value>().next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => {
@@ -276,13 +277,13 @@ fn parse_constraint(json: &str) -> Result<Value, ConstraintError> {
         }
         None => return Err(JsonError::NoValue.into()),
     };
-    // The JSON reader bounds the depth: what nests deeper than 127 levels is not read.
+    // The JSON parser refuses values that nest deeper than 127 levels.
     check_fields(&value, Spot { around: "", path: "" })?;
     Ok(value)
 }
 
-/// Where a value stands in a constraint, as Go's decoder tells it: the type around it, and the
-/// fields on the way.
+/// The position of a value in a constraint, as errors of Go's decoder name it: the Go type around it,
+/// and the path of fields.
 #[derive(Clone, Copy)]
 struct Spot<'s> {
     around: &'static str,
@@ -334,7 +335,7 @@ fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> {
     Ok(())
 }
 
-/// The same for a struct of texts.
+/// Refuses unknown fields, and values that are not strings, in a struct of strings.
 fn check_texts(
     value: &Value,
     spot: Spot<'_>,
@@ -358,7 +359,7 @@ fn check_texts(
     Ok(())
 }
 
-/// The same for a list of constraints.
+/// Checks the fields of each constraint of a list.
 fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> {
     let fields = match value {
         Value::Null => return Ok(()),
@@ -384,7 +385,7 @@ fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> 
     Ok(())
 }
 
-/// The condition that a constraint states. Of several keys the first of this order counts.
+/// The condition of a constraint. Of several fields, the first one in this order counts.
 fn tree(value: &Value) -> Result<Predicate, ConditionError> {
     let fields = GoFields::new_or_null(value).ok_or(ConditionError::Empty)?;
     let message = fields.text("failureMessage")?;

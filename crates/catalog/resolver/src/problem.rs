@@ -1,10 +1,10 @@
-//! The question for the search: variables, and constraints between them.
+//! Resolution problem: variables, and constraints between them. The input of the solver.
 
 use crate::candidates::EntryRef;
 use crate::property::Api;
 use std::rc::Rc;
 
-/// A variable: something that is in the answer or not.
+/// A variable: a bundle, Subscription or demand that is in the answer or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Var(pub u32);
 
@@ -17,7 +17,7 @@ impl Var {
 /// What a variable stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject {
-    /// A candidate, or an existing operator.
+    /// A candidate of a catalog, or an existing `ClusterServiceVersion`.
     Bundle(EntryRef),
     /// A Subscription, by its index.
     Subscription(usize),
@@ -25,65 +25,67 @@ pub(crate) enum Subject {
     Demand(usize),
 }
 
-/// What must hold.
+/// What a constraint demands.
 #[derive(Clone, Debug)]
 pub(crate) enum Rule {
     /// The subject is in the answer.
     Mandatory,
     /// The subject is not in the answer.
     Prohibited,
-    /// With the subject, one of these; earlier ones are preferred, none comes twice. Many versions
-    /// require the same, so lists are shared.
+    /// With the subject, one of these is in the answer; earlier ones are preferred, and the list has no
+    /// duplicates. Many bundles have the same requirement, so constraints share lists.
     Dependency(Rc<[Var]>),
-    /// Not with the subject.
+    /// This one is not in the answer together with the subject.
     Conflict(Var),
-    /// At most one of these; one that is named twice, side by side, excludes itself.
+    /// At most one of these is in the answer; a variable that is listed twice, side by side, excludes
+    /// itself.
     AtMostOne(Vec<Var>),
 }
 
-/// Why it must hold.
+/// Why a constraint exists.
 #[derive(Clone, Debug)]
 pub(crate) enum Reason {
     /// The Subscription exists.
     Exists,
-    /// The Subscription cannot be met, with the text that says why.
+    /// The Subscription has no candidates, for the reason in the text.
     NoCandidates(String),
-    /// The existing operator has no Subscription.
+    /// The existing `ClusterServiceVersion` has no Subscription.
     Unsubscribed,
-    /// The existing operator's Subscription, by its index, cannot be met, so that it stays.
+    /// The existing `ClusterServiceVersion` stays, because its Subscription, by its index, cannot be
+    /// met.
     SubscriptionUnmet(usize),
-    /// The bundle carries the mark.
+    /// The bundle has the property `olm.deprecated`.
     Deprecated,
-    /// A rule of whoever runs the resolver, with its message.
+    /// A prohibition of the administrator, with its message.
     Forbidden(String),
-    /// The bundle needs a newer Kubernetes: its least version, and the cluster's.
+    /// The bundle needs a newer Kubernetes: its `minKubeVersion`, and the version of the cluster.
     Kubernetes(String, String),
-    /// The Subscription asks for one of its candidates.
+    /// The Subscription requires one of its candidates.
     SubscriptionWants,
     /// The demand exists.
     DemandExists,
-    /// The demand asks for one of its candidates.
+    /// The demand requires one of its candidates.
     DemandWants,
-    /// The bundle states a requirement; its index among those of the bundle.
+    /// The bundle has a requirement; its index among the requirements of the bundle.
     Required(usize),
-    /// An upgrade takes the place of what it upgrades.
+    /// An upgrade replaces the installed `ClusterServiceVersion`.
     Upgrades,
-    /// A kind has one provider.
+    /// An API has at most one provider.
     OneProvider(Api),
-    /// A package has one operator.
+    /// A package has at most one operator.
     OneOfPackage(String),
 }
 
 /// One constraint.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraint {
-    /// What it is about; none for `AtMostOne`.
+    /// The variable that it is about; none for `AtMostOne`.
     pub subject: Option<Var>,
     pub rule: Rule,
     pub reason: Reason,
 }
 
-/// A whole question.
+/// A whole resolution problem.
 #[derive(Debug, Default)]
 pub(crate) struct Problem {
     pub subjects: Vec<Subject>,

@@ -1,4 +1,4 @@
-//! Properties: what a bundle says about itself, decoded once.
+//! Bundle properties, decoded once per catalog content.
 
 use crate::go_json::{self, JsonError};
 use crate::predicate::{self, Predicate, RequirementError};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// A kind of object that an operator provides or requires.
+/// An API that an operator provides or requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Api {
     /// Group.
@@ -51,53 +51,55 @@ impl fmt::Display for Api {
     }
 }
 
-/// A property as catalogs carry it.
+/// A property of a bundle, as in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub struct Property<'a> {
     /// Type, such as `olm.gvk`.
     pub kind: &'a str,
-    /// Value as JSON text; what is no JSON is kept and judged when it matters.
+    /// Value as JSON text. A text that is not JSON is kept, and is an error only where it is used.
     pub json: &'a str,
 }
 
-/// A requirement in the older form that the registry protocol has besides properties.
+/// A requirement in the older form of the registry protocol: a dependency instead of a property.
 #[derive(Clone, Copy, Debug)]
 pub struct LegacyDependency<'a> {
-    /// `olm.gvk`, `olm.package`, `olm.label` or `olm.constraint`; others are passed over.
+    /// `olm.gvk`, `olm.package`, `olm.label` or `olm.constraint`; other types are ignored.
     pub kind: &'a str,
     /// Value as JSON text.
     pub json: &'a str,
 }
 
-/// What the properties of a bundle mean to resolution.
+/// The properties of a bundle, as far as resolution uses them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// Packages it says to be, with the version where that can be read strictly.
+    /// The packages of its `olm.package` properties, with the versions that can be read strictly.
     pub packages: Vec<(String, Option<Version>)>,
-    /// Kinds it provides, as often as it lists them.
+    /// The APIs it provides; an API that it lists twice is here twice.
     pub apis: Vec<Api>,
-    /// Free tags.
+    /// The labels of its `olm.label` properties.
     pub labels: Vec<String>,
-    /// Whether it must never be chosen.
+    /// Whether it has the property `olm.deprecated`: it is never chosen.
     pub deprecated: bool,
-    /// What it requires, in the order of its properties.
+    /// Its requirements, in the order of its properties.
     pub requirements: Vec<Arc<Predicate>>,
-    /// The same as numbers of its snapshot.
+    /// The same requirements as numbers of its snapshot.
     pub requirement_numbers: Vec<u32>,
-    /// The least version of Kubernetes that it needs.
+    /// The minimal version of Kubernetes that it needs.
     pub min_kube_version: Option<Version>,
-    /// Why its requirements cannot be read: one reason, whatever their order.
+    /// Why its requirements cannot be read: the error with the least text, so that the order of
+    /// properties does not matter.
     pub requirement_error: Option<RequirementError>,
-    /// Why its properties cannot be written into an install plan: one reason, whatever their order.
+    /// Why an InstallPlan cannot hold its properties: the error with the least text, so that the order
+    /// of properties does not matter.
     pub serialization_error: Option<JsonError>,
-    /// All its properties, type and value, in their order: rules look at them.
+    /// All its properties, type and value, in their order: the input of CEL rules.
     properties: Vec<(Box<str>, Box<str>)>,
-    /// The same, decoded when a rule first asks.
-    told: OnceLock<Value>,
+    /// The same properties, decoded on the first evaluation of a rule.
+    cel_input: OnceLock<Value>,
 }
 
 impl Facts {
-    /// Takes note of one property.
+    /// Adds a property.
     pub(crate) fn add(&mut self, property: Property<'_>) {
         self.properties.push((property.kind.into(), property.json.into()));
         let value = serde_json::from_str::<Value>(property.json).ok();
@@ -143,27 +145,27 @@ impl Facts {
         }
     }
 
-    /// Takes note of the least version of Kubernetes that it needs, if no property says another.
-    /// One that cannot be read is told when the bundle is installed, as in the original.
+    /// Sets the minimal version of Kubernetes, unless a property has set it. A version that cannot be
+    /// read is an error only when the bundle is installed, as in upstream.
     pub(crate) fn set_min_kube_version(&mut self, least: &str) {
         if self.min_kube_version.is_none() {
             self.min_kube_version = parse_tolerant(least).ok();
         }
     }
 
-    /// Takes note of a kind that it provides where no property says so.
+    /// Adds an API that the bundle provides without a property.
     pub(crate) fn add_provided_api(&mut self, api: Api) {
         self.properties.push(("olm.gvk".into(), api.to_json().into()));
         self.apis.push(api);
     }
 
-    /// Takes note of a kind that it requires where no property says so.
+    /// Adds an API that the bundle requires without a property.
     pub(crate) fn add_required_api(&mut self, api: Api) {
         self.properties.push(("olm.gvk.required".into(), api.to_json().into()));
         self.add_requirement(Predicate::Api(api));
     }
 
-    /// Takes note of a requirement in the older form, which rules see as a property.
+    /// Adds a requirement in the older form to the properties that CEL rules see.
     pub(crate) fn add_legacy_requirement(&mut self, dependency: LegacyDependency<'_>) {
         let LegacyDependency { kind, json } = dependency;
         let property = match kind {
@@ -180,26 +182,26 @@ impl Facts {
         self.properties.iter().map(|(kind, json)| Property { kind, json })
     }
 
-    /// What it says about itself, as rules see it.
-    pub(crate) fn told(&self) -> &Value {
-        self.told.get_or_init(|| {
+    /// All its properties, as CEL rules see them.
+    pub(crate) fn cel_input(&self) -> &Value {
+        self.cel_input.get_or_init(|| {
             rule::told(self.properties.iter().map(|(kind, json)| (&**kind, &**json)))
         })
     }
 
-    /// Takes note of a requirement; one that is known already changes nothing.
+    /// Adds a requirement, unless the bundle has an equal one.
     pub(crate) fn add_requirement(&mut self, requirement: Predicate) {
         if !self.requirements.iter().any(|known| **known == requirement) {
             self.requirements.push(Arc::new(requirement));
         }
     }
 
-    /// Takes note of a requirement that cannot be read.
+    /// Adds a requirement that cannot be read.
     pub(crate) fn add_requirement_error(&mut self, error: RequirementError) {
         keep_smallest(&mut self.requirement_error, error);
     }
 
-    /// Its properties, in an order of their own.
+    /// All its properties, sorted.
     pub(crate) fn sorted_properties(&self) -> Vec<&(Box<str>, Box<str>)> {
         let mut all: Vec<_> = self.properties.iter().collect();
         all.sort_unstable();
@@ -207,7 +209,7 @@ impl Facts {
     }
 }
 
-/// Of several errors that with the least text is kept, so that their order does not matter.
+/// Keeps the error with the least text, so that the order of errors does not matter.
 fn keep_smallest<E: fmt::Display>(smallest: &mut Option<E>, error: E) {
     if smallest.as_ref().is_none_or(|smallest| error.to_string() < smallest.to_string()) {
         *smallest = Some(error);
@@ -218,7 +220,7 @@ fn keep_smallest<E: fmt::Display>(smallest: &mut Option<E>, error: E) {
 pub(crate) struct GoFields<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> GoFields<'a> {
-    /// The fields of an object; null has none.
+    /// The fields of an object. Null has no fields; other values give none.
     pub(crate) fn new_or_null(value: &'a Value) -> Option<Self> {
         match value {
             Value::Null => Some(Self(None)),
@@ -227,12 +229,12 @@ impl<'a> GoFields<'a> {
         }
     }
 
-    /// The fields of an object; anything else has none.
+    /// The fields of an object; any other value has no fields.
     pub(crate) fn lenient(value: &'a Value) -> Self {
         Self(value.as_object())
     }
 
-    /// A field; the last one wins among those that differ in case only.
+    /// A field; of several names that differ in case only, the last one counts.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         let fields = self.0?;
         fields.get(name).or_else(|| {
@@ -240,7 +242,7 @@ impl<'a> GoFields<'a> {
         })
     }
 
-    /// The text in a field; empty if absent or null, an error if of another type.
+    /// The text of a field; empty if absent or null, an error if the field has another type.
     pub(crate) fn text(&self, name: &str) -> Result<String, TypeError> {
         match self.get(name) {
             None | Some(Value::Null) => Ok(String::new()),

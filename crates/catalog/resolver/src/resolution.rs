@@ -1,14 +1,15 @@
-//! From a world to an outcome, part by part.
+//! Resolution of a namespace: from a world to an outcome, part by part.
 //!
-//! A part is what is connected by constraints. Parts are searched one after the other, and each
-//! fails or succeeds by itself. Broken things fail by themselves, too, and take with them
+//! A part is a set of variables that constraints connect. Each part is searched alone, and fails or
+//! succeeds alone. Broken input (a fault) is a failure of its own, and blocks
 //!
-//! * what a bundle is part of that says something unreadable,
-//! * Subscriptions whose channel or catalog is broken (what they have installed stays),
-//! * parts that have no answer where something broken might have given one,
-//! * parts whose answer would be another one if a catalog could be asked that cannot: what is
-//!   installed must not depend on an outage,
-//! * parts that would install the package of a blocked Subscription: that is its own decision.
+//! * the part of a bundle whose requirements cannot be read,
+//! * Subscriptions whose channel or catalog is broken (their installed operators stay),
+//! * parts without answer if the broken input might have given them one,
+//! * parts whose answer could be different if an unreadable catalog could be read: an outage must not
+//!   change what is installed,
+//! * parts that would install the package of a blocked Subscription as a dependency: that
+//!   Subscription decides on its package.
 
 mod assembly;
 mod error;
@@ -33,31 +34,31 @@ pub fn resolve(world: &World<'_>) -> Outcome {
     run(world, Some(&|_| true), &mut Memory::none(), &mut 0)
 }
 
-/// Resolves a namespace, and explains only those failures for which `should_explain` says so: others have
-/// their message as their cause, and no repairs. What is chosen and every message is what
-/// [`resolve`] gives.
+/// Resolves a namespace, and explains only the failures for which `should_explain` is true. Other
+/// failures have their message as their cause, and no repairs. All else is as in the outcome of
+/// [`resolve`].
 ///
-/// For whoever resolves again and again, and tells people what is new.
+/// For callers that resolve a namespace after each change, and report only new failures.
 pub fn resolve_explaining(world: &World<'_>, should_explain: impl Fn(&Failure) -> bool) -> Outcome {
     run(world, Some(&should_explain), &mut Memory::none(), &mut 0)
 }
 
-/// Resolves a namespace that was resolved before, nearly as it is now: what failed then and would
-/// fail now for the same reasons is neither searched nor explained again.
+/// Resolves a namespace again after a small change. The memory saves the search and the explanation of
+/// failures that have not changed since the last resolution.
 pub fn resolve_again(world: &World<'_>, memory: &mut Memory) -> Outcome {
     run(world, Some(&|_| true), memory, &mut 0)
 }
 
-/// The same without reasons: contradictions have neither message nor cause nor repairs. It takes
-/// what it costs from a budget of steps; parts for which nothing is left fail.
+/// Resolves a namespace without explanations: contradictions have neither message nor cause nor
+/// repairs. Takes its steps from `budget`; parts for which no steps are left fail.
 pub(crate) fn attempt(world: &World<'_>, memory: &mut Memory, budget: &mut u64) -> Outcome {
     run(world, None, memory, budget)
 }
 
-/// Which failures are explained.
+/// Decides which failures to explain.
 type ExplainFilter<'w> = &'w dyn Fn(&Failure) -> bool;
 
-/// Without `should_explain` reasons are not looked for, and all has to be done within the budget.
+/// Without `should_explain` it searches no unsatisfiable cores, and `budget` bounds its steps.
 fn run(
     world: &World<'_>,
     should_explain: Option<ExplainFilter<'_>>,
@@ -86,7 +87,7 @@ fn run(
     let candidates = Candidates::of(world, exclude_global, &existing);
     if let Some(error) = &existing.error {
         let message = faults_message(&candidates).unwrap_or_default();
-        // Beside a catalog that cannot be asked it is one of several reasons.
+        // With an unreadable catalog beside it, this error is one of several reasons.
         let alone = candidates.catalog_faults().count() == 1;
         return fail_namespace(world, message, Some(error).filter(|_| alone));
     }
@@ -111,7 +112,8 @@ fn run(
     resolution.finish()
 }
 
-/// The failure of a whole namespace, for its existing operators where they cannot be told.
+/// The failure of a whole namespace; `existing` is the error of its existing `ClusterServiceVersion`s,
+/// if that is the reason.
 fn fail_namespace(world: &World<'_>, message: String, existing: Option<&ExistingError>) -> Outcome {
     let subscriptions: BTreeSet<&str> =
         world.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
@@ -132,8 +134,8 @@ fn error(message: String, subscriptions: Vec<String>) -> Failure {
     }
 }
 
-/// What the original says of broken things. What exists comes first, then catalogs, then what
-/// stands in the way of Subscriptions.
+/// Upstream's message for all faults. Faults of existing `ClusterServiceVersion`s come first, then those
+/// of catalogs, then those of Subscriptions and demands.
 fn faults_message(candidates: &Candidates<'_>) -> Option<String> {
     let mut texts: BTreeMap<FaultOrigin, Vec<String>> = BTreeMap::new();
     let catalogs: Vec<String> = candidates.catalog_faults().map(ToString::to_string).collect();
@@ -149,18 +151,18 @@ fn faults_message(candidates: &Candidates<'_>) -> Option<String> {
     [catalogs, each].iter().find(|texts| !texts.is_empty()).map(|texts| aggregate(texts))
 }
 
-/// A part of the problem that has nothing to do with the others.
+/// A part of the problem, which shares no variable with the others.
 struct Part<'i> {
     constraints: &'i [u32],
     /// Its Subscriptions, by index.
     subscriptions: Vec<usize>,
-    /// Whether anything must be there.
+    /// Whether it has a mandatory variable.
     has_mandatory: bool,
     state: State,
 }
 
 impl Part<'_> {
-    /// The existing versions in it that no Subscription has, by name.
+    /// Its existing `ClusterServiceVersion`s without Subscription, by name.
     fn csvs(&self, candidates: &Candidates<'_>) -> Vec<String> {
         let names: BTreeSet<&str> = self
             .constraints
@@ -180,7 +182,7 @@ impl Part<'_> {
 
 enum State {
     Open,
-    /// What was chosen from catalogs.
+    /// The chosen entries of catalogs.
     Solved(Vec<(Var, EntryRef)>),
     Failed,
 }
@@ -211,21 +213,21 @@ impl<'i> Part<'i> {
 struct Resolution<'r, 'a> {
     world: &'r World<'a>,
     candidates: &'r Candidates<'r>,
-    /// Which failures are explained; none when not even reasons are looked for.
+    /// Decides which failures to explain; none if the resolution searches no unsatisfiable cores.
     should_explain: Option<ExplainFilter<'r>>,
     memory: &'r mut Memory,
     parts: Vec<Part<'r>>,
     failures: Vec<Failure>,
-    /// The reasons of those that are contradictions.
+    /// The unsatisfiable cores of those failures that are contradictions, by their index.
     cores: BTreeMap<usize, UnsatCore>,
     /// The message of the first contradiction.
     contradiction: Option<String>,
-    /// The first thing that is wrong with an answer.
+    /// The first error of an answer.
     answer_error: Option<String>,
 }
 
 impl<'r> Resolution<'r, '_> {
-    /// Fails what is broken by itself.
+    /// Adds the failures of faults, and fails the parts that they block.
     fn fail_faults(&mut self, index: &Index<'_>) {
         let candidates = self.candidates;
         for source in candidates.sources.iter().skip(1) {
@@ -247,7 +249,8 @@ impl<'r> Resolution<'r, '_> {
         let mut unreadable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for fault in &candidates.faults {
             match fault.subject {
-                // Several can be about the same channel; who names a catalog is counted already.
+                // Several Subscriptions can have the same channel. Those of an unreadable catalog are in
+                // its failure already.
                 FaultSubject::Subscription(at) => {
                     let (name, text) = (self.names(&[at]), fault.reason.to_string());
                     match self.failures.iter_mut().find(|failure| failure.message == text) {
@@ -284,7 +287,7 @@ impl<'r> Resolution<'r, '_> {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Searches the parts that are open.
+    /// Searches the open parts.
     fn search(&mut self, index: &Index<'r>, budget: &mut u64) {
         let mut keys = Keys::new(self.candidates);
         let (mut unsolvable, mut open, mut parts) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -328,7 +331,7 @@ impl<'r> Resolution<'r, '_> {
                 self.failures.push(failure);
             }
         }
-        // Channels that offer nothing are told about even if nobody misses them.
+        // Channels without order are failures even if they block no part.
         for fault in &self.candidates.faults {
             let known =
                 |text: &str| self.failures.iter().any(|failure| failure.message.contains(text));
@@ -342,7 +345,7 @@ impl<'r> Resolution<'r, '_> {
         }
     }
 
-    /// What comes of the search of a part: an answer, or a failure.
+    /// Marks a part as solved, or gives its failure.
     fn evaluate(&mut self, at: usize, result: PartResult) -> Option<Failure> {
         let text = match result.end {
             PartEnd::Answer(choices) => match self.validate_answer(&choices) {
@@ -352,7 +355,7 @@ impl<'r> Resolution<'r, '_> {
                 }
                 Err(error) => {
                     let text = error.to_string();
-                    // A catalog is told about by itself.
+                    // An unreadable catalog has a failure of its own.
                     if !matches!(error, AnswerError::UseCatalog(_)) {
                         self.answer_error.get_or_insert_with(|| text.clone());
                     }
@@ -381,7 +384,7 @@ impl<'r> Resolution<'r, '_> {
         Some(self.failure(at, text))
     }
 
-    /// Takes note of a part for resolutions that come after, and for trials.
+    /// Keeps the failure of a part for later resolutions and for what-if resolutions.
     fn remember(
         &mut self,
         at: usize,
@@ -412,7 +415,7 @@ impl<'r> Resolution<'r, '_> {
         failure
     }
 
-    /// What was chosen from catalogs, or what is wrong with it.
+    /// The chosen entries of catalogs, or the error of the answer.
     fn validate_answer(&self, choices: &[Choice]) -> Result<Vec<(Var, EntryRef)>, AnswerError> {
         let candidates = self.candidates;
         let entry = |var: Var| match candidates.problem.subjects[var.index()] {
@@ -455,7 +458,7 @@ impl<'r> Resolution<'r, '_> {
         if counts.is_empty() { Ok(answer) } else { Err(AnswerError::NotOnce(counts)) }
     }
 
-    /// The failure of a part without an answer, for these reasons.
+    /// The failure of a part without answer, with this unsatisfiable core.
     fn contradiction(&mut self, part: usize, core: &UnsatCore) -> Failure {
         let candidates = self.candidates;
         let mut failure = self.failure(part, String::new());
@@ -465,14 +468,14 @@ impl<'r> Resolution<'r, '_> {
         }
         failure.message = texts::unsatisfiable(&texts::reasons(candidates, core));
         let core = &core.reasons;
-        // Where something stays because of another failure, that one is the original's.
+        // Where a `ClusterServiceVersion` stays because of another failure, upstream reports that one.
         let stays = |at: &usize| {
             matches!(candidates.problem.constraints[*at].reason, Reason::SubscriptionUnmet(_))
         };
         if !core.iter().any(stays) {
             self.contradiction.get_or_insert_with(|| failure.message.clone());
         }
-        // Something broken may hold what is missing.
+        // A broken channel or catalog may have what is missing.
         let channels = candidates.faults.iter().filter_map(|fault| match fault.subject {
             FaultSubject::Channel(at) if core.contains(&at) => Some(fault.reason.to_string()),
             _ => None,

@@ -1,4 +1,4 @@
-//! One catalog as resolution asks it: decoded, indexed, immutable.
+//! Catalog snapshot: the content of one catalog for resolution, decoded, indexed and immutable.
 
 use crate::channel::{self, ChannelError};
 use crate::predicate::{self, Predicate};
@@ -11,27 +11,27 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-/// The content of one catalog, ready to be asked. Make it once per content and share it.
+/// The content of one catalog, indexed for resolution. Make it once per content and share it.
 ///
-/// The order in which a catalog lists its packages, channels and entries has no influence on it.
+/// The order in which a catalog lists its packages, channels and entries does not matter.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// Default channels first, then by package, channel and name.
     pub(crate) entries: Vec<Entry>,
     pub(crate) facts: Vec<Arc<Facts>>,
     groups: Vec<ChannelEntries>,
-    /// For each entry, its group.
+    /// For each entry, the index of its channel in `groups`.
     group_of: Vec<u32>,
     /// For each entry, the first one with the same channel and name.
     first: Vec<u32>,
-    /// For each entry, how many have the same channel and name; counted at the first one.
+    /// For each entry, how many entries have the same channel and name. Valid at the first of them.
     occurrences: Vec<u32>,
-    /// Entries of a package, also those that say so only by a property.
+    /// The entries of each package, also those that belong to it only by a property.
     packages: FxHashMap<Arc<str>, PackageEntries>,
     apis: FxHashMap<Api, Vec<u32>>,
     labels: FxHashMap<String, Vec<u32>>,
     names: FxHashMap<Arc<str>, Vec<u32>>,
-    /// The requirements of its bundles, each once, with what meets them in this catalog.
+    /// The requirements of its bundles, each once, with the entries of this catalog that meet them.
     requirements: Vec<(Arc<Predicate>, OnceLock<Providers>)>,
 }
 
@@ -39,25 +39,25 @@ pub struct Snapshot {
 #[derive(Debug)]
 struct ChannelEntries {
     entries: std::ops::Range<u32>,
-    /// From the head downwards, without what is skipped; or why there is no such order.
+    /// The entries from the head downwards without skipped ones, or why the channel has no order.
     chain: OnceLock<Result<Vec<u32>, ChannelError>>,
 }
 
 #[derive(Debug, Default)]
 struct PackageEntries {
     entries: Vec<u32>,
-    /// Whether some are listed under another package.
+    /// Whether the catalog lists some of them under another package.
     mixed: bool,
 }
 
-/// What meets a requirement in one catalog.
+/// The entries of one catalog that meet a requirement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Providers {
     /// Best first.
     pub entries: Vec<u32>,
-    /// Why channels that have something offer nothing.
+    /// The errors of channels that have matching entries, but no order.
     pub faults: Vec<ChannelError>,
-    /// Steps it takes to find out, whether or not it was known already.
+    /// The steps of the lookup; the same if the result is cached.
     pub steps: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Providers {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub name: Arc<str>,
-    /// The package whose channel it is in; may be unknown (empty) for existing operators.
+    /// The package of its channel; can be unknown (empty) for existing operators.
     pub package: Arc<str>,
     /// The channel; empty for existing operators.
     pub channel: Arc<str>,
@@ -78,21 +78,21 @@ pub(crate) struct Entry {
     pub facts: usize,
 }
 
-/// What a bundle says about itself, independent of channels.
+/// The content of a bundle, independent of channels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BundleFacts<'a> {
-    /// Its version as written; one that cannot be read even tolerantly counts as none.
+    /// Its version as written. A version that cannot be read even tolerantly counts as none.
     pub version: &'a str,
     /// Its properties, in their order.
     pub properties: &'a [Property<'a>],
     /// Its requirements in the older form.
     pub dependencies: &'a [LegacyDependency<'a>],
-    /// Kinds it provides; they count only when there are no properties.
+    /// The APIs it provides; they count only if it has no properties.
     pub provided_apis: &'a [Api],
-    /// Kinds it requires; they count only when there are no older dependencies.
+    /// The APIs it requires; they count only if it has no dependencies in the older form.
     pub required_apis: &'a [Api],
-    /// The least version of Kubernetes that its ClusterServiceVersion asks for; empty if none. It
-    /// counts only when no property says it.
+    /// The `minKubeVersion` of its ClusterServiceVersion; empty if none. It counts only if no property
+    /// states one.
     pub min_kube_version: &'a str,
 }
 
@@ -107,13 +107,13 @@ pub struct EntryFacts<'a> {
     pub default_channel: bool,
     /// The bundle it replaces.
     pub replaces: Option<&'a str>,
-    /// Bundles it also replaces.
+    /// Bundles it skips.
     pub skips: &'a [&'a str],
-    /// Range of versions it also replaces; one that cannot be read counts as none.
+    /// Range of versions it skips. A range that cannot be read counts as none.
     pub skip_range: Option<&'a str>,
 }
 
-/// Collects the content of a catalog.
+/// Builds a [`Snapshot`] from the content of a catalog.
 #[derive(Debug, Default)]
 pub struct SnapshotBuilder {
     snapshot: Snapshot,
@@ -121,7 +121,7 @@ pub struct SnapshotBuilder {
     requirements: FxHashMap<Arc<Predicate>, u32>,
 }
 
-/// A bundle that a [`SnapshotBuilder`] knows.
+/// A bundle that has been added to a [`SnapshotBuilder`].
 #[derive(Clone, Debug)]
 pub struct KnownBundle {
     package: Arc<str>,
@@ -130,8 +130,8 @@ pub struct KnownBundle {
 }
 
 impl SnapshotBuilder {
-    /// Takes note of a bundle of a package. None means that the catalog's message about it could
-    /// not be read, so that the bundle does not exist for resolution.
+    /// Adds a bundle of a package. None means that the catalog's message about the bundle cannot be
+    /// read, so that the bundle does not exist for resolution.
     pub fn bundle(&mut self, package: &str, bundle: &BundleFacts<'_>) -> Option<KnownBundle> {
         let facts = catalog_facts(package, bundle)?;
         let known = self.add_facts(package, parse_tolerant(bundle.version).ok(), facts);
@@ -144,7 +144,7 @@ impl SnapshotBuilder {
         version: Option<Version>,
         mut facts: Facts,
     ) -> KnownBundle {
-        // The order of properties must not decide what is tried first.
+        // The order of properties must not decide which requirement is resolved first.
         facts.requirements.sort_by_cached_key(|requirement| {
             (requirement.to_string(), format!("{requirement:?}"))
         });
@@ -154,7 +154,7 @@ impl SnapshotBuilder {
         KnownBundle { package: self.text(package), version, facts: self.snapshot.facts.len() - 1 }
     }
 
-    /// Takes note of the place of a bundle in a channel.
+    /// Adds the entry of a bundle to a channel.
     pub fn entry(&mut self, bundle: &KnownBundle, entry: &EntryFacts<'_>) {
         let new_entry = Entry {
             name: self.text(entry.name),
@@ -177,7 +177,7 @@ impl SnapshotBuilder {
         if let Some(known) = self.requirements.get(requirement) {
             return *known;
         }
-        // One requirement per bundle and property: far below the limit.
+        // The number of requirements is far below the limit of `u32`.
         let at = u32::try_from(self.snapshot.requirements.len()).unwrap_or(u32::MAX);
         self.snapshot.requirements.push((requirement.clone(), OnceLock::new()));
         self.requirements.insert(requirement.clone(), at);
@@ -190,7 +190,7 @@ impl SnapshotBuilder {
         let facts = &snapshot.facts;
         snapshot.entries.sort_by(|a, b| {
             compare_entries(a, b).then_with(|| {
-                // Entries of one name in one channel; catalogs should not have them.
+                // Two entries of one name in one channel; a valid catalog does not have them.
                 let all = |entry: &Entry| {
                     format!("{entry:?}{:?}", facts[entry.facts].sorted_properties())
                 };
@@ -199,7 +199,7 @@ impl SnapshotBuilder {
         });
         let mut firsts: FxHashMap<(Arc<str>, Arc<str>), u32> = FxHashMap::default();
         for (at, entry) in snapshot.entries.iter().enumerate() {
-            // Catalogs have millions of entries at most.
+            // A catalog has at most millions of entries.
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             let facts = &snapshot.facts[entry.facts];
             match snapshot.groups.last_mut() {
@@ -263,14 +263,14 @@ fn same_channel(a: &Entry, b: &Entry) -> bool {
     (a.default_channel, &a.package, &a.channel) == (b.default_channel, &b.package, &b.channel)
 }
 
-/// Adds an index once; indexes come in ascending order.
+/// Adds an index, unless it is there already. Callers add indexes in ascending order.
 fn push(list: &mut Vec<u32>, at: u32) {
     if list.last() != Some(&at) {
         list.push(at);
     }
 }
 
-/// What the message of a catalog about a bundle means; none if the catalog client would drop it.
+/// Decodes the content of a bundle; none if upstream's catalog client drops the bundle.
 fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
     let mut facts = Facts::default();
     for property in bundle.properties {
@@ -352,12 +352,12 @@ impl Snapshot {
         builder.finish()
     }
 
-    /// How many entries there are, over all channels.
+    /// The number of entries of all channels.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -367,12 +367,12 @@ impl Snapshot {
         (entry, &self.facts[entry.facts])
     }
 
-    /// The first entry with the same channel and name: both are one candidate.
+    /// The first entry with the same channel and name. Both entries are one candidate.
     pub(crate) fn first(&self, at: u32) -> u32 {
         self.first[at as usize]
     }
 
-    /// How many entries have the same channel and name as this one.
+    /// How many entries have the channel and the name of this entry.
     pub(crate) fn occurrences(&self, at: u32) -> u32 {
         self.occurrences[self.first(at) as usize]
     }
@@ -382,17 +382,17 @@ impl Snapshot {
         self.packages.keys().map(|name| &**name).collect()
     }
 
-    /// Entries of a package, by place or by property, in order.
+    /// The entries of a package, by channel or by property, in order.
     pub(crate) fn of_package(&self, package: &str) -> &[u32] {
         self.packages.get(package).map_or(&[], |of| &of.entries)
     }
 
-    /// Whether a package has entries that are listed under another one.
+    /// Whether the catalog lists entries of a package under another package.
     pub(crate) fn is_mixed(&self, package: &str) -> bool {
         self.packages.get(package).is_some_and(|of| of.mixed)
     }
 
-    /// The chain of the channel that an entry is in.
+    /// The chain of the channel of an entry.
     pub(crate) fn chain(&self, at: u32) -> &Result<Vec<u32>, ChannelError> {
         let group = &self.groups[self.group_of[at as usize] as usize];
         group.chain.get_or_init(|| {
@@ -401,24 +401,24 @@ impl Snapshot {
         })
     }
 
-    /// Entries of a name, in order.
+    /// The entries of a name, in order.
     pub(crate) fn named(&self, name: &str) -> &[u32] {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// What meets one of its own requirements, by its number.
+    /// The entries that meet a requirement of this snapshot, by the number of the requirement.
     pub(crate) fn known_providers(&self, requirement: u32) -> &Providers {
         let (predicate, known) = &self.requirements[requirement as usize];
         known.get_or_init(|| self.providers(predicate))
     }
 
-    /// The requirement of a number.
+    /// The requirement of this snapshot with that number.
     pub(crate) fn requirement(&self, at: u32) -> &Predicate {
         &self.requirements[at as usize].0
     }
 
-    /// What meets a requirement: whole channels are put in order, and what meets it is picked from
-    /// them.
+    /// The entries that meet a requirement. Whole channels are sorted first, because skipped entries
+    /// cannot meet it.
     pub(crate) fn providers(&self, predicate: &Predicate) -> Providers {
         let mut providers = Providers::default();
         let matching = self.matching(predicate, &mut providers.steps);
@@ -437,10 +437,10 @@ impl Snapshot {
         providers
     }
 
-    /// Entries for which a condition holds, in order; `steps` grows by what it took.
+    /// The entries for which a predicate holds, in order. Adds the cost to `steps`.
     pub(crate) fn matching(&self, predicate: &Predicate, steps: &mut u64) -> Vec<u32> {
         let mut holds = |at: &u32| {
-            // Nobody asks for the rest once the search is given up for it.
+            // The result does not matter once the lookup has exceeded its limit.
             if *steps > crate::candidates::MAX_LOOKUP_STEPS {
                 return false;
             }
@@ -453,8 +453,8 @@ impl Snapshot {
         (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).filter(|at| holds(at)).collect()
     }
 
-    /// A short list that holds every entry for which a condition may hold; none if only a look at
-    /// all of them tells.
+    /// A short list that contains all entries for which a predicate can hold; none if no index of the
+    /// snapshot helps.
     fn shortlist(&self, predicate: &Predicate) -> Option<&[u32]> {
         match predicate {
             Predicate::Api(api) => Some(self.apis.get(api).map_or(&[], Vec::as_slice)),

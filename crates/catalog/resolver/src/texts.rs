@@ -1,11 +1,11 @@
-//! The original's texts for constraints and lists of errors.
+//! Message texts of upstream for constraints and for lists of errors.
 
 use crate::candidates::Candidates;
 use crate::part_search::UnsatCore;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
 use rustc_hash::FxHashSet;
 
-/// `A, B and C`, or with another last word.
+/// `A, B and C`, or with another conjunction.
 fn list(names: &[String], last: &str) -> String {
     match names {
         [] => String::new(),
@@ -14,7 +14,7 @@ fn list(names: &[String], last: &str) -> String {
     }
 }
 
-/// Several errors as one text; equal ones count once.
+/// Several errors as one text, without repetitions.
 pub(crate) fn aggregate(errors: &[String]) -> String {
     let mut seen = FxHashSet::default();
     let distinct: Vec<&str> =
@@ -25,24 +25,24 @@ pub(crate) fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// How many reasons are told where it is not known which of them are needed.
-const COARSE: usize = 100;
+/// How many constraints the message names of a core that is not minimal.
+const MAX_COARSE_REASONS: usize = 100;
 
-/// What the reasons of a contradiction say, in order.
-pub(crate) fn reasons(world: &Candidates<'_>, core: &UnsatCore) -> Vec<String> {
-    let told = if core.coarse { COARSE } else { usize::MAX };
-    let all = &world.problem.constraints;
+/// The sorted texts of the constraints of an unsatisfiable core.
+pub(crate) fn reasons(candidates: &Candidates<'_>, core: &UnsatCore) -> Vec<String> {
+    let shown = if core.coarse { MAX_COARSE_REASONS } else { usize::MAX };
+    let all = &candidates.problem.constraints;
     let mut texts: Vec<String> =
-        core.reasons.iter().take(told).map(|at| constraint(world, &all[*at])).collect();
+        core.reasons.iter().take(shown).map(|at| constraint(candidates, &all[*at])).collect();
     texts.sort();
-    let more = core.reasons.len().saturating_sub(told);
+    let more = core.reasons.len().saturating_sub(shown);
     if more > 0 {
         texts.push(format!("and {more} more reasons"));
     }
     texts
 }
 
-/// The message of a contradiction, of its reasons in order.
+/// The message of a contradiction with these texts of constraints.
 pub(crate) fn unsatisfiable(reasons: &[String]) -> String {
     let mut message = "constraints not satisfiable".to_owned();
     if !reasons.is_empty() {
@@ -52,24 +52,25 @@ pub(crate) fn unsatisfiable(reasons: &[String]) -> String {
     message
 }
 
-/// What a constraint says.
-pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> String {
-    let names = |vars: &[Var]| vars.iter().map(|var| world.identifier(*var)).collect::<Vec<_>>();
+/// The text of a constraint.
+pub(crate) fn constraint(candidates: &Candidates<'_>, constraint: &Constraint) -> String {
+    let names =
+        |vars: &[Var]| vars.iter().map(|var| candidates.identifier(*var)).collect::<Vec<_>>();
     let sorted = |vars: &[Var]| {
         let mut names = names(vars);
         names.sort();
         names
     };
-    let subject = constraint.subject.map(|var| (var, world.problem.subjects[var.index()]));
+    let subject = constraint.subject.map(|var| (var, candidates.problem.subjects[var.index()]));
     let subscription = match subject {
-        Some((_, Subject::Subscription(at))) => &*world.subscriptions[at].name,
+        Some((_, Subject::Subscription(at))) => &*candidates.subscriptions[at].name,
         _ => "",
     };
     let bundle = match subject {
-        Some((_, Subject::Bundle(entry))) => &*world.entry(entry).0.name,
+        Some((_, Subject::Bundle(entry))) => &*candidates.entry(entry).0.name,
         _ => "",
     };
-    let identifier = || subject.map(|(var, _)| world.identifier(var)).unwrap_or_default();
+    let identifier = || subject.map(|(var, _)| candidates.identifier(var)).unwrap_or_default();
     match (&constraint.rule, &constraint.reason) {
         (_, Reason::Exists) => format!("subscription {subscription} exists"),
         (_, Reason::NoCandidates(text)) => text.clone(),
@@ -77,7 +78,7 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
             format!("clusterserviceversion {bundle} exists and is not referenced by a subscription")
         }
         (_, Reason::SubscriptionUnmet(at)) => {
-            let subscription = &world.subscriptions[*at].name;
+            let subscription = &candidates.subscriptions[*at].name;
             format!(
                 "clusterserviceversion {bundle} exists and stays because subscription \
                  {subscription} cannot be resolved"
@@ -110,14 +111,16 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
         },
         (_, Reason::Required(at)) => {
             let requirement = match subject {
-                Some((_, Subject::Bundle(entry))) => world.entry(entry).1.requirements.get(*at),
+                Some((_, Subject::Bundle(entry))) => {
+                    candidates.entry(entry).1.requirements.get(*at)
+                }
                 _ => None,
             };
             let text = requirement.map(ToString::to_string).unwrap_or_default();
             format!("bundle {bundle} requires an operator {text}")
         }
         (Rule::Conflict(other), _) => {
-            format!("{} conflicts with {}", identifier(), world.identifier(*other))
+            format!("{} conflicts with {}", identifier(), candidates.identifier(*other))
         }
         (Rule::AtMostOne(vars), Reason::OneProvider(api)) => {
             format!("{} provide {api}", list(&sorted(vars), "and"))
@@ -125,7 +128,7 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
         (Rule::AtMostOne(vars), Reason::OneOfPackage(package)) => {
             format!("{} originate from package {package}", list(&sorted(vars), "and"))
         }
-        // No other combination is made.
+        // The candidates module states no other combination.
         _ => identifier(),
     }
 }

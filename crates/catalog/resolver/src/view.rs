@@ -1,4 +1,4 @@
-//! A snapshot to look at: the same data that resolution sees, without its indexes.
+//! Snapshot view: read access to the entries of a snapshot, as resolution sees them.
 
 use crate::property::{Facts, Property};
 use crate::snapshot::{Entry, Snapshot};
@@ -12,8 +12,8 @@ pub struct EntryView<'a> {
 }
 
 impl Snapshot {
-    /// What is in it: one item for each place of a bundle in a channel, in the order in which the
-    /// catalog lists them.
+    /// The entries, one for each place of a bundle in a channel, in the order in which the catalog
+    /// lists them.
     pub fn entries(&self) -> impl Iterator<Item = EntryView<'_>> {
         (0..self.len()).map(|at| {
             // There are no more entries than the builder could number.
@@ -49,7 +49,7 @@ impl<'a> EntryView<'a> {
         self.entry.replaces.as_deref()
     }
 
-    /// Bundles it also replaces.
+    /// The bundles it skips.
     pub fn skips(self) -> impl Iterator<Item = &'a str> {
         self.entry.skips.iter().map(|name| &**name)
     }
@@ -59,7 +59,7 @@ impl<'a> EntryView<'a> {
         self.entry.skip_range.as_ref().is_some_and(|range| range.contains(version))
     }
 
-    /// The versions that its `skipRange` holds, if it has one that can be read.
+    /// The versions in its `skipRange`, if it has one that can be read.
     pub fn skip_range(self) -> Option<&'a IntervalSet> {
         self.entry.skip_range.as_ref()
     }
@@ -69,13 +69,13 @@ impl<'a> EntryView<'a> {
         self.entry.version.as_ref()
     }
 
-    /// The least version of Kubernetes that the bundle needs.
+    /// The minimal version of Kubernetes that the bundle needs.
     pub fn min_kube_version(self) -> Option<&'a Version> {
         self.facts.min_kube_version.as_ref()
     }
 
-    /// What the bundle says about itself, in its order: its properties, and what it states in
-    /// older forms as the property that means the same.
+    /// The properties of the bundle, in their order. Requirements and APIs in the older forms follow as
+    /// the properties of the same meaning.
     pub fn properties(self) -> impl Iterator<Item = Property<'a>> {
         self.facts.properties()
     }

@@ -1,4 +1,4 @@
-//! What resolution looks at.
+//! Resolution input: one namespace with its catalogs, Subscriptions and `ClusterServiceVersion`s.
 
 use crate::existing;
 use crate::property::Api;
@@ -24,43 +24,44 @@ impl CatalogKey {
 }
 
 impl fmt::Display for CatalogKey {
-    /// `name/namespace`, the order of candidate names.
+    /// `name/namespace`, as in the identifiers of candidates.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.name, self.namespace)
     }
 }
 
-/// Everything that the resolution of one namespace depends on.
+/// The input of the resolution of one namespace.
 ///
-/// The order of the lists has no influence on the outcome. Names are unique among Subscriptions,
-/// `ClusterServiceVersion`s and catalogs; one that is there twice is an error.
+/// The order of the lists does not matter. Names are unique among Subscriptions,
+/// `ClusterServiceVersion`s and catalogs; a repeated name is an error.
 #[derive(Clone, Debug, Default)]
 pub struct World<'a> {
-    /// The namespace that is resolved.
+    /// The namespace to resolve.
     pub namespace: String,
-    /// The namespace whose catalogs every other one sees.
+    /// The namespace whose catalogs all namespaces can use.
     pub global_namespace: String,
-    /// The `OperatorGroup`s of the namespace; anything but one is an error.
+    /// The `OperatorGroup`s of the namespace; any number but one is an error.
     pub operator_groups: Vec<OperatorGroup>,
-    /// Every CatalogSource; those of other namespaces are passed over.
+    /// All CatalogSources; those of other namespaces than these two are ignored.
     pub catalogs: Vec<CatalogView<'a>>,
     /// The Subscriptions of the namespace.
     pub subscriptions: Vec<Subscription>,
     /// The `ClusterServiceVersion`s of the namespace.
     pub csvs: Vec<Csv>,
-    /// What must be there although no Subscription asks for it.
+    /// Packages that the administrator demands without a Subscription.
     pub demands: Vec<Demand>,
-    /// What must not be chosen from catalogs; what exists already is exempt.
+    /// The prohibitions of the administrator. They are about catalog entries only: existing operators
+    /// stay.
     pub prohibitions: Vec<Prohibition>,
-    /// The version of the cluster's Kubernetes, if known: bundles whose `minKubeVersion` is above
-    /// it are not chosen then.
+    /// The Kubernetes version of the cluster, if known. Bundles with a higher `minKubeVersion` are not
+    /// chosen.
     pub kube_version: Option<Version>,
 }
 
 impl World<'_> {
-    /// Has `ClusterServiceVersion`s come back that were installed for a Subscription and that somebody
-    /// deleted: such a Subscription starts with the one that it had, if its channel still offers that,
-    /// and not with `spec.startingCSV` and every upgrade since. The original does not do so.
+    /// Restores deleted `ClusterServiceVersion`s. A Subscription whose `installedCSV` is gone starts
+    /// with that `ClusterServiceVersion` again, if its channel still offers it, and not with
+    /// `spec.startingCSV` and all upgrades since. Upstream does not do so.
     pub fn restore_deleted(&mut self) {
         let Self { catalogs, subscriptions, csvs, .. } = self;
         for subscription in
@@ -88,8 +89,8 @@ impl World<'_> {
         }
     }
 
-    /// A name that two Subscriptions have, or the identifier of two `ClusterServiceVersion`s or
-    /// two catalogs: the first in order of the texts. A namespace cannot hold such, a file can.
+    /// The name of two Subscriptions, or the identifier of two `ClusterServiceVersion`s or two
+    /// catalogs; of several the least one. A cluster cannot have such duplicates, a saved world can.
     pub(crate) fn repeated(&self) -> Option<String> {
         let existing =
             |csv: &Csv| format!("{}/{}//{}", existing::CATALOG, self.namespace, csv.name);
@@ -109,69 +110,69 @@ impl World<'_> {
     }
 }
 
-/// A package that must be there.
+/// A package that the administrator demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// The package.
     pub package: String,
-    /// The versions that will do; every one if not given.
+    /// The range of versions that meet the demand; none for all versions.
     pub range: Option<Range>,
 }
 
-/// A rule about what must not be chosen.
+/// A prohibition of the administrator: bundles that must not be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prohibition {
-    /// What it is about.
+    /// The bundles that it is about.
     pub what: Prohibited,
-    /// What is told where the rule stands in the way.
+    /// The message of failures because of it.
     pub message: String,
 }
 
-/// What a [`Prohibition`] is about.
+/// The bundles of a [`Prohibition`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prohibited {
-    /// Every bundle of a package.
+    /// All bundles of a package.
     Package(String),
     /// One bundle, by its name.
     Bundle(String),
-    /// Every bundle of a package that is not among these.
+    /// All bundles of other packages than these.
     OutsideOf(BTreeSet<String>),
 }
 
-/// What resolution needs to know of an OperatorGroup.
+/// An OperatorGroup, as far as resolution uses it.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorGroup {
     /// Name.
     pub name: String,
-    /// Whether versions that failed may be replaced.
+    /// Whether a failed `ClusterServiceVersion` may be replaced.
     pub fail_forward: bool,
-    /// Whether catalogs of the global namespace are left out.
+    /// Whether it excludes the catalogs of the global namespace.
     pub exclude_global: bool,
 }
 
-/// A catalog as resolution sees it.
+/// A catalog of the resolution input.
 #[derive(Clone, Debug)]
 pub struct CatalogView<'a> {
     /// Its CatalogSource.
     pub key: CatalogKey,
-    /// Weight; higher is preferred.
+    /// `spec.priority`; higher is preferred.
     pub priority: i64,
-    /// What it offers.
+    /// Its content.
     pub content: Content<'a>,
 }
 
-/// What a catalog offers.
+/// The content of a catalog.
 #[derive(Clone, Debug)]
 pub enum Content<'a> {
-    /// Its content, indexed.
+    /// The indexed content.
     Ready(&'a Snapshot),
-    /// There has been no content so far.
+    /// The catalog has not been read yet: it has no connection.
     NotConnected,
-    /// The content could not be read, for this reason.
+    /// The catalog could not be read, for this reason.
     Failed(String),
 }
 
-/// What resolution needs to know of a Subscription.
+/// A Subscription, as far as resolution uses it.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     /// Name.
@@ -184,16 +185,16 @@ pub struct Subscription {
     pub catalog: CatalogKey,
     /// `spec.startingCSV`; empty if not given.
     pub starting_csv: String,
-    /// Whether `starting_csv` is not what the Subscription says but the ClusterServiceVersion that was
-    /// installed for it and that somebody deleted. It comes back before anything else is chosen.
+    /// Whether `starting_csv` is not `spec.startingCSV`, but a deleted ClusterServiceVersion of the
+    /// Subscription, which is installed again first.
     pub restores: bool,
     /// `status.installedCSV`; empty if nothing is installed.
     pub installed_csv: String,
-    /// `status.currentCSV`; empty if nothing was resolved yet.
+    /// `status.currentCSV`; empty before the first resolution.
     pub current_csv: String,
 }
 
-/// What resolution needs to know of an existing ClusterServiceVersion.
+/// An existing ClusterServiceVersion, as far as resolution uses it.
 #[derive(Clone, Debug, Default)]
 pub struct Csv {
     /// Name.
@@ -204,21 +205,21 @@ pub struct Csv {
     pub replaces: String,
     /// `status.phase`.
     pub phase: String,
-    /// Whether it is a copy from another namespace.
+    /// Whether it is a copied CSV from another namespace.
     pub copied: bool,
-    /// The annotation `operatorframework.io/properties`, which overrules the four lists below.
+    /// The annotation `operatorframework.io/properties`, which overrides the four lists below.
     pub properties: Option<String>,
-    /// Custom resource definitions it owns.
+    /// The CRDs it owns.
     pub owned_crds: Vec<CrdReference>,
-    /// Custom resource definitions it requires.
+    /// The CRDs it requires.
     pub required_crds: Vec<CrdReference>,
-    /// APIs its own servers serve.
+    /// The APIs of its own APIServices.
     pub owned_apis: Vec<Api>,
-    /// APIs of other servers that it requires.
+    /// The APIs of other APIServices that it requires.
     pub required_apis: Vec<Api>,
 }
 
-/// How a ClusterServiceVersion names a custom resource definition.
+/// The reference of a ClusterServiceVersion to a CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrdReference {
     /// `plural.group`.

@@ -1,24 +1,24 @@
-//! What is broken on the way to candidates, and why a Subscription has none.
+//! Errors of candidates: unreadable catalogs, other faults, and Subscriptions without candidates.
 
 use crate::channel::ChannelError;
 use crate::existing::ExistingError;
 use crate::predicate::RequirementError;
 use crate::world::{CatalogKey, CatalogView, Content};
 
-/// A catalog cannot be asked.
+/// A catalog cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error using catalogsource {}/{}: {reason}", catalog.namespace, catalog.name)]
 pub(crate) struct CatalogError {
     /// The catalog.
     pub catalog: CatalogKey,
-    /// Why it cannot be asked.
+    /// Why it cannot be read.
     pub reason: CatalogReason,
 }
 
-/// Why a catalog cannot be asked.
+/// Why a catalog cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CatalogReason {
-    /// The existing operators, which are a catalog of their own, cannot be read.
+    /// The virtual catalog of existing operators cannot be read.
     #[error(transparent)]
     ReadExisting(Box<ExistingError>),
     /// There is no connection to the catalog yet.
@@ -29,13 +29,13 @@ pub(crate) enum CatalogReason {
         /// Its name.
         name: String,
     },
-    /// The catalog does not list its bundles; what it said.
+    /// The catalog does not list its bundles, for the reason in the text.
     #[error("failed to list bundles: {0}")]
     ListBundles(String),
 }
 
 impl CatalogError {
-    /// Why a catalog of a world cannot be asked; none if it can.
+    /// The error of a catalog; none if it can be read.
     pub(crate) fn of(catalog: &CatalogView<'_>) -> Option<Self> {
         let reason = match &catalog.content {
             Content::Ready(_) => return None,
@@ -49,25 +49,25 @@ impl CatalogError {
     }
 }
 
-/// Why something is broken.
+/// The reason of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FaultReason {
-    /// A catalog cannot be asked.
+    /// A catalog cannot be read.
     #[error(transparent)]
     UseCatalog(#[from] CatalogError),
     /// A channel has no order.
     #[error(transparent)]
     SortChannel(#[from] ChannelError),
-    /// A bundle states a requirement that cannot be read.
+    /// A requirement of a bundle cannot be read.
     #[error(transparent)]
     ReadRequirement(#[from] RequirementError),
-    /// It takes too long to find what a bundle requires.
+    /// The search for what a bundle requires takes too many steps.
     #[error("finding what bundle {bundle} requires takes too many steps, it was given up")]
     RequirementSteps {
         /// The bundle.
         bundle: String,
     },
-    /// It takes too long to find a package that is demanded.
+    /// The search for a demanded package takes too many steps.
     #[error("finding package {package} takes too many steps")]
     PackageSteps {
         /// The package.
@@ -78,7 +78,7 @@ pub(crate) enum FaultReason {
 /// A Subscription has no candidates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubscriptionError {
-    /// Its catalog has nothing, or is not there.
+    /// Its catalog is empty or does not exist.
     #[error(
         "no operators found from catalog {} in namespace {} referenced by subscription \
          {subscription}",
@@ -115,13 +115,13 @@ pub(crate) enum SubscriptionError {
         /// The Subscription.
         subscription: String,
     },
-    /// The channel does not have the version that the Subscription starts with.
+    /// The channel does not have the `startingCSV`.
     #[error(
         "no operators found with name {starting_csv} in channel {channel} of package {package} in \
          the catalog referenced by subscription {subscription}"
     )]
     NoStartingVersion {
-        /// The name of the version.
+        /// The `startingCSV`.
         starting_csv: String,
         /// The channel.
         channel: String,

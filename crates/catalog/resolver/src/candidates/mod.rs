@@ -1,16 +1,17 @@
-//! From a world to a problem: which candidates there are, in which order, and what binds them.
+//! Candidates: states the resolution problem of a world, with the candidates of each Subscription and
+//! requirement in order of preference.
 //!
-//! Candidates of a Subscription are the entries of its catalog, package and channel (and, as long
-//! as nothing is installed, of the name `startingCSV`): default channel first, then channels by
-//! name, inside a channel from the head downwards. With something installed only those one hop away
-//! remain, followed by what is installed: staying is the last choice.
+//! Candidates of a Subscription are the entries of its catalog, package and channel; before the first
+//! installation only those with the name `startingCSV`. The default channel comes first, then the
+//! other channels by name, each from its head downwards. With an installed `ClusterServiceVersion`
+//! only its direct successors remain, followed by itself: to stay is the last choice.
 //!
-//! Candidates of a requirement come from every visible catalog: existing operators first, then the
-//! catalog of the one that requires, then by priority, own namespace, name. Whole channels are
-//! sorted before the requirement picks from them, because what a channel skips cannot be picked.
+//! Candidates of a requirement come from all visible catalogs: existing operators first, then the
+//! catalog of the requiring bundle, then catalogs by priority, own namespace and name. Whole channels
+//! are sorted before the requirement selects from them, because skipped entries are no candidates.
 //!
-//! What is broken is written down as a [`Fault`] and left out. A Subscription that cannot be met
-//! because of one asks for nothing, and what it has installed stays.
+//! Broken input becomes a [`Fault`] and gives no candidates. A Subscription with a fault has no
+//! variable, and its installed `ClusterServiceVersion` stays.
 
 mod error;
 mod subscribed;
@@ -30,63 +31,63 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// How many steps it may take to find all candidates: looks of a requirement at a bundle, costs of
-/// expressions, candidates on lists. A step takes some nanoseconds.
+/// How many steps the search for all candidates takes at most: tests of a requirement on a bundle, costs
+/// of CEL expressions, candidates on lists. A step takes some nanoseconds.
 ///
-/// Who is asked for first may use half of what is left, so that one world within the world that is
-/// made to be hard does not take the others with it.
+/// Each Subscription, demand or set of existing operators may use half of the remaining steps, so that
+/// one that is made to be hard does not block the others.
 const BUDGET: u64 = 200_000_000;
 
-/// How many steps everybody may use, however much was used before.
+/// How many steps each of them may use, however many steps are used up.
 const MIN_STEPS: u64 = 100_000;
 
-/// How many steps it may take to find what meets one requirement in one catalog.
+/// How many steps the lookup of one requirement in one catalog takes at most.
 pub(crate) const MAX_LOOKUP_STEPS: u64 = 20_000_000;
 
-/// How long all lists of candidates together may get.
+/// How many candidates all lists have at most together.
 const MAX_LISTED_CANDIDATES: usize = 20_000_000;
 
 /// An entry of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct EntryRef {
-    /// Index of the source; zero are the existing operators.
+    /// Index of the source; zero is the virtual catalog of existing operators.
     pub source: usize,
     /// Index of the entry in the source.
     pub entry: u32,
 }
 
-/// Where entries come from.
+/// A catalog, or the virtual catalog of existing operators.
 pub(crate) struct Source<'a> {
     pub key: CatalogKey,
     priority: i64,
     snapshot: &'a Snapshot,
-    /// Why it cannot be asked; the snapshot is empty then.
+    /// Why it cannot be read; the snapshot is empty then.
     pub fault: Option<CatalogError>,
 }
 
-/// Where something broken was met.
+/// The object whose requirements led to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FaultOrigin {
-    /// On the way from existing operators.
+    /// The existing operators.
     Existing,
-    /// On the way from a demand, by its index.
+    /// A demand, by its index.
     Demand(usize),
-    /// On the way from a Subscription, by its index.
+    /// A Subscription, by its index.
     Subscription(usize),
 }
 
-/// What is broken.
+/// The object that a fault blocks.
 #[derive(Clone, Debug)]
 pub(crate) enum FaultSubject {
-    /// A Subscription cannot be met.
+    /// A Subscription, which cannot be met.
     Subscription(usize),
-    /// A bundle says something that cannot be read.
+    /// A bundle, whose requirements cannot be read.
     Bundle(Var),
-    /// A channel that has something for a constraint cannot be ordered, and offers nothing.
+    /// A constraint, for which a channel without order might have had candidates.
     Channel(usize),
 }
 
-/// Something broken.
+/// Broken input that resolution leaves out.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub origin: FaultOrigin,
@@ -102,26 +103,27 @@ pub(crate) struct Candidates<'a> {
     pub subscriptions: Vec<&'a Subscription>,
     /// In order of their packages.
     pub demands: Vec<&'a Demand>,
-    /// For variables that upgrade something: its name.
+    /// For variables that are upgrades, the name of the installed `ClusterServiceVersion`.
     pub replacements: FxHashMap<Var, String>,
     /// The existing operators, then the visible catalogs in order of preference.
     pub sources: Vec<Source<'a>>,
     pub faults: Vec<Fault>,
     world: &'a World<'a>,
-    /// What Subscriptions have installed, as they say.
+    /// The `status.installedCSV` of all Subscriptions.
     installed_csvs: FxHashSet<&'a str>,
     variables: FxHashMap<EntryRef, Var>,
-    /// What meets a requirement of something in a source: many versions require the same.
+    /// The candidates of each requirement of a source: many bundles have the same requirement.
     lists: FxHashMap<(usize, u32), CandidateList>,
-    /// For each variable, the last list that it was put on.
+    /// For each variable, the number of the last list that contains it.
     last_list: Vec<u32>,
-    /// How many lists were made.
+    /// The number of lists so far.
     list_count: u32,
+    /// How many candidates all lists have together.
     listed_count: usize,
     steps: u64,
-    /// How many steps may have been made in all when what is asked for now is found.
+    /// The limit of `steps` for the current Subscription or demand.
     step_limit: u64,
-    /// Whether a look took too long by itself.
+    /// Whether a single lookup exceeded its limit.
     lookup_exhausted: bool,
 }
 
@@ -181,12 +183,12 @@ impl<'a> Candidates<'a> {
         this
     }
 
-    /// How many steps it took to find them.
+    /// How many steps the search for candidates took.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// The entry of a reference, with what its bundle says.
+    /// The entry of a reference, with the properties of its bundle.
     pub(crate) fn entry(&self, at: EntryRef) -> (&'a Entry, &'a Facts) {
         self.sources[at.source].snapshot.entry(at.entry)
     }
@@ -196,12 +198,12 @@ impl<'a> Candidates<'a> {
         &self.sources[at.source].key
     }
 
-    /// How often the name of an entry comes in its channel; more than once is an error.
+    /// How often its channel has an entry of that name; more than once is an error.
     pub(crate) fn occurrences(&self, at: EntryRef) -> u32 {
         self.sources[at.source].snapshot.occurrences(at.entry)
     }
 
-    /// The place of a source among those that something in another one prefers.
+    /// The rank of a source in the preferences of a bundle of the source `of`.
     pub(crate) fn rank(of: usize, source: usize) -> usize {
         match source {
             0 => 0,
@@ -210,7 +212,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Why catalogs cannot be asked, in the order of the sources.
+    /// The errors of unreadable catalogs, in the order of the sources.
     pub(crate) fn catalog_faults(&self) -> impl Iterator<Item = &CatalogError> {
         self.sources.iter().filter_map(|source| source.fault.as_ref())
     }
@@ -270,7 +272,7 @@ impl<'a> Candidates<'a> {
             .zip(&existing.subscribed)
             .map(|(entry, subscribed)| (EntryRef { source: 0, entry }, *subscribed))
             .collect();
-        // Variables first, so that existing operators are tried in the order of their names.
+        // All variables come before all requirements, so that existing operators are tried by name.
         all.sort_by(|a, b| self.entry(a.0).0.name.cmp(&self.entry(b.0).0.name));
         for &(at, subscribed) in &all {
             let (var, _) = self.variable(at);
@@ -281,7 +283,7 @@ impl<'a> Candidates<'a> {
         self.add_requirements(all.into_iter().map(|(at, _)| at).collect(), FaultOrigin::Existing);
     }
 
-    /// The variable of an entry, and whether it was made now.
+    /// The variable of an entry, and whether it is new.
     fn variable(&mut self, at: EntryRef) -> (Var, bool) {
         let first = self.sources[at.source].snapshot.first(at.entry);
         let key = EntryRef { source: at.source, entry: first };
@@ -294,7 +296,7 @@ impl<'a> Candidates<'a> {
         (var, true)
     }
 
-    /// What says of a bundle that it must not be chosen.
+    /// Adds the constraints that prohibit a bundle: deprecation, prohibitions, `minKubeVersion`.
     fn add_prohibitions(&mut self, var: Var, at: EntryRef) {
         let (entry, facts) = self.entry(at);
         if facts.deprecated && !mainstay_fault::is_on("deprecated-bundles-are-chosen") {
@@ -309,7 +311,7 @@ impl<'a> Candidates<'a> {
             Prohibited::Bundle(name) => **name == *entry.name,
             Prohibited::OutsideOf(packages) => !packages.contains(&*entry.package),
         });
-        // Of several rules the least message is told.
+        // Of several prohibitions, the one with the least message counts.
         if let Some(forbidden) = forbidden.min_by_key(|prohibition| &prohibition.message) {
             let reason = Reason::Forbidden(forbidden.message.clone());
             self.problem.constrain(Some(var), Rule::Prohibited, reason);
@@ -323,7 +325,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Adds entries that are new, and everything that may meet their requirements.
+    /// Adds entries, and the candidates of the requirements of those that are new.
     fn add_bundles(&mut self, entries: &[EntryRef], origin: FaultOrigin) -> Vec<Var> {
         let mut new = Vec::new();
         let mut vars = Vec::with_capacity(entries.len() + 1);
@@ -381,8 +383,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// What meets a requirement of something in a source; variables that are new are put on the
-    /// stack.
+    /// The candidates of a requirement of a source. Pushes entries with new variables to the stack.
     fn list(
         &mut self,
         source: usize,
@@ -440,8 +441,8 @@ impl<'a> Candidates<'a> {
         CandidateList { vars: vars.into(), faults: faults.into() }
     }
 
-    /// Existing operators that meet a requirement. Those of one package need an order, which they
-    /// do not have; of those without Subscription the first by name stands for all, since all of
+    /// The existing operators that meet a requirement. Several of one package are an error, because
+    /// they have no order. Of those without Subscription only the first by name counts, since all of
     /// them stay anyway.
     fn existing_providers(&self, requirement: &Predicate) -> Providers {
         let mut providers = Providers::default();
@@ -470,13 +471,13 @@ impl<'a> Candidates<'a> {
         providers
     }
 
-    /// Begins to look for what somebody asks for.
+    /// Sets the step limit of the next Subscription or demand.
     fn begin_budget(&mut self) {
         self.step_limit = self.steps + (BUDGET.saturating_sub(self.steps) / 2).max(MIN_STEPS);
         self.lookup_exhausted = false;
     }
 
-    /// Whether looking took too long.
+    /// Whether the search for candidates exceeded a limit.
     fn is_exhausted(&self) -> bool {
         self.lookup_exhausted
             || self.steps > self.step_limit
@@ -501,13 +502,13 @@ impl<'a> Candidates<'a> {
             self.faults.push(Fault { origin, subject, reason: error.clone().into() });
         }
         self.problem.constrain(Some(var), Rule::Dependency(list.vars), Reason::DemandWants);
-        // They were put there in order, and are taken in order.
+        // The stack gives the entries in the order in which they were found.
         stack.reverse();
         self.add_requirements(stack, origin);
     }
 
-    /// What is installed stays when its Subscription cannot be met. What it needs and does not have
-    /// today is no concern then; what it needs and has must remain.
+    /// Keeps the installed `ClusterServiceVersion` of each Subscription that cannot be met. Of its
+    /// requirements, only those that an existing operator meets remain.
     fn keep_installed(&mut self) {
         let unmet = self.problem.constraints.iter().filter_map(|constraint| {
             match (&constraint.reason, self.problem.subjects[constraint.subject?.index()]) {
@@ -547,7 +548,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// At most one provider of each kind, and at most one operator of each package.
+    /// Adds the constraints for at most one provider of each API, and at most one operator of each
+    /// package.
     fn add_uniqueness(&mut self) {
         let mut apis: FxHashMap<&Api, Vec<Var>> = FxHashMap::default();
         let mut packages: FxHashMap<&str, Vec<Var>> = FxHashMap::default();
@@ -570,8 +572,8 @@ impl<'a> Candidates<'a> {
         let mut packages: Vec<_> =
             packages.into_iter().filter(|(_, vars)| vars.len() > 1).collect();
         packages.sort_unstable_by_key(|(package, _)| *package);
-        // Where both stand in the way, the package is what people asked for, and what the original
-        // nearly always names.
+        // Packages come first: where both constraints fail, users know the package, and upstream nearly
+        // always names it.
         for (package, vars) in packages {
             if mainstay_fault::is_on("packages-have-two-operators") {
                 break;
@@ -588,7 +590,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Whether the name of a candidate cannot be taken apart again, because a part has a slash.
+    /// Whether the identifier of a candidate is ambiguous, because a part of it has a slash.
     pub(crate) fn is_unreadable(&self, at: EntryRef) -> bool {
         let (entry, key) = (self.entry(at).0, self.catalog(at));
         [&*key.name, &*key.namespace, &*entry.channel, &*entry.name]
@@ -597,8 +599,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Whether a cluster's Kubernetes is the least that is asked for; vendors' marks behind its version
-/// do not make it older.
+/// Whether the version of the cluster is at least `least`. Pre-release suffixes of vendors do not make it
+/// older.
 fn is_new_enough(there: &Version, least: &Version) -> bool {
     there.release() >= least.release()
 }

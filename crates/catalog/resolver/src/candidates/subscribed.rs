@@ -1,4 +1,4 @@
-//! Candidates of a Subscription, or the reason why there are none.
+//! Candidates of a Subscription, or the reason why it has none.
 
 use super::error::{CatalogError, SubscriptionError};
 use super::{Candidates, EntryRef, Fault, FaultOrigin, FaultSubject};
@@ -14,7 +14,7 @@ impl Candidates<'_> {
         let origin = FaultOrigin::Subscription(at);
         let installed = self.installed(subscription);
         if let Some(error) = self.unreadable_catalog(&subscription.catalog) {
-            // The catalog is told about by itself.
+            // The unreadable catalog has a failure of its own.
             let reason = error.clone().into();
             self.faults.push(Fault { origin, subject: FaultSubject::Subscription(at), reason });
             return;
@@ -42,7 +42,7 @@ impl Candidates<'_> {
             let (current_var, _) = self.variable(current);
             let name = &self.entry(current).0.name;
             for &candidate in &candidates {
-                // A Subscription to every catalog finds existing operators too.
+                // A Subscription without catalog finds existing operators too.
                 if candidate != current_var {
                     self.replacements.insert(candidate, name.to_string());
                 }
@@ -59,20 +59,20 @@ impl Candidates<'_> {
         self.problem.constrain(Some(var), rule, Reason::SubscriptionWants);
     }
 
-    /// The existing operator that a Subscription says is installed.
+    /// The existing operator that is the `installedCSV` of a Subscription.
     pub(super) fn installed(&self, subscription: &Subscription) -> Option<EntryRef> {
         let name = &subscription.installed_csv;
         let entry = *self.sources[0].snapshot.named(name).first()?;
         Some(EntryRef { source: 0, entry })
     }
 
-    /// Why a catalog that a Subscription is about cannot be asked.
+    /// The error of the first unreadable catalog of a Subscription.
     fn unreadable_catalog(&self, catalog: &CatalogKey) -> Option<&CatalogError> {
         let sources = self.subscribed_sources(catalog).into_iter();
         sources.map(|source| &self.sources[source]).find_map(|source| source.fault.as_ref())
     }
 
-    /// The entries that a Subscription is about, best first.
+    /// The candidates of a Subscription, best first, without the installed one.
     fn subscribed_entries(
         &self,
         subscription: &Subscription,
@@ -124,7 +124,7 @@ impl Candidates<'_> {
         let current = installed.map(|at| self.entry(at).0);
         let wanted =
             |at: &EntryRef| current.is_none_or(|current| is_one_hop(self.entry(*at).0, current));
-        // Usually they are whole channels of one catalog, whose order is known.
+        // Usually these are whole channels of one catalog, whose order the snapshot has.
         let whole = match sources.as_slice() {
             [one] => entries.len() == all && !self.sources[*one].snapshot.is_mixed(package),
             _ => false,
@@ -146,7 +146,7 @@ impl Candidates<'_> {
         Ok(sorted)
     }
 
-    /// The sources that a Subscription names; all of them if it names none.
+    /// The source that a Subscription names; all sources if it names none.
     fn subscribed_sources(&self, catalog: &CatalogKey) -> Vec<usize> {
         let all = 0..self.sources.len();
         if catalog.name.is_empty() && catalog.namespace.is_empty() {
@@ -160,7 +160,7 @@ impl Candidates<'_> {
         all.filter(|source| self.sources[*source].key == *catalog).collect()
     }
 
-    /// Default channel first, then by name; inside a channel from the head downwards.
+    /// Sorts entries: the default channel first, then channels by name, each from its head downwards.
     fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, ChannelError> {
         entries.sort_by_key(|at| {
             let entry = self.entry(*at).0;
@@ -169,7 +169,7 @@ impl Candidates<'_> {
         let mut sorted = Vec::with_capacity(entries.len());
         for channel in entries.chunk_by(|a, b| self.entry(*a).0.channel == self.entry(*b).0.channel)
         {
-            // Entries of several sources can share a channel; positions stand for them.
+            // A channel can have entries of several sources, so that its positions are the indexes.
             let positions: Vec<u32> =
                 (0..u32::try_from(channel.len()).unwrap_or(u32::MAX)).collect();
             let order = channel::sort(&positions, |at| self.entry(channel[at as usize]).0)?;
@@ -179,7 +179,7 @@ impl Candidates<'_> {
     }
 }
 
-/// Whether an entry is a direct successor of what is installed.
+/// Whether an entry is a direct successor of the installed one.
 fn is_one_hop(entry: &Entry, installed: &Entry) -> bool {
     let in_range = || match (&entry.skip_range, &installed.version) {
         (Some(range), Some(version)) => range.contains(version),

@@ -1,4 +1,4 @@
-//! What is to be done, from the answers of the parts.
+//! Outcome assembly: installations and Subscription changes from the answers of the parts.
 
 use super::{Resolution, State, error};
 use crate::candidates::EntryRef;
@@ -9,7 +9,7 @@ use mainstay_gocompat::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Resolution<'_, '_> {
-    /// What is to be done for the parts that have an answer.
+    /// The outcome of the parts that have an answer, without failures.
     pub(super) fn assemble(&mut self) -> Outcome {
         let candidates = self.candidates;
         let mut blocked: BTreeSet<String> = self
@@ -17,7 +17,7 @@ impl Resolution<'_, '_> {
             .iter()
             .flat_map(|failure| failure.subscriptions.iter().cloned())
             .collect();
-        // The package of a blocked Subscription is not installed for the sake of others.
+        // The package of a blocked Subscription is not installed as a dependency of other operators.
         loop {
             let mut changed = false;
             for at in 0..self.parts.len() {
@@ -30,7 +30,7 @@ impl Resolution<'_, '_> {
                     }) {
                         return None;
                     }
-                    // Whatever its channel or catalog: there can be one operator of a package.
+                    // The channel and the catalog do not matter: a package has only one operator.
                     let package = &candidates.entry(*entry).0.package;
                     let mut all = candidates.subscriptions.iter();
                     all.find(|subscription| {
@@ -95,7 +95,7 @@ impl Resolution<'_, '_> {
         outcome
     }
 
-    /// Whether a Subscription is about an entry.
+    /// Whether package, channel and catalog of a Subscription are those of an entry.
     fn is_subscribed_to(&self, subscription: &Subscription, at: EntryRef) -> bool {
         let entry = self.candidates.entry(at).0;
         let any = subscription.catalog == CatalogKey::default();
@@ -104,7 +104,8 @@ impl Resolution<'_, '_> {
             && (any || subscription.catalog == *self.candidates.catalog(at))
     }
 
-    /// Whether all who are about an entry have it already.
+    /// Whether the `ClusterServiceVersion` of an entry exists and is the `currentCSV` of all its
+    /// Subscriptions, of which it has at least one.
     fn is_current(&self, at: EntryRef) -> bool {
         let name = &self.candidates.entry(at).0.name;
         let mut asking = self
@@ -118,7 +119,7 @@ impl Resolution<'_, '_> {
             && self.world.csvs.iter().any(|csv| csv.name == **name)
     }
 
-    /// Why an entry cannot become part of an install plan.
+    /// Why an InstallPlan cannot hold an entry: its properties cannot be serialized.
     fn serialization_error(&self, at: EntryRef) -> Option<String> {
         let (entry, facts) = self.candidates.entry(at);
         let reason = facts.serialization_error.as_ref().filter(|_| !self.is_current(at))?;

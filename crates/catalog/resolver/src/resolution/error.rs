@@ -1,12 +1,12 @@
-//! Why what the search found is no answer.
+//! Errors of answers: why the answer of a search is not valid.
 
 use crate::candidates::CatalogError;
 use crate::texts::aggregate;
 
-/// Why what the search found for a part is no answer.
+/// Why the answer that the search found for a part is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AnswerError {
-    /// A catalog that would have come before the chosen ones cannot be asked.
+    /// A catalog that is preferred to that of a chosen entry cannot be read.
     #[error(transparent)]
     UseCatalog(#[from] CatalogError),
     /// A name of a chosen entry has a slash.
@@ -18,7 +18,7 @@ pub(super) enum AnswerError {
         /// Catalog, channel and name of the entry.
         identifier: String,
     },
-    /// Chosen entries are not there once: how often each of them is.
+    /// Chosen entries occur more than once in their channels: how often each of them occurs.
     #[error("{}", several(.0))]
     NotOnce(Vec<u32>),
 }

@@ -1,10 +1,10 @@
-//! The reasons of a contradiction, none of which can be left out.
+//! Unsatisfiable core: an irreducible set of constraints that contradict each other.
 //!
-//! What the search found to contradict each other is thinned out: a constraint goes if the others
-//! still have no answer. If they have one, the constraint is needed, and so is every other one that
-//! such an answer can be turned against by changing one variable (recursive model rotation, after
-//! Belov and Marques-Silva): of a thousand candidates that fall for like reasons only the first is
-//! searched for.
+//! The solver minimizes the constraints that the search found to contradict each other. It removes a
+//! constraint if the others still have no answer. If they have an answer, the constraint is needed.
+//! So is every other constraint that alone fails after a change of one variable of that answer
+//! (recursive model rotation, after Belov and Marques-Silva). Of a thousand candidates that are
+//! rejected for like reasons, only the first one needs a search.
 
 use super::search::spend;
 use super::{Choice, Exhausted, Index, Solver};
@@ -12,8 +12,8 @@ use crate::problem::{Rule, Var};
 use rustc_hash::FxHashSet;
 
 impl Solver<'_, '_> {
-    /// The constraints of a part without an answer that contradict each other, none of which can be
-    /// left out; in order. When the budget ends, those that are left by then, and that this is so.
+    /// The unsatisfiable core of a part without answer, in the order of the constraints. The flag is
+    /// true if the budget ended before the core was minimal.
     pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> (Vec<u32>, bool) {
         let mut core = part.to_vec();
         let coarse = self.minimize(part, &mut core, budget).is_err();
@@ -26,7 +26,7 @@ impl Solver<'_, '_> {
         core: &mut Vec<u32>,
         budget: &mut u64,
     ) -> Result<(), Exhausted> {
-        // Usually it was this part that was searched last, without a lesson that was not traced.
+        // Usually the last search was about this part, and learned no clause without tracing.
         let known = self.search.has_failed(part);
         self.search.trace(true);
         self.search.enable(part, true);
@@ -36,7 +36,7 @@ impl Solver<'_, '_> {
         self.search.enable(part, false);
         self.search.enable(core, true);
         let mut needed = FxHashSet::default();
-        // Leave them out one by one; each time what was not even used goes too.
+        // Remove the constraints one by one, and with each also those that the proof did not use.
         let mut at = 0;
         while let Some(&candidate) = core.get(at) {
             if needed.contains(&candidate) {
@@ -59,7 +59,7 @@ impl Solver<'_, '_> {
                 let used = self.search.conflicting_constraints();
                 self.search.enable(core, false);
                 self.search.enable(&used, true);
-                // What stood before it is needed.
+                // The constraints before the candidate are needed.
                 at = used.iter().filter(|constraint| **constraint < candidate).count();
                 *core = used;
             }
@@ -68,15 +68,16 @@ impl Solver<'_, '_> {
     }
 }
 
-/// How many variables are changed at most to turn an answer against a constraint.
+/// How many variables a model rotation flips at most.
 const MAX_FLIPS: usize = 4;
 
-/// An answer to all but one constraint, to be turned against others.
+/// Model rotation: an answer to all constraints but one, whose variables are flipped one by one to
+/// find other constraints that alone fail.
 struct Rotation<'s, 'p> {
     index: &'s Index<'p>,
     enabled: &'s [bool],
     values: Vec<bool>,
-    /// For each list, how many candidates are in the answer.
+    /// For each list, how many of its candidates are in the answer.
     true_counts: Vec<u32>,
 }
 
@@ -120,8 +121,8 @@ impl<'s, 'p> Rotation<'s, 'p> {
         }
     }
 
-    /// The one constraint that does not hold, when a variable was changed and `before` was the one
-    /// that did not hold before.
+    /// The only constraint that fails after a flip of `var`, if there is exactly one. `before` is the
+    /// only constraint that failed before the flip.
     fn only_broken(
         &self,
         var: Var,
@@ -143,7 +144,8 @@ impl<'s, 'p> Rotation<'s, 'p> {
         Ok(broken)
     }
 
-    /// Notes everything that is needed as `first` is, the only constraint that does not hold.
+    /// Adds to `needed` all constraints that rotations reach from `first`, the only constraint that
+    /// fails.
     fn rotate(
         &mut self,
         first: u32,

@@ -1,9 +1,9 @@
-//! A problem, arranged so that a change of one variable finds what it concerns.
+//! Problem index: for each variable, the constraints and the candidate lists that contain it.
 
 use crate::problem::{Problem, Rule, Var};
 use rustc_hash::FxHashMap;
 
-/// Numbers by key, in the order in which they were given.
+/// A multimap from keys to numbers; keeps the order of the numbers.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     starts: Vec<u32>,
@@ -34,28 +34,27 @@ impl Groups {
     }
 }
 
-/// A problem with the ways from variables to constraints.
+/// A problem with an index from variables to constraints.
 ///
-/// Lists of candidates that constraints share are one thing here: what becomes of a candidate is
-/// counted once per list, however many versions require it.
+/// Constraints that share a list of candidates share one list here. So the search counts the state of
+/// a candidate once per list, however many bundles require it.
 #[derive(Debug)]
 pub(crate) struct Index<'p> {
     pub(super) problem: &'p Problem,
-    /// Constraints to look at when the variable turns out true.
+    /// For each variable, the constraints to evaluate when it becomes true.
     pub(super) constraints_of: Groups,
-    /// Lists that the variable is on.
+    /// For each variable, the lists that contain it.
     pub(super) lists_of: Groups,
-    /// Constraints whose list it is.
+    /// For each list, the constraints that have it.
     pub(super) dependents: Groups,
     /// The lists.
     pub(super) lists: Vec<&'p [Var]>,
-    /// For each constraint that has one, its list.
+    /// For each dependency, its list.
     pub(super) list_of: Vec<u32>,
-    /// Constraints of each part of the problem that has nothing to do with the others, in order of
-    /// their first constraint.
+    /// The constraints of each part; the parts are in the order of their first constraints.
     parts: Groups,
     count: usize,
-    /// For each variable, its part; one beyond all for those that no constraint is about.
+    /// For each variable, its part; `u32::MAX` if no constraint contains the variable.
     part_of: Vec<u32>,
 }
 
@@ -138,14 +137,14 @@ impl<'p> Index<'p> {
         }
     }
 
-    /// The constraints of each part that has nothing to do with the others.
+    /// The constraints of each part: a set of constraints that share no variable with the others.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.count).map(|part| self.parts.of(part))
     }
 }
 
 impl Index<'_> {
-    /// The part that a variable is in; none of the parts if no constraint is about it.
+    /// The part of a variable; `u32::MAX` if no constraint contains it.
     pub(crate) fn part_of(&self, var: Var) -> u32 {
         self.part_of[var.index()]
     }
@@ -159,7 +158,7 @@ fn some_var(subject: Option<Var>, rule: &Rule) -> Option<Var> {
     }
 }
 
-/// Sets of variables that belong together.
+/// Disjoint sets (union-find) of variables that constraints connect.
 struct DisjointSets(Vec<u32>);
 
 impl DisjointSets {
@@ -179,7 +178,7 @@ impl DisjointSets {
 
     fn join(&mut self, a: Var, b: Var) {
         let (a, b) = (self.find(a), self.find(b));
-        // The smaller number leads, whatever the order of joining.
+        // The smaller number is the root, in whatever order the sets are joined.
         let (low, high) = if a < b { (a, b) } else { (b, a) };
         self.0[high] = u32::try_from(low).unwrap_or(u32::MAX);
     }

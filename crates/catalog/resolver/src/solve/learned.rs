@@ -1,45 +1,48 @@
-//! What a contradiction teaches, and which constraints it comes from.
+//! Clause learning: the clause that follows from a contradiction, and the constraints that it
+//! follows from.
 
 use super::Exhausted;
 use super::search::{Antecedent, Contradiction, Literal, Search, literal_index, spend};
 use crate::problem::{Rule, Var};
 
-/// How many parts of lessons are kept at most; a search that learns more is given up.
-const MAX_LEARNED: usize = 8_000_000;
+/// How many literals and origins all learned clauses have at most together; a search that exceeds it
+/// ends.
+pub(super) const MAX_LEARNED: usize = 8_000_000;
 
-/// A constraint that follows from others: one of these holds.
+/// A learned clause: a constraint that follows from others, of which one literal holds.
 #[derive(Debug)]
 pub(super) struct LearnedClause {
     pub(super) literals: Vec<Literal>,
-    /// Constraints it follows from, and variables whose value was certain; only when traced.
+    /// The constraints that it follows from; empty without tracing.
     pub(super) from: Vec<u32>,
+    /// The variables of level zero that it follows from; empty without tracing.
     pub(super) certain: Vec<Var>,
 }
 
 impl Search<'_, '_> {
-    /// The variables from which it follows that a variable has its value, or should have the other.
-    fn antecedents(&self, (antecedent, var): Contradiction, mut tell: impl FnMut(Var)) {
+    /// Calls `visit` with the variables that imply the value of a variable, or a contradiction.
+    fn antecedents(&self, (antecedent, var): Contradiction, mut visit: impl FnMut(Var)) {
         match antecedent {
             Antecedent::Chosen => {}
-            Antecedent::Pair(_, other) => tell(other),
+            Antecedent::Pair(_, other) => visit(other),
             Antecedent::Learned(at) => {
                 let literals = &self.clauses[at as usize].literals;
                 literals
                     .iter()
                     .filter(|literal| literal.0 != var)
-                    .for_each(|literal| tell(literal.0));
+                    .for_each(|literal| visit(literal.0));
             }
             Antecedent::Constraint(at) => {
                 let constraint = &self.index.problem.constraints[at as usize];
                 if let Rule::Dependency(list) = &constraint.rule {
                     let all = constraint.subject.iter().chain(list.iter());
-                    all.filter(|other| **other != var).for_each(|other| tell(*other));
+                    all.filter(|other| **other != var).for_each(|other| visit(*other));
                 }
             }
         }
     }
 
-    /// Learns from a contradiction; the answer is the level to return to.
+    /// Learns a clause from a contradiction; gives the level to return to.
     pub(super) fn learn(
         &mut self,
         contradiction: Contradiction,
@@ -84,9 +87,9 @@ impl Search<'_, '_> {
                     _ => lower.push(var),
                 }
             }
-            // The next marked variable of this level, from the end of the trail.
+            // The last marked variable of this level on the trail.
             let var = loop {
-                // A contradiction always has to do with the last choice.
+                // A contradiction always involves the last choice.
                 debug_assert!(at > 0, "a contradiction without the last choice");
                 at = at.checked_sub(1).ok_or(Exhausted::Steps)?;
                 let var = self.trail[at];
@@ -130,7 +133,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Makes the last lesson work, after the return to its level.
+    /// Watches and asserts the last learned clause, after the return to its level.
     pub(super) fn apply_last_clause(&mut self) -> Option<Contradiction> {
         let number = self.clauses.len().checked_sub(1)?;
         let clause = &self.clauses[number];
@@ -145,8 +148,8 @@ impl Search<'_, '_> {
         self.assign(first.0, first.1, Antecedent::Learned(number))
     }
 
-    /// The constraints that the last search without an answer found to contradict each other, in
-    /// order; it must have been traced.
+    /// The constraints that contradict each other according to the last search without answer, in
+    /// order. That search must have traced its clauses.
     pub(super) fn conflicting_constraints(&mut self) -> Vec<u32> {
         let Some(last) = self.last_contradiction else { return Vec::new() };
         let mut constraints = Vec::new();

@@ -1,19 +1,20 @@
-//! The search for an answer, and for the reasons why there is none.
+//! SAT solver: a search with clause learning for the preferred answer of a problem, or for the
+//! unsatisfiable core of a problem without answer.
 //!
-//! Choices are made breadth first: one for each variable that must be there, in the order of the
-//! problem, then one for each dependency of what was chosen. A choice that holds something chosen
-//! already is met for free; otherwise it falls on its favourite among the candidates that are still
-//! possible. After each step everything that follows is derived. What was chosen in the end is the
-//! answer: nothing that only happens to be possible is added.
+//! The search makes choices breadth first: one for each mandatory variable, in the order of the
+//! problem, then one for each dependency of a chosen variable. A choice whose list has a chosen
+//! candidate already is met for free. Any other choice takes its first candidate that is still
+//! possible. After each choice the search propagates all consequences. The answer consists of the
+//! chosen variables only, not of variables that happen to be possible.
 //!
-//! A contradiction is traced back to the choices that led to it. What it teaches is kept as a
-//! constraint of its own, and the search returns to the last choice that matters; since only what
-//! is impossible is ever left out, the answer is the first one in the order of choices, as if they
-//! had been undone one by one.
+//! The search traces a contradiction back to the choices that led to it. It keeps the result as a
+//! learned clause and returns to the last choice that matters. A learned clause excludes only
+//! impossible choices. So the answer is the first one in the order of choices, as with plain
+//! backtracking.
 //!
-//! The search is over when it has made as many steps as it may, or has learned more than it can keep:
-//! worlds that are made to be hard are given up with that as the reason, never with a wrong answer.
-//! A step is a look at a constraint, or at a candidate of a list, and takes some nanoseconds.
+//! The search ends when it exceeds its step budget, or when its learned clauses exceed their limit.
+//! A world that is made to be hard fails with that reason, and never gets a wrong answer. A step is
+//! the evaluation of one constraint, or of one candidate of a list, and takes some nanoseconds.
 
 mod core;
 mod index;
@@ -26,25 +27,25 @@ use crate::problem::Var;
 pub(crate) use index::Index;
 use search::Search;
 
-/// Why a search was given up.
+/// The limit that ended a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exhausted {
-    /// It took too many steps.
+    /// The search took too many steps.
     Steps,
-    /// It learned more than is kept.
+    /// The learned clauses exceed [`learned::MAX_LEARNED`].
     Memory,
 }
 
-/// A choice that was made.
+/// A choice of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// The constraint that asked for it; none for what must be there.
+    /// The dependency that required it; none for a mandatory variable.
     pub constraint: Option<u32>,
-    /// What was chosen.
+    /// The chosen variable.
     pub chosen: Var,
 }
 
-/// Finds answers of the parts of a problem, one after the other.
+/// Finds the answers of the parts of a problem, one after the other.
 #[derive(Debug)]
 pub(crate) struct Solver<'i, 'p> {
     search: Search<'i, 'p>,
@@ -55,8 +56,8 @@ impl<'i, 'p> Solver<'i, 'p> {
         Self { search: Search::new(index) }
     }
 
-    /// The choices that lead to the best answer of a part, in their order; none if there is no
-    /// answer.
+    /// The choices that lead to the preferred answer of a part, in their order; none if the part has
+    /// no answer.
     pub(crate) fn solve(
         &mut self,
         part: &[u32],

@@ -1,4 +1,4 @@
-//! One search: what is known, what was chosen, and what contradictions have taught.
+//! Solver state and search loop: assignments, choices, propagation and learned clauses.
 
 use super::index::Index;
 use super::learned::LearnedClause;
@@ -6,40 +6,40 @@ use super::{Choice, Exhausted};
 use crate::problem::{Rule, Var};
 use std::collections::VecDeque;
 
-/// Why a variable has its value.
+/// Antecedent of an assignment: why a variable has its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Antecedent {
-    /// It was chosen.
+    /// The search chose it.
     Chosen,
-    /// A constraint says so.
+    /// A constraint implies it.
     Constraint(u32),
-    /// A constraint says so because of another variable.
+    /// A constraint implies it together with one other variable.
     Pair(u32, Var),
-    /// A lesson says so.
+    /// A learned clause implies it.
     Learned(u32),
 }
 
-/// A contradiction: a variable should have the other value, for this reason.
+/// A contradiction: the antecedent implies the opposite of the value that the variable has.
 pub(super) type Contradiction = (Antecedent, Var);
 
-/// A variable with the value that would agree with a lesson.
+/// A variable with the value that satisfies a learned clause.
 pub(super) type Literal = (Var, bool);
 
-/// A choice to be made: one of these must be in the answer.
+/// A choice that the search has not made yet: one of these must be in the answer.
 #[derive(Clone, Copy, Debug)]
 enum PendingChoice {
     Single(Var),
     List(u32),
 }
 
-/// A choice that was made, or met for free.
+/// A choice that the search made, or that was met for free.
 #[derive(Debug)]
 struct Decision {
     pending: PendingChoice,
     chosen: Option<Var>,
-    /// How many choices followed from it.
+    /// How many pending choices it added.
     children: usize,
-    /// The level after it.
+    /// The number of levels after it.
     level: usize,
 }
 
@@ -50,27 +50,28 @@ pub(super) struct Search<'i, 'p> {
     pub(super) values: Vec<Option<bool>>,
     pub(super) levels: Vec<u32>,
     pub(super) reasons: Vec<Antecedent>,
-    /// Everything derived so far, in order.
+    /// All assigned variables, in the order of their assignment.
     pub(super) trail: Vec<Var>,
+    /// How many variables of the trail are propagated.
     pub(super) propagated: usize,
-    /// Where on the trail each level begins that a choice opened.
+    /// For each level that a choice opened, where it begins on the trail.
     pub(super) level_starts: Vec<usize>,
-    /// For each list, how many candidates are not known to be false.
+    /// For each list, how many of its candidates are not assigned false.
     pub(super) possible_counts: Vec<u32>,
-    /// Lists to look at, because at most one candidate is left.
+    /// Lists to propagate, because at most one candidate is possible.
     pub(super) pending_lists: Vec<u32>,
     pub(super) chosen: Vec<bool>,
-    /// What was chosen, also what was undone since.
+    /// All variables that were chosen since the last reset, also those that were undone.
     pub(super) choice_history: Vec<Var>,
     pub(super) clauses: Vec<LearnedClause>,
     pub(super) learned_size: usize,
-    /// For each literal, the lessons to look at when it turns out false.
+    /// For each literal, the learned clauses to evaluate when it becomes false.
     pub(super) watches: Vec<Vec<u32>>,
     pub(super) marks: Vec<bool>,
     pub(super) is_tracing: bool,
     /// The contradiction that ended the last search without an answer.
     pub(super) last_contradiction: Option<Contradiction>,
-    /// The first of the constraints that the last search was about; parts have none in common.
+    /// The first constraint of the last search. It identifies the part, as parts share no constraint.
     pub(super) first_constraint: Option<u32>,
 }
 
@@ -106,12 +107,12 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    /// Whether contradictions are traced from now on to the constraints they follow from.
+    /// Sets whether learned clauses record the constraints that they follow from.
     pub(super) fn trace(&mut self, is_tracing: bool) {
         self.is_tracing = is_tracing;
     }
 
-    /// Whether the last search was about these constraints, found no answer, and knows why.
+    /// Whether the last search was about these constraints, found no answer and learned no clause.
     pub(super) fn has_failed(&self, constraints: &[u32]) -> bool {
         self.last_contradiction.is_some()
             && self.clauses.is_empty()
@@ -124,8 +125,8 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    /// Looks for the best answer to these constraints, which are all that are enabled among those
-    /// that have to do with them.
+    /// Searches the preferred answer to these constraints. No other constraint of their part may be
+    /// enabled.
     pub(super) fn run(
         &mut self,
         constraints: &[u32],
@@ -166,7 +167,7 @@ impl<'i, 'p> Search<'i, 'p> {
                 continue;
             }
             let Some(chosen) = favourite else {
-                // All candidates are out although the one who asks is in: that was derived before.
+                // Propagation excludes the subject of a list without possible candidates.
                 debug_assert!(false, "a choice without candidates");
                 return Err(Exhausted::Steps);
             };
@@ -218,7 +219,7 @@ impl<'i, 'p> Search<'i, 'p> {
         self.last_contradiction = None;
     }
 
-    /// Everything that holds whatever is chosen.
+    /// Assigns what holds for every choice, and adds the mandatory variables to the choices.
     fn assign_certain(
         &mut self,
         constraints: &[u32],
@@ -227,7 +228,7 @@ impl<'i, 'p> Search<'i, 'p> {
     ) -> Result<Option<Contradiction>, Exhausted> {
         spend(budget, constraints.len())?;
         let mut conflict = None;
-        // Of several reasons why something is out, the last is told, as the original does.
+        // Of several constraints that exclude a variable the last one counts, as in upstream.
         for &at in constraints.iter().rev() {
             let constraint = &self.index.problem.constraints[at as usize];
             let out = match (&constraint.rule, constraint.subject) {
@@ -235,7 +236,7 @@ impl<'i, 'p> Search<'i, 'p> {
                 (Rule::Dependency(list), Some(subject)) if list.is_empty() => Some(subject),
                 (Rule::Conflict(other), Some(subject)) if *other == subject => Some(subject),
                 (Rule::AtMostOne(vars), _) => {
-                    // What is named twice excludes itself.
+                    // A variable that is listed twice excludes itself.
                     for pair in vars.windows(2).filter(|pair| pair[0] == pair[1]) {
                         self.assign(pair[0], false, Antecedent::Constraint(at));
                     }
@@ -260,7 +261,7 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    /// Whether a choice is met already, and otherwise the first candidate that is possible.
+    /// Whether a choice is met already, and its first candidate that is possible.
     fn evaluate(
         &self,
         pending: PendingChoice,
@@ -291,7 +292,7 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    /// Gives a variable a value, or says that it has the other one.
+    /// Assigns a value to a variable; a contradiction if the variable has the opposite value.
     pub(super) fn assign(
         &mut self,
         var: Var,
@@ -337,7 +338,7 @@ impl<'i, 'p> Search<'i, 'p> {
         self.pending_lists.clear();
     }
 
-    /// Derives everything that follows from what was assigned.
+    /// Propagates all assignments.
     fn propagate(&mut self, budget: &mut u64) -> Result<Option<Contradiction>, Exhausted> {
         loop {
             if let Some(list) = self.pending_lists.pop() {
@@ -401,7 +402,7 @@ impl<'i, 'p> Search<'i, 'p> {
         Ok(None)
     }
 
-    /// What follows from a list of which at most one candidate is left.
+    /// Propagates a list of which at most one candidate is possible.
     fn propagate_list(
         &mut self,
         list: u32,
@@ -421,7 +422,7 @@ impl<'i, 'p> Search<'i, 'p> {
         Ok(None)
     }
 
-    /// What follows from a dependency, if at most one candidate is left.
+    /// Propagates a dependency, if at most one candidate of its list is possible.
     fn propagate_dependency(
         &mut self,
         at: u32,
@@ -444,7 +445,7 @@ impl<'i, 'p> Search<'i, 'p> {
         })
     }
 
-    /// What follows from lessons now that a variable has a value.
+    /// Propagates the learned clauses that watch a variable.
     fn propagate_clauses(
         &mut self,
         var: Var,
@@ -483,7 +484,7 @@ impl<'i, 'p> Search<'i, 'p> {
             }
             at += 1;
         }
-        // Nothing was added meanwhile: a lesson is never watched by the literal it leaves.
+        // The loop adds no watch for this literal: a clause never watches a literal that is false.
         self.watches[failed] = watchers;
         Ok(found)
     }

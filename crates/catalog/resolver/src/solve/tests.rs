@@ -29,7 +29,7 @@ fn problem(text: &str) -> Problem {
     problem
 }
 
-/// The variables of the best answer of the whole problem, in order.
+/// The variables of the preferred answer of the whole problem, in order.
 fn solve(problem: &Problem, budget: &mut u64) -> Result<Option<Vec<Var>>, Exhausted> {
     let index = Index::new(problem);
     let mut solver = Solver::new(&index);
@@ -42,7 +42,7 @@ fn solve(problem: &Problem, budget: &mut u64) -> Result<Option<Vec<Var>>, Exhaus
     Ok(Some(all))
 }
 
-/// The reasons of the first part that has no answer.
+/// The unsatisfiable core of the first part without answer.
 fn core(problem: &Problem, budget: &mut u64) -> Result<Vec<usize>, Exhausted> {
     let index = Index::new(problem);
     for part in index.parts() {
@@ -110,7 +110,7 @@ fn search_ends_when_the_step_budget_is_exhausted() {
     assert_eq!(solve(&hard, &mut 2), Err(Exhausted::Steps));
 }
 
-/// Whether a set of variables, as bits, meets every enabled constraint.
+/// Whether a set of variables, as bits, meets all constraints but `without`.
 fn meets(problem: &Problem, set: u32, without: Option<usize>) -> bool {
     let has = |var: Var| set >> var.0 & 1 == 1;
     problem.constraints.iter().enumerate().filter(|(at, _)| Some(*at) != without).all(
