@@ -1,11 +1,12 @@
-//! What Go's JSON reader finds wrong with a text, in its words, which end up in conditions.
+//! Go JSON errors: the syntax error that Go's decoder reports for a text, byte for byte, because OLM
+//! writes it into conditions.
 
 use std::fmt;
 
-/// Why a text is no JSON.
+/// Why a text is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonError {
-    /// The text ends inside a value, or before one.
+    /// The text ends inside a value or before it.
     #[error("unexpected end of JSON input")]
     UnexpectedEnd,
     /// A stream has no value.
@@ -14,59 +15,60 @@ pub(crate) enum JsonError {
     /// A stream ends inside a value.
     #[error("unexpected EOF")]
     UnexpectedEof,
-    /// A character does not belong where it stands.
+    /// The text has an invalid character.
     #[error("invalid character {} {place}", shown(*found))]
     InvalidCharacter {
-        /// The character, a blank behind the end.
+        /// The character; a space for the end of the text.
         found: u8,
-        /// Where it stands.
+        /// Its context.
         place: JsonContext,
     },
-    /// Go takes the text and the reader here does not, such as for its depth; what that one says.
+    /// Go accepts the text and the parser here does not, for example for its depth; the error of that
+    /// parser.
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl JsonError {
-    /// What Go says of a text that the reader here has refused.
+    /// Go's error for a text that the parser here has refused.
     pub(crate) fn of(json: &str, error: &serde_json::Error) -> Self {
         fault(json).unwrap_or_else(|| Self::Unsupported(error.to_string()))
     }
 }
 
-/// Where a character stands that does not belong there.
+/// The context of an invalid character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonContext {
     /// Inside a number.
     Number,
-    /// Behind the decimal point of a number.
+    /// After the decimal point of a number.
     Fraction,
     /// In the exponent of a number.
     Exponent,
-    /// Inside a text.
+    /// Inside a string.
     Text,
-    /// Behind the backslash of a text.
+    /// After the backslash of a string.
     Escape,
-    /// Behind `\u` in a text.
+    /// After `\u` in a string.
     HexEscape,
-    /// Inside a word, where it has another letter.
+    /// Inside a literal, which has another letter there.
     Word {
-        /// The word.
+        /// The literal.
         word: &'static str,
-        /// The letter.
+        /// The expected letter.
         expected: char,
     },
-    /// Where a value begins.
+    /// At the beginning of a value.
     Value,
-    /// Where a key begins.
+    /// At the beginning of a key.
     Key,
-    /// Behind a key.
+    /// After a key.
     AfterKey,
-    /// Behind the value of a key.
+    /// After the value of a key.
     AfterField,
-    /// Behind an element of an array.
+    /// After an element of an array.
     AfterElement,
-    /// Behind the whole value.
+    /// After the whole value.
     AfterDocument,
 }
 
@@ -92,27 +94,27 @@ impl fmt::Display for JsonContext {
     }
 }
 
-/// Where the reader stands.
+/// What the scanner expects next.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Value,
-    /// A value, or the end of an array that has none so far.
+    /// A value, or the end of an empty array.
     FirstItem,
-    /// A key, or the end of an object that has none so far.
+    /// A key, or the end of an empty object.
     FirstKey,
     Key,
     Colon,
     AfterValue,
 }
 
-/// Reads the bytes of a text one by one.
+/// Scans the bytes of a text one by one.
 struct Reader<'t> {
     bytes: &'t [u8],
     at: usize,
 }
 
 impl Reader<'_> {
-    /// The next byte; a blank behind the end, as the original has it.
+    /// The next byte; a space at the end of the text, as in Go.
     fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(b' ')
     }
@@ -161,7 +163,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The rest of a text, behind its first quotation mark.
+    /// The rest of a string, after its opening quotation mark.
     fn text(&mut self) -> Result<(), JsonError> {
         loop {
             if self.is_done() {
@@ -222,18 +224,18 @@ fn shown(byte: u8) -> String {
     }
 }
 
-/// What is wrong with the syntax of a text, if anything.
+/// The syntax error of a text, if it has one.
 pub(crate) fn fault(json: &str) -> Option<JsonError> {
     read(json).err()
 }
 
-/// The same for the first value of a text, where nothing behind it is looked at.
+/// The syntax error of the first value of a text; ignores the text after it.
 pub(crate) fn fault_of_first(json: &str) -> Option<JsonError> {
     let error = read(json).err()?;
     if json.bytes().all(is_blank) {
         return Some(JsonError::NoValue);
     }
-    // A reader of streams does not try what stands behind the end.
+    // Go's stream decoder does not scan the end of the text as a space.
     match error {
         JsonError::UnexpectedEnd => Some(JsonError::UnexpectedEof),
         JsonError::InvalidCharacter { found: b' ', .. } if ends_open(json) => {
@@ -244,14 +246,14 @@ pub(crate) fn fault_of_first(json: &str) -> Option<JsonError> {
     }
 }
 
-/// Whether a text ends inside a value; the fault is behind its end then.
+/// Whether a text ends inside a value: the syntax error is at its end then.
 fn ends_open(json: &str) -> bool {
     let mut reader = Reader { bytes: json.as_bytes(), at: 0 };
     let _ = walk(&mut reader);
     reader.is_done()
 }
 
-/// Go's word for the type of a sound text.
+/// Go's name for the JSON type of a valid text.
 pub(crate) fn kind(json: &str) -> &'static str {
     match json.trim_ascii_start().as_bytes().first() {
         Some(b'{') => "object",
@@ -276,9 +278,9 @@ fn read(json: &str) -> Result<(), JsonError> {
     if reader.is_done() { Ok(()) } else { Err(reader.wrong(JsonContext::AfterDocument)) }
 }
 
-/// Reads one value.
+/// Scans one value.
 fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
-    // Open objects (true) and arrays.
+    // The open objects (true) and arrays (false).
     let mut open: Vec<bool> = Vec::new();
     let mut state = State::Value;
     loop {
@@ -329,7 +331,7 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
     }
 }
 
-/// The beginning of a value, all of it unless it is an object or an array.
+/// Scans the beginning of a value; the whole value unless it is an object or an array.
 fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<State, JsonError> {
     match byte {
         b'{' | b'[' => {
@@ -354,7 +356,7 @@ fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<Stat
 mod tests {
     use super::*;
 
-    /// Seen from the original.
+    /// Recorded from upstream.
     const SEEN: &[(&str, &str)] = &[
         ("", "unexpected end of JSON input"),
         ("{", "unexpected end of JSON input"),

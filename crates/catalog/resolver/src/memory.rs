@@ -106,7 +106,7 @@ impl Memory {
             return;
         }
         let explanation = (failure.cause.clone(), failure.repairs.clone());
-        self.explanation
+        self.explanations
             .insert((failure.message.clone(), failure.subscriptions.clone()), explanation);
     }
 }

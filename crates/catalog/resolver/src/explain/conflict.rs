@@ -1,4 +1,5 @@
-//! The reasons of a contradiction, and what rules out each candidate.
+//! Contradiction model: the unsatisfiable core with indexes by variable, and the rejections of each
+//! candidate.
 
 use super::names;
 use crate::candidates::Candidates;
@@ -10,40 +11,40 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-/// Why a candidate falls.
+/// Why a candidate is rejected.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Rejection {
-    /// It carries the mark.
+    /// It has the property `olm.deprecated`.
     Deprecated,
-    /// A rule of whoever runs the resolver, with its message.
+    /// A prohibition of the administrator, with its message.
     Forbidden(String),
-    /// It needs a newer Kubernetes: its least version, and the cluster's.
+    /// It needs a newer Kubernetes: its `minKubeVersion`, and the version of the cluster.
     Kubernetes(String, String),
-    /// It needs something.
+    /// It has a requirement.
     Needs(Need),
-    /// It would take the place of something that is needed.
+    /// It would replace one of these, which is needed.
     Replaces(Vec<Var>),
-    /// It is not possible beside one of these.
+    /// It cannot be installed beside one of these.
     Beside(Uniqueness, Rc<[Var]>),
-    /// It provides something twice.
+    /// It states the same package or API twice.
     Twice(Uniqueness),
 }
 
-/// What candidates need; several that need a package in different versions need alike.
+/// A requirement of candidates. Requirements of one package in different ranges count as one.
 #[derive(Clone, Debug)]
 pub(super) struct Need {
-    /// The package, or the whole requirement.
+    /// The package, or the text of the whole requirement.
     what: String,
-    /// For a package, the ranges.
+    /// The ranges of the package.
     ranges: Vec<String>,
-    /// What would meet it.
+    /// The candidates that would meet it.
     pub vars: Vec<Var>,
-    /// The constraints.
+    /// The constraints that state it.
     pub ats: Vec<usize>,
 }
 
 impl PartialEq for Need {
-    /// Whether they are told in one line.
+    /// Whether both share one line of the explanation.
     fn eq(&self, other: &Self) -> bool {
         self.what == other.what && self.vars.is_empty() == other.vars.is_empty()
     }
@@ -69,31 +70,32 @@ impl Need {
     }
 }
 
-/// What only one operator can have.
+/// The package or the API that only one operator can have.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Uniqueness {
     Package(String),
     Api(String),
 }
 
-/// A constraint, and the requirements whose candidates it rules out.
+/// A constraint, and the requirements whose candidates it rejects.
 type Among = (usize, Vec<usize>);
 
-/// The reasons of a contradiction, with who is the subject and who a member of which.
+/// The unsatisfiable core of a contradiction, indexed by the subjects and members of constraints.
 pub(super) struct Conflict<'c> {
     pub world: &'c World<'c>,
     pub candidates: &'c Candidates<'c>,
     constraints: Vec<&'c Constraint>,
-    /// For each variable, the constraints that it is the subject of.
+    /// For each variable, the constraints whose subject it is.
     by_subject: FxHashMap<Var, Vec<usize>>,
-    /// For each variable, those that name it otherwise.
+    /// For each variable, the constraints that name it as a member.
     by_member: FxHashMap<Var, Vec<usize>>,
-    /// What must be there for its own sake.
+    /// The mandatory variables.
     pub roots: Vec<Var>,
     is_root: FxHashSet<Var>,
-    /// For constraints and requirements, which of the former others than the latter need.
+    /// Cache: for a constraint and requirements, the members of the constraint that other requirements
+    /// need.
     needed: RefCell<FxHashMap<Among, Rc<[Var]>>>,
-    /// Of those, what stays because its Subscription, by its index, cannot be met.
+    /// The mandatory variables that stay because a Subscription, by its index, cannot be met.
     kept_for: FxHashMap<Var, usize>,
 }
 
@@ -148,7 +150,7 @@ impl<'c> Conflict<'c> {
         self.constraints[at]
     }
 
-    /// The constraints that name something as one of several.
+    /// The constraints that name a variable as a member.
     pub(super) fn constraints_naming(&self, var: Var) -> &[usize] {
         self.by_member.get(&var).map_or(&[], Vec::as_slice)
     }
@@ -164,7 +166,7 @@ impl<'c> Conflict<'c> {
         }
     }
 
-    /// Whether something must be there for its own sake.
+    /// Whether a variable is mandatory.
     pub(super) fn is_root(&self, var: Var) -> bool {
         self.is_root.contains(&var)
     }
@@ -176,7 +178,7 @@ impl<'c> Conflict<'c> {
         }
     }
 
-    /// Why something that exists stays.
+    /// The sentence that an existing operator stays, with the reason.
     pub(super) fn existing_text(&self, var: Var) -> String {
         match self.kept_for.get(&var) {
             Some(of) => format!(
@@ -195,7 +197,7 @@ impl<'c> Conflict<'c> {
         self.by_subject.get(&var).cloned().unwrap_or_default()
     }
 
-    /// Whether two constraints are one, or the same requirement of two bundles.
+    /// Whether two constraints are the same, or the same requirement of two bundles.
     pub(super) fn same_requirement(&self, one: usize, other: usize) -> bool {
         one == other
             || (self.members(one) == self.members(other)
@@ -211,7 +213,7 @@ impl<'c> Conflict<'c> {
         }
     }
 
-    /// What rules out a candidate of requirements.
+    /// The rejections of a candidate of the requirements `of`.
     pub(super) fn rejections(&self, var: Var, of: &[usize]) -> Vec<Rejection> {
         let mut rejections = Vec::new();
         for at in self.constraints_about(var) {
@@ -263,7 +265,8 @@ impl<'c> Conflict<'c> {
                         continue;
                     }
                     let rivals = self.rivals_needed_elsewhere(*at, var, of);
-                    // What only it needs itself is told with what it needs.
+                    // Rivals that only the candidate itself requires are explained with its
+                    // requirements.
                     if !rivals.is_empty() {
                         rejections.push(Rejection::Beside(uniqueness, rivals));
                     }
@@ -274,7 +277,8 @@ impl<'c> Conflict<'c> {
         rejections
     }
 
-    /// Those of a constraint that are needed by others than a candidate of requirements.
+    /// The members of a constraint that something other than the candidate `var` of the requirements `of`
+    /// needs.
     fn rivals_needed_elsewhere(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
         let needed = |dependencies: &FxHashSet<Var>| -> Rc<[Var]> {
@@ -287,7 +291,7 @@ impl<'c> Conflict<'c> {
         let all = if self.by_subject.get(&var).is_some_and(|ats| ats.iter().any(requires)) {
             needed(&self.dependencies(var))
         } else {
-            // The same for all of its like.
+            // All candidates without requirements have the same rivals.
             let mut known = self.needed.borrow_mut();
             known.entry((at, of.to_vec())).or_insert_with(|| needed(&FxHashSet::default())).clone()
         };
@@ -298,7 +302,7 @@ impl<'c> Conflict<'c> {
         }
     }
 
-    /// A candidate with everything that only follows from it.
+    /// A candidate with all its direct and indirect dependencies.
     fn dependencies(&self, var: Var) -> FxHashSet<Var> {
         let mut dependencies = FxHashSet::from_iter([var]);
         let mut stack = vec![var];
@@ -312,7 +316,8 @@ impl<'c> Conflict<'c> {
         dependencies
     }
 
-    /// Whether something is needed by anything but some requirements, and what is below.
+    /// Whether a variable is mandatory, or a requirement needs it that is neither in `except` nor of a
+    /// variable in `dependencies`.
     pub(super) fn needed_elsewhere(
         &self,
         var: Var,
@@ -333,7 +338,7 @@ impl<'c> Conflict<'c> {
     }
 }
 
-/// The requirement that a constraint comes from.
+/// The requirement that a constraint states.
 fn requirement<'c>(
     candidates: &'c Candidates<'c>,
     constraint: &Constraint,
@@ -347,9 +352,9 @@ fn requirement<'c>(
     }
 }
 
-/// The constraints of a core, where what lacks several things lacks what others lack too.
+/// The constraints of a core, with the same unmet requirement for as many candidates as possible.
 ///
-/// Each of the things that a candidate lacks is reason enough, so one may stand for another.
+/// Each unmet requirement of a candidate is a sufficient reason, so that one can replace another.
 pub(super) fn unify_missing<'c>(
     candidates: &'c Candidates<'c>,
     core: &[usize],

@@ -1,7 +1,7 @@
-//! What is broken, and where.
+//! Broken input: explains failures of catalogs, channels, bundles and the whole namespace.
 //!
-//! The texts of broken things are the original's and say little about the place; the place is found
-//! by looking at the world again.
+//! The messages of faults are those of upstream and hardly name the place. This module finds the place
+//! in the world again, by comparing messages.
 
 use super::missing::{catalogs, is_visible};
 use super::names;
@@ -20,11 +20,11 @@ use mainstay_gocompat::quote;
 use mainstay_updates::{Unordered, chain};
 use std::collections::BTreeSet;
 
-/// How many places are named.
+/// How many places an explanation names.
 const MAX_PLACES: usize = 4;
 
-/// Explains the failure of a whole namespace; `existing` is why its existing operators cannot be
-/// told, if that is the only reason.
+/// Explains the failure of a whole namespace; `existing` is the error of its existing operators, if
+/// that is the only reason.
 pub(crate) fn explain_namespace(
     world: &World<'_>,
     failure: &mut Failure,
@@ -59,7 +59,7 @@ fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
             names::some(&quoted, "and")
         );
         let remove = |name: &str| Repair::RemoveOperatorGroup { operator_group: name.to_owned() };
-        // Of more than two it takes several deletions.
+        // With more than two OperatorGroups, one deletion is not enough.
         let two: Vec<&str> = if groups.len() == 2 { groups } else { Vec::new() };
         (what, two.into_iter().map(remove).collect())
     };
@@ -70,7 +70,7 @@ fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
     remedies(failure);
 }
 
-/// Explains the failure of a namespace whose existing operators cannot be told.
+/// Explains the failure of a namespace whose existing operators cannot be read.
 fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) {
     let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -117,7 +117,7 @@ fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingEr
     remedies(failure);
 }
 
-/// Explains what is broken in one part of a namespace.
+/// Explains the faults that block one part of a namespace.
 pub(super) fn explain(
     context: &mut FailureContext<'_, '_>,
     candidates: &Candidates<'_>,
@@ -211,7 +211,7 @@ fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscripti
     if other.is_empty() {
         return cause;
     }
-    // An outage must not change what is installed.
+    // The Subscription names another catalog, but the answer could depend on this one.
     cause.because(Cause::new(format!(
         "it comes before the catalogs that have what Subscription {} needs, and an outage must not \
          change what is installed",
@@ -219,7 +219,7 @@ fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscripti
     )))
 }
 
-/// Channels without order that a message is about, and how to mend them.
+/// The channels without order that a message names, with their repairs.
 pub(super) fn channels_without_order(world: &World<'_>, message: &str) -> Vec<(Repair, Cause)> {
     let mut causes = Vec::new();
     let mut seen = BTreeSet::new();
@@ -259,7 +259,7 @@ fn channels<'s>(snapshot: &'s Snapshot, package: &str) -> Vec<(&'s str, Vec<&'s 
     channels
 }
 
-/// The channels of a package without order that a message is about.
+/// The channels without order of a package that a message names.
 fn unordered_channels<'s>(
     snapshot: &'s Snapshot,
     package: &str,
@@ -305,7 +305,7 @@ fn unordered_channels<'s>(
     causes
 }
 
-/// A channel that several catalogs have, so that together it has no order.
+/// A channel that has no order because several catalogs have entries of it.
 fn unordered_across_catalogs(world: &World<'_>, message: &str) -> Option<Cause> {
     let (_, package) = message.split_once(" of package \"")?;
     let (package, _) = package.split_once('"')?;
@@ -332,7 +332,7 @@ fn unordered_across_catalogs(world: &World<'_>, message: &str) -> Option<Cause> 
     })
 }
 
-/// Bundles that say something that cannot be read.
+/// The causes of bundles whose requirements cannot be read.
 fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) -> Vec<Cause> {
     let mut causes: Vec<(String, Cause)> = Vec::new();
     for fault in &candidates.faults {
@@ -361,7 +361,7 @@ fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) 
     causes.into_iter().map(|(_, cause)| cause).collect()
 }
 
-/// What is wrong with what was chosen.
+/// The causes of an invalid answer.
 fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failure) -> Vec<Cause> {
     let mut causes: BTreeSet<String> = BTreeSet::new();
     let message = &failure.message;

@@ -1,4 +1,4 @@
-//! Names of candidates, alone and in groups.
+//! Names of variables in explanations, alone and in groups.
 
 use super::conflict::Conflict;
 use super::names::{self, NounPhrase};
@@ -6,12 +6,12 @@ use crate::problem::{Subject, Var};
 use std::collections::{BTreeSet, HashSet};
 
 impl Conflict<'_> {
-    /// Whether it is an existing operator.
+    /// Whether a variable is an existing operator.
     pub(super) fn exists(&self, var: Var) -> bool {
         matches!(self.subject(var), Subject::Bundle(at) if at.source == 0)
     }
 
-    /// The name of one.
+    /// The name of a variable.
     pub(super) fn label(&self, var: Var) -> String {
         match self.subject(var) {
             Subject::Subscription(at) => {
@@ -31,7 +31,7 @@ impl Conflict<'_> {
         }
     }
 
-    /// The name of one among others of the same name.
+    /// The name of a variable with channel and catalog, for variables that share a name.
     pub(super) fn full_label(&self, var: Var) -> String {
         let label = self.label(var);
         let Subject::Bundle(at) = self.subject(var) else { return label };
@@ -40,7 +40,7 @@ impl Conflict<'_> {
         format!("{label} (channel `{channel}`, catalog {catalog})")
     }
 
-    /// Several as one subject of a sentence.
+    /// Several variables as the subject of a sentence.
     pub(super) fn phrase(&self, vars: &[Var], of: &[usize], all: bool, last: &str) -> NounPhrase {
         let mut labels: Vec<String> = Vec::new();
         let mut seen = HashSet::new();
@@ -93,7 +93,8 @@ impl Conflict<'_> {
             .collect()
     }
 
-    /// The catalog, where the candidates of requirements come from several.
+    /// The common catalog of some candidates, if the requirements `of` have candidates of several
+    /// catalogs.
     fn catalog_if_needed(&self, vars: &[Var], of: &[usize]) -> String {
         let catalog = |var: &Var| match self.subject(*var) {
             Subject::Bundle(at) if at.source != 0 => Some(self.candidates.catalog(at)),

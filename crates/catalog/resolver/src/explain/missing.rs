@@ -1,4 +1,5 @@
-//! What is missing, and what is nearest to it.
+//! Missing content: explains Subscriptions and requirements without candidates, with the nearest
+//! offers of the catalogs.
 
 use super::names;
 use super::node::Node;
@@ -9,18 +10,18 @@ use crate::world::{CatalogKey, CatalogView, Content, Demand, Subscription, World
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 
-/// How many hints are given for one thing that is missing.
+/// How many hints one missing package or requirement gets.
 const MAX_HINTS: usize = 4;
 
-/// How many steps it may take to find what is near to a requirement.
+/// How many steps the search for the nearest offers of a requirement takes at most.
 const HINT_STEPS: u64 = 200_000;
 
-/// Whether what a Subscription says to be installed exists.
+/// Whether the `installedCSV` of a Subscription exists.
 pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bool {
     world.csvs.iter().any(|csv| csv.name == subscription.installed_csv && !csv.copied)
 }
 
-/// The OperatorGroup that leaves out the catalogs of the global namespace.
+/// The OperatorGroup that excludes the catalogs of the global namespace.
 pub(super) fn excluding_group<'w>(world: &'w World<'_>) -> Option<&'w str> {
     world
         .operator_groups
@@ -29,13 +30,13 @@ pub(super) fn excluding_group<'w>(world: &'w World<'_>) -> Option<&'w str> {
         .map(|operator_group| operator_group.name.as_str())
 }
 
-/// Whether resolution looks at a catalog.
+/// Whether the namespace can use a catalog.
 pub(super) fn is_visible(world: &World<'_>, key: &CatalogKey) -> bool {
     key.namespace == world.namespace
         || (excluding_group(world).is_none() && key.namespace == world.global_namespace)
 }
 
-/// All catalogs, those that resolution looks at first, by priority and name.
+/// All catalogs by priority and name; those that the namespace can use come first.
 pub(super) fn catalogs<'w, 'a>(world: &'w World<'a>) -> Vec<&'w CatalogView<'a>> {
     let mut all: Vec<_> = world.catalogs.iter().collect();
     all.sort_by(|a, b| {
@@ -46,7 +47,7 @@ pub(super) fn catalogs<'w, 'a>(world: &'w World<'a>) -> Vec<&'w CatalogView<'a>>
     all
 }
 
-/// The catalogs of a Subscription that can be read.
+/// The snapshots of the readable catalogs of a Subscription.
 pub(super) fn own_snapshots<'a>(world: &World<'a>, of: &Subscription) -> Vec<&'a Snapshot> {
     let any = of.catalog == CatalogKey::default();
     catalogs(world)
@@ -59,7 +60,7 @@ pub(super) fn own_snapshots<'a>(world: &World<'a>, of: &Subscription) -> Vec<&'a
         .collect()
 }
 
-/// What a Subscription asks for.
+/// The channel, package and catalog that a Subscription asks for.
 pub(super) fn requested(world: &World<'_>, of: &Subscription) -> String {
     let Subscription { package, channel, catalog, .. } = of;
     let channel =
@@ -72,7 +73,7 @@ pub(super) fn requested(world: &World<'_>, of: &Subscription) -> String {
     format!("{channel}package `{package}`{catalog}")
 }
 
-/// Why a catalog gives nothing, behind its name; none if it can be read and resolution looks at it.
+/// Why a catalog offers nothing, after its name; none if it has content that the namespace can use.
 fn unavailability(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
     if !is_visible(world, &catalog.key) {
         return Some(match excluding_group(world) {
@@ -107,7 +108,7 @@ pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<
         };
         return vec![Node::new(text)];
     }
-    // Who names no catalog means those that can be seen.
+    // A Subscription without catalog uses all catalogs of the namespace.
     let mut unavailable: Vec<Node> = views
         .iter()
         .filter(|view| !any || is_visible(world, &view.key))
@@ -209,7 +210,7 @@ fn versions<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> String {
     }
 }
 
-/// A demand as a requirement.
+/// The predicate of a demand.
 pub(super) fn demand_predicate(demand: &Demand) -> Predicate {
     let package = Predicate::Package(demand.package.clone());
     match &demand.range {
@@ -218,13 +219,13 @@ pub(super) fn demand_predicate(demand: &Demand) -> Predicate {
     }
 }
 
-/// What is nearest to a requirement that nothing meets.
+/// The nearest offers of the catalogs for a requirement that nothing meets.
 pub(super) fn explain_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
     let mut nodes = Vec::new();
     if let Some(range) = names::impossible_range(requirement) {
         return vec![Node::new(format!("no version at all is in the range `{range}`"))];
     }
-    // Conditions that are hard to ask are not asked for long.
+    // Costly conditions get only a part of the steps of a lookup.
     let mut steps = MAX_LOOKUP_STEPS - HINT_STEPS;
     for catalog in catalogs(world) {
         let name = names::catalog(world, &catalog.key);
@@ -263,7 +264,7 @@ pub(super) fn explain_requirement(world: &World<'_>, requirement: &Predicate) ->
     nodes.into_iter().map(Node::new).collect()
 }
 
-/// Why an entry is no candidate although it is there.
+/// Why an entry of a readable catalog is no candidate.
 fn exclusion(snapshot: &Snapshot, at: u32) -> String {
     let entry = snapshot.entry(at).0;
     let channel = format!("channel `{}`", entry.channel);
@@ -281,7 +282,7 @@ fn exclusion(snapshot: &Snapshot, at: u32) -> String {
     }
 }
 
-/// What a catalog has that comes near to a requirement.
+/// The offer of a catalog that is nearest to a requirement.
 fn nearest_offer(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
     match requirement {
         Predicate::All(all) => {

@@ -1,18 +1,19 @@
-//! What a failed resolution tells people.
+//! Failure explanations: a tree of causes for users, and repairs that fix the failure.
 //!
-//! * A contradiction is told as a tree: who asks, what for, which candidates there are, and why each
-//!   of them falls (`tree`, over the reasons in `core`); what nothing offers comes with what is
-//!   nearest to it (`absent`).
-//! * Something broken is told with its place: which catalog, channel, bundle or annotation, and
-//!   what is wrong there (`broken`).
-//! * Below it stand changes that would mend it. They are found by trying (`proposals` says what may
-//!   help, `trial` tries it), so what is offered works; the few that cannot be tried say so.
+//! * A contradiction is a tree: the Subscriptions, their requirements and candidates, and why each
+//!   candidate is rejected (`tree`, over the unsatisfiable core in `conflict`). A requirement that
+//!   nothing meets comes with the nearest offers of the catalogs (`missing`).
+//! * Broken input is named with its place: the catalog, channel, bundle or annotation, and the error
+//!   there (`fault`).
+//! * The repairs follow. `suggestions` lists changes that may help, and `what_if` resolves a copy of
+//!   the world with each of them, so that the explanation has only repairs that work. The few that
+//!   cannot be tried are marked.
 //!
-//! Rules for the prose: a text names objects as the cluster does (``Subscription `foo` ``, ``channel
-//! `stable` of package `x` ``); every node says what is in the way of the node above it; what is told
-//! once is not told again; many candidates that fall for the same reason are one line; a tree fits on
-//! a screen. Where very much fails, only the first failures get repairs and what comes near to what is
-//! missing. Everything is in a fixed order: the same world gives the same bytes.
+//! Rules for the prose: a text names objects as kubectl does (``Subscription `foo` ``, ``channel
+//! `stable` of package `x` ``). Each node is the cause of the node above it. No node repeats another
+//! one. Candidates that are rejected for the same reason share one line. A tree fits on a screen. If
+//! very many parts fail, only the first failures get repairs and nearest offers. The order is fixed:
+//! the same world gives the same bytes.
 
 mod conflict;
 mod fault;
@@ -37,13 +38,13 @@ use crate::texts;
 use mainstay_cause::Cause;
 use suggestions::Participants;
 
-/// How many reasons are told of a contradiction that nobody knows the core of.
+/// How many constraints the explanation shows of a core that is not minimal.
 const MAX_COARSE_REASONS: usize = 8;
 
-/// For how many things that are missing something near is looked for in one explanation.
+/// For how many unmet requirements one explanation searches the nearest offers.
 const MAX_HINTS: usize = 8;
 
-/// Explains one failure; `core` are the reasons of a contradiction.
+/// Explains one failure; `core` is the unsatisfiable core of a contradiction.
 pub(crate) fn explain(
     context: &mut FailureContext<'_, '_>,
     candidates: &Candidates<'_>,
@@ -72,7 +73,7 @@ pub(crate) fn explain(
     remedies(failure);
 }
 
-/// What is told of a contradiction of which it took too long to find out what it comes from.
+/// The cause of a contradiction whose core is not minimal.
 fn coarse_cause(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize]) -> Cause {
     let mut names = names::quoted(failure.subscriptions.iter().map(String::as_str));
     let kind = if names.is_empty() { "ClusterServiceVersion" } else { "Subscription" };
@@ -99,7 +100,7 @@ fn coarse_cause(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize
     Cause::new(what).because(proof.because_all(texts))
 }
 
-/// Says the repairs in the tree, too.
+/// Adds the repairs to the cause, as remedies.
 fn remedies(failure: &mut Failure) {
     for repair in &failure.repairs {
         failure.cause = failure.cause.clone().remedy(repair.to_string());

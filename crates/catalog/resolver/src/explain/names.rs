@@ -1,4 +1,4 @@
-//! Names and requirements in sentences.
+//! Sentence parts of explanations: names, lists and requirements.
 
 use crate::predicate::Predicate;
 use crate::property::Api;
@@ -8,7 +8,7 @@ use mainstay_version::Range;
 /// How many names a list shows.
 const SHOWN: usize = 4;
 
-/// How much of a requirement is shown, in characters.
+/// The maximal length of a foreign text, in characters.
 const REQUIREMENT: usize = 200;
 
 /// The subject of a sentence.
@@ -29,7 +29,7 @@ impl NounPhrase {
     }
 }
 
-/// The name of a catalog, with its namespace if it is another one.
+/// The name of a catalog, with its namespace if that is another one.
 pub(super) fn catalog(world: &World<'_>, key: &CatalogKey) -> String {
     let CatalogKey { name, namespace } = key;
     if *namespace == world.namespace {
@@ -44,7 +44,7 @@ pub(super) fn api(api: &Api) -> String {
     format!("the API `{}` ({}/{})", api.kind, api.group, api.version)
 }
 
-/// What is demanded.
+/// The package and the range of a demand.
 pub(super) fn demand(demand: &Demand) -> String {
     let package = format!("package `{}`", demand.package);
     match &demand.range {
@@ -53,7 +53,7 @@ pub(super) fn demand(demand: &Demand) -> String {
     }
 }
 
-/// The package and the range of a requirement that is about nothing else.
+/// The package and the range of a requirement that states nothing else.
 pub(super) fn package_in_range(predicate: &Predicate) -> Option<(&str, String)> {
     match predicate {
         Predicate::All(all) => match all.as_slice() {
@@ -66,7 +66,7 @@ pub(super) fn package_in_range(predicate: &Predicate) -> Option<(&str, String)> 
     }
 }
 
-/// A range of a requirement that no version is in, where the requirement cannot do without.
+/// The empty version range of a requirement that cannot be met because of it.
 pub(super) fn impossible_range(predicate: &Predicate) -> Option<&Range> {
     match predicate {
         Predicate::InRange(range) if range.set().is_empty() => Some(range),
@@ -76,7 +76,7 @@ pub(super) fn impossible_range(predicate: &Predicate) -> Option<&Range> {
     }
 }
 
-/// What a requirement asks for, behind "needs"; what its author says about it comes last.
+/// The text of a requirement, after "needs"; the `failureMessage` of its author comes last.
 pub(super) fn requirement(predicate: &Predicate) -> String {
     if let Some((package, range)) = package_in_range(predicate) {
         return format!("version `{range}` of package `{package}`");
@@ -91,7 +91,7 @@ pub(super) fn requirement(predicate: &Predicate) -> String {
     }
 }
 
-/// A text that others wrote, no longer than a line or two.
+/// A foreign text, shortened to a line or two.
 pub(super) fn shortened(text: &str) -> String {
     let text = text.trim();
     if text.chars().count() <= REQUIREMENT {
@@ -101,7 +101,7 @@ pub(super) fn shortened(text: &str) -> String {
     format!("{shown}…")
 }
 
-/// A condition on an operator, behind "that".
+/// The text of a condition on an operator, after "that".
 fn condition(predicate: &Predicate, inner: bool) -> String {
     if let Some((package, range)) = package_in_range(predicate) {
         return format!("is package `{package}` in version `{range}`");
@@ -142,7 +142,7 @@ fn condition(predicate: &Predicate, inner: bool) -> String {
     }
 }
 
-/// `a, b and c`, or with another last word.
+/// `a, b and c`, or with another conjunction.
 pub(super) fn list(names: &[String], last: &str) -> String {
     match names {
         [] => String::new(),
@@ -151,12 +151,12 @@ pub(super) fn list(names: &[String], last: &str) -> String {
     }
 }
 
-/// Some names: few are listed, of many only the first.
+/// A list of names; of many names only the first ones.
 pub(super) fn some(names: &[String], last: &str) -> String {
     first(names, SHOWN, last)
 }
 
-/// The first names of a list, and how many there are more.
+/// The first names of a list, and the number of the others.
 pub(super) fn first(names: &[String], shown: usize, last: &str) -> String {
     if names.len() <= shown + 1 {
         return list(names, last);
@@ -169,10 +169,10 @@ pub(super) fn quoted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String
     names.into_iter().map(|name| format!("`{name}`")).collect()
 }
 
-/// The names that one may have meant instead of another, nearest first and otherwise in the order
-/// given, at most three.
+/// The names that a user may have meant instead of `wanted`, at most three, nearest first and otherwise
+/// in the given order.
 ///
-/// A name is near if few letters are wrong, or if one is part of the other.
+/// A name is near if few letters differ, or if one name is part of the other.
 pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = wanted.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
@@ -184,10 +184,10 @@ pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// How far two names are from each other; none if they have nothing in common.
+/// The distance of two names; none if they are not similar.
 fn distance(a: &str, b: &str) -> Option<usize> {
     let longest = a.len().max(b.len());
-    // Names of the cluster have at most 253 bytes; longer ones are not compared.
+    // Kubernetes names have at most 253 bytes; longer names are not compared.
     if a.is_empty() || b.is_empty() || longest > 253 {
         return None;
     }
@@ -202,7 +202,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
     (shortest > 3 && (a.contains(b) || b.contains(a))).then_some(longest - shortest + allowed)
 }
 
-/// How many bytes must be put in, taken away or replaced to get from one to the other.
+/// The edit distance: how many bytes to insert, delete or replace to turn one name into the other.
 fn edits(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (at, byte) in a.iter().enumerate() {

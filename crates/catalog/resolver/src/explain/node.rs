@@ -1,19 +1,19 @@
-//! A tree that is still being told, and how much of it fits on a screen.
+//! Cause tree builder: shortens a tree of reasons so that it fits on a screen.
 
 use mainstay_cause::Cause;
 
-/// How many lines a tree has at most, remedies apart.
+/// How many lines a tree has at most, without remedies.
 const MAX_LINES: usize = 24;
 
-/// How many reasons are shown of one thing.
+/// How many reasons of one node are shown.
 const MAX_REASONS: usize = 6;
 
-/// How long a chain of single reasons may be, and how much of a longer one is shown.
+/// The maximal length of a chain of single reasons, and how much of a longer chain is shown.
 const MAX_CHAIN: usize = 9;
 const HEAD: usize = 5;
 const TAIL: usize = 2;
 
-/// A node of a tree that may still be shortened.
+/// A node of a tree that has not been shortened yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     what: String,
@@ -30,13 +30,13 @@ impl Node {
         self
     }
 
-    /// The tree, without the middle of long chains, and without its deepest levels if they do not
+    /// The cause tree, without the middle of long chains, and without the deepest levels that do not
     /// fit on a screen.
     pub(super) fn into_cause(self) -> Cause {
         self.shorten_chains().limit_lines()
     }
 
-    /// Of a long chain the end matters most.
+    /// Removes the middle of long chains: the end matters most.
     fn shorten_chains(mut self) -> Self {
         let mut chain = Vec::new();
         let below = loop {
@@ -71,9 +71,9 @@ impl Node {
         self.cause(depth, reasons)
     }
 
-    /// How many reasons are shown of those that there are.
+    /// How many of its reasons are shown.
     fn shown(&self, reasons: usize) -> usize {
-        // A line that says that there is one more is no shorter than the one.
+        // A line for "one more reason" would be no shorter than that reason.
         let all = self.because.len();
         if all > reasons + 1 { reasons } else { all }
     }

@@ -1,86 +1,86 @@
-//! Changes that mend a failure.
+//! Repairs: changes of the cluster that fix a resolution failure.
 
 use crate::world::{CatalogKey, OperatorGroup, Prohibited, Subscription, World};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// One change that mends a failure; its text is an instruction for people.
+/// One change that fixes a failure; its text is an instruction for users.
 ///
-/// A repair that [is certain](Self::is_certain) was tried: what fails does not fail any more with it,
-/// and nothing else does. The others are about things that cannot be tried from here, or make a
-/// namespace resolvable at all, which may bring other failures to light.
+/// A [certain](Self::is_certain) repair was tried: it fixes the failure and causes no other one. The
+/// other repairs change objects that the resolver cannot change in its copy of the world, or make the
+/// whole namespace resolvable, which can reveal other failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Say that a ClusterServiceVersion is what a Subscription has installed.
+    /// Let a Subscription adopt an existing ClusterServiceVersion.
     AdoptCsv {
         /// The Subscription.
         subscription: String,
-        /// What its `status.installedCSV` has to say.
+        /// The new `status.installedCSV`.
         csv: String,
     },
     /// Take the package from another catalog.
     UseCatalog {
         /// The Subscription.
         subscription: String,
-        /// What its `spec.source` and `spec.sourceNamespace` have to say.
+        /// The new `spec.source` and `spec.sourceNamespace`.
         catalog: CatalogKey,
     },
-    /// Ask for another package, whose name is close to the one that does not exist.
+    /// Ask for another package, whose name is similar to the one that does not exist.
     UsePackage {
         /// The Subscription.
         subscription: String,
-        /// What its `spec.name` has to say.
+        /// The new `spec.name`.
         package: String,
     },
     /// Ask for another channel.
     UseChannel {
         /// The Subscription.
         subscription: String,
-        /// What its `spec.channel` has to say.
+        /// The new `spec.channel`.
         channel: String,
     },
-    /// Start with another version.
+    /// Start with another ClusterServiceVersion.
     UseStartingCsv {
         /// The Subscription.
         subscription: String,
-        /// What its `spec.startingCSV` has to say.
+        /// The new `spec.startingCSV`.
         csv: String,
     },
-    /// Start with the newest version that is possible.
+    /// Start with the newest possible ClusterServiceVersion.
     DropStartingCsv {
-        /// The Subscription, which has a `spec.startingCSV` that it should not have.
+        /// The Subscription, whose `spec.startingCSV` must go.
         subscription: String,
     },
-    /// Wait until an upgrade that is under way has come to its end.
+    /// Wait until an upgrade in progress is complete.
     AwaitUpgrade {
-        /// The ClusterServiceVersion that takes the place of others.
+        /// The ClusterServiceVersion that replaces others.
         csv: String,
-        /// What it directly takes the place of.
+        /// The ClusterServiceVersion that it replaces directly.
         replaces: String,
         /// Its phase; empty if it has none yet.
         phase: String,
     },
-    /// Let versions that failed be replaced.
+    /// Allow upgrades of failed ClusterServiceVersions.
     FailForward {
-        /// The OperatorGroup whose `spec.upgradeStrategy` has to say so.
+        /// The OperatorGroup whose `spec.upgradeStrategy` must allow it.
         operator_group: String,
     },
-    /// Let an operator get to a version before another one is asked for.
+    /// Upgrade an operator before another one is installed.
     UpgradeFirst {
-        /// The Subscription that is to wait, which means to be deleted and made again later.
+        /// The Subscription to delete now and to create again later.
         waiting: String,
-        /// The Subscription whose operator has to be upgraded.
+        /// The Subscription whose operator must be upgraded first.
         subscription: String,
-        /// The bundle that has to be reached.
+        /// The ClusterServiceVersion that the upgrades must reach.
         csv: String,
     },
-    /// Let an OperatorGroup see the catalogs of the global namespace.
+    /// Let an OperatorGroup use the catalogs of the global namespace.
     IncludeGlobalCatalogs {
         /// The OperatorGroup.
         operator_group: String,
     },
-    /// Make an OperatorGroup.
+    /// Create an OperatorGroup.
     AddOperatorGroup {
         /// The namespace that has none.
         namespace: String,
@@ -90,44 +90,44 @@ pub enum Repair {
         /// The OperatorGroup.
         operator_group: String,
     },
-    /// Do without what an annotation says about an existing operator, because it cannot be read.
+    /// Remove the unreadable properties annotation of an existing operator.
     DropProperties {
         /// The ClusterServiceVersion.
         csv: String,
     },
-    /// Take back the wish for a package that no Subscription asks for.
+    /// Remove the demand for a package.
     DropDemand {
         /// The package.
         package: String,
     },
-    /// Take back a prohibition.
+    /// Remove a prohibition.
     LiftProhibition {
-        /// What it is about.
+        /// The prohibited bundles.
         what: Prohibited,
-        /// What it says.
+        /// Its message.
         message: String,
     },
     /// Upgrade the cluster.
     UpgradeKubernetes {
-        /// The lowest version that will do.
+        /// The minimal Kubernetes version.
         version: Version,
     },
-    /// Take back the wish of a Subscription; its operator, if there is one, stays.
+    /// Delete a Subscription; its installed operator, if it has one, stays.
     RemoveSubscription {
         /// The Subscription.
         subscription: String,
     },
-    /// Delete an operator that no Subscription looks after.
+    /// Delete an operator without Subscription.
     RemoveCsv {
         /// The ClusterServiceVersion.
         csv: String,
     },
-    /// Mend a catalog that cannot be read. Not tried: what it holds is not known.
+    /// Restore an unreadable catalog. Not tried, because its content is unknown.
     RestoreCatalog {
         /// The catalog.
         catalog: CatalogKey,
     },
-    /// Give a channel an order. Not tried: there is more than one way.
+    /// Correct a channel without order. Not tried, because there are several possible corrections.
     MendChannel {
         /// The catalog.
         catalog: CatalogKey,
@@ -136,15 +136,15 @@ pub enum Repair {
         /// The channel.
         channel: String,
     },
-    /// Add a catalog that holds what is missing. Not tried.
+    /// Add a catalog that has what is missing. Not tried.
     AddCatalog {
-        /// What is missing, as text.
+        /// The text of the missing package or requirement.
         missing: String,
     },
 }
 
 impl Repair {
-    /// Whether it was tried and seen to work.
+    /// Whether a what-if resolution has shown that it works.
     pub const fn is_certain(&self) -> bool {
         !matches!(
             self,
@@ -157,10 +157,11 @@ impl Repair {
         )
     }
 
-    /// Makes the change in a world; false if the world does not have what is to be changed, or if
-    /// the change is one that cannot be made in a world.
+    /// Applies the change to a world; false if the world does not have the object, or if a world cannot
+    /// express the change.
     ///
-    /// Of [`Self::UpgradeFirst`] only the first step is made: what is to wait is taken away.
+    /// Of [`Self::UpgradeFirst`] it applies only the first step: the removal of the waiting
+    /// Subscription.
     pub fn apply(&self, world: &mut World<'_>) -> bool {
         let edit = |world: &mut World<'_>, name: &str, edit: &dyn Fn(&mut Subscription)| {
             let mut found = false;
@@ -258,7 +259,7 @@ impl Repair {
     }
 }
 
-/// The existing versions that one takes the place of, directly or not.
+/// The existing ClusterServiceVersions that `csv` replaces, directly or through others.
 fn replaced_by(world: &World<'_>, csv: &str) -> BTreeSet<String> {
     let mut replaced = BTreeSet::new();
     let mut next = csv;

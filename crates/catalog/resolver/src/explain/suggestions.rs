@@ -1,4 +1,5 @@
-//! What may mend a contradiction, nearest first.
+//! Suggested repairs of a contradiction, the smallest change first. Whether they work is for `what_if`
+//! to find out.
 
 use super::fault::channels_without_order;
 use super::missing::{catalogs, is_installed, is_visible, own_snapshots};
@@ -11,29 +12,29 @@ use crate::world::{CatalogKey, Content, Csv, Prohibition, Subscription, World};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 
-/// How many names of one kind are proposed for one object.
+/// How many names of one kind are suggested for one object.
 const MAX_NAMES: usize = 6;
 
-/// What a contradiction is about.
+/// The objects that take part in a contradiction.
 #[derive(Default)]
 pub(super) struct Participants<'a> {
-    /// Subscriptions whose wish is part of it, by name.
+    /// The Subscriptions of the contradiction, by name.
     pub subscriptions: Vec<&'a Subscription>,
-    /// Existing operators without Subscription that are part of it, by name.
+    /// The existing operators without Subscription, by name.
     orphans: Vec<&'a str>,
     /// How many existing operators stay because their Subscriptions cannot be met.
     kept_count: usize,
-    /// Subscriptions for which there is nothing at all.
+    /// The Subscriptions without candidates.
     invalid: BTreeSet<&'a str>,
-    /// Requirements that nothing meets.
+    /// The requirements that nothing meets.
     missing: BTreeSet<String>,
-    /// Channels without order that may hold what is missing.
+    /// The repairs of channels without order that may have what is missing.
     channels: Vec<Repair>,
-    /// Packages that are demanded.
+    /// The demanded packages.
     demands: BTreeSet<&'a str>,
-    /// Prohibitions that are part of it.
+    /// The prohibitions of the contradiction.
     prohibitions: Vec<&'a Prohibition>,
-    /// Versions of Kubernetes that would be needed.
+    /// The Kubernetes versions that candidates need.
     kubernetes: BTreeSet<Version>,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Participants<'a> {
     }
 }
 
-/// What may help, nearest first, in groups of like ones.
+/// The suggested repairs, the smallest change first, in groups of one kind.
 pub(super) fn all(world: &World<'_>, participants: &Participants<'_>) -> Vec<Vec<Repair>> {
     let mut all = Vec::new();
     upgrades(world, participants, &mut all);
@@ -146,7 +147,7 @@ pub(super) fn all(world: &World<'_>, participants: &Participants<'_>) -> Vec<Vec
     all
 }
 
-/// Ends of upgrades that are under way.
+/// Suggests to wait for upgrades in progress, or to fail forward.
 fn upgrades(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Vec<Repair>>) {
     let replacing = |csv: &&Csv| {
         let mut others = world.csvs.iter().filter(|other| !other.copied);
@@ -173,7 +174,7 @@ fn upgrades(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Ve
     }
 }
 
-/// Whether an existing version is one of the package that a Subscription asks for.
+/// Whether an existing `ClusterServiceVersion` belongs to the package of a Subscription.
 fn adopts(world: &World<'_>, of: &Subscription, csv: &str) -> bool {
     !is_installed(world, of)
         && own_snapshots(world, of).into_iter().any(|snapshot| {
@@ -187,13 +188,13 @@ fn entries<'s>(snapshot: &'s Snapshot, of: &Subscription) -> impl Iterator<Item 
     snapshot.of_package(&of.package).iter().map(|at| snapshot.entry(*at).0)
 }
 
-/// Changes of one Subscription.
+/// Suggests changes of one Subscription.
 pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Repair>>) {
     let subscription = || of.name.clone();
     let is_new = !is_installed(world, of);
     let snapshots = own_snapshots(world, of);
     if is_new && !of.starting_csv.is_empty() && !of.restores {
-        // The version that is asked for may be in another channel.
+        // Another channel can have the `startingCSV`.
         let channels: BTreeSet<String> = snapshots
             .iter()
             .flat_map(|snapshot| entries(snapshot, of))
@@ -232,7 +233,7 @@ pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Re
     );
 }
 
-/// Other channels of a package: those with a similar name first, then the default channel.
+/// The other channels of a package: those with a similar name first, then the default channel.
 fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
     if of.channel.is_empty() {
         return Vec::new();
@@ -256,7 +257,7 @@ fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
     all.into_iter().take(MAX_NAMES).map(str::to_owned).collect()
 }
 
-/// Names of packages that are like one that does not exist.
+/// The names of packages that are similar to one that does not exist.
 fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
     if snapshots.iter().any(|snapshot| !snapshot.of_package(&of.package).is_empty()) {
         return Vec::new();
@@ -266,7 +267,7 @@ fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
     names::nearest(&of.package, names).into_iter().map(str::to_owned).collect()
 }
 
-/// Other catalogs that have a package: those with a similar name first.
+/// The other catalogs that have a package: those with a similar name first.
 fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
     let mut keys: Vec<&CatalogKey> = catalogs(world)
         .into_iter()
@@ -283,7 +284,7 @@ fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
     keys.into_iter().take(MAX_NAMES).cloned().collect()
 }
 
-/// Bundles whose names are like a `startingCSV` that does not exist.
+/// The bundles whose names are similar to a `startingCSV` that does not exist.
 fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
     let mut entries: Vec<&Entry> = snapshots
         .iter()
@@ -299,7 +300,7 @@ fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
     names::nearest(&of.starting_csv, names).into_iter().map(str::to_owned).collect()
 }
 
-/// Catalogs that cannot be read and may hold what is missing, or a catalog that is not there yet.
+/// Suggests to restore unreadable catalogs that may have what is missing, or to add a catalog.
 fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repair> {
     let invalid = || {
         participants
@@ -338,9 +339,9 @@ fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repai
     missing.map(|missing| Repair::AddCatalog { missing }).into_iter().collect()
 }
 
-/// What may be given up.
+/// Suggests removals of Subscriptions, demands and existing operators.
 fn removals(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Vec<Repair>>) {
-    // What is not installed yet is given up more easily.
+    // Subscriptions without installed operator come first.
     let mut removable = participants.subscriptions.clone();
     removable.sort_by_key(|subscription| is_installed(world, subscription));
     let others = participants.orphans.len() + participants.demands.len() + participants.kept_count;

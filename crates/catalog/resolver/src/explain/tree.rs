@@ -1,10 +1,9 @@
-//! A contradiction as a tree: who asks, what for, and why each candidate falls.
+//! Contradiction tree: Subscriptions, their candidates, and why each candidate is rejected.
 //!
-//! The reasons of a contradiction are irreducible, so each requirement among them has only
-//! candidates that fall for another one of them. The tree starts with the wish that is the easiest
-//! to give up, and goes from a wish to its candidates, from a candidate to what rules it out, and
-//! from there to who needs that; each reason is told once, and candidates that fall for the same
-//! reason are one line.
+//! The core of a contradiction is irreducible, so that each of its constraints rejects a candidate of
+//! another one. The tree starts with the Subscription that is the easiest to give up. It goes from a
+//! Subscription to its candidates, from a candidate to its rejections, and from there to the dependents
+//! of the rival. It explains each constraint once. Candidates with the same rejections share one line.
 
 use super::conflict::{Conflict, Need, Rejection, Uniqueness};
 use super::missing;
@@ -17,26 +16,27 @@ use mainstay_cause::Cause;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
-/// Tells a contradiction.
+/// Builds the tree of a contradiction.
 pub(super) struct TreeBuilder<'c> {
     conflict: Conflict<'c>,
-    /// Roots and requirements that were told.
+    /// The mandatory variables that the tree has explained.
     explained_roots: HashSet<Var>,
+    /// The requirements that the tree has explained.
     explained: HashSet<usize>,
-    /// How deep the telling is nested.
+    /// The current depth of the tree.
     depth: usize,
-    /// How many things that are missing are still looked for.
+    /// For how many more unmet requirements the tree searches the nearest offers.
     hints_left: usize,
 }
 
-/// How many reasons are told apart for the candidates of one requirement.
+/// How many groups of rejections the candidates of one requirement have at most.
 const MAX_GROUPS: usize = 40;
 
-/// How deep a telling may be nested.
+/// The maximal depth of the tree.
 const MAX_DEPTH: usize = 100;
 
 impl<'c> TreeBuilder<'c> {
-    /// `hints_left` bounds for how many things that are missing something near is looked for.
+    /// `hints_left` bounds for how many unmet requirements the tree searches the nearest offers.
     pub(super) fn new(conflict: Conflict<'c>, hints_left: usize) -> Self {
         Self {
             conflict,
@@ -50,7 +50,7 @@ impl<'c> TreeBuilder<'c> {
     /// The whole tree.
     pub(super) fn build(mut self) -> Cause {
         let mut roots = self.conflict.roots.clone();
-        // What is not installed yet was asked for last, so it is what fails.
+        // Subscriptions without installed operator are the newest, so that they come first.
         roots.sort_by_key(|root| {
             let label = self.conflict.label(*root);
             match self.conflict.subscription(*root) {
@@ -99,7 +99,7 @@ impl<'c> TreeBuilder<'c> {
         format!("{} cannot be met{together}", names::some(&wishes, "and"))
     }
 
-    /// Why something that must be there cannot be there.
+    /// Why a mandatory variable cannot be in the answer.
     fn root(&mut self, root: Var) -> Vec<Node> {
         if let Some(demand) = self.conflict.demand(root) {
             return self.demand(root, demand);
@@ -132,7 +132,7 @@ impl<'c> TreeBuilder<'c> {
         nodes
     }
 
-    /// Why a demand gets nothing.
+    /// Why a demand cannot be met.
     fn demand(&mut self, root: Var, demand: &Demand) -> Vec<Node> {
         let mut nodes = Vec::new();
         for at in self.conflict.constraints_about(root) {
@@ -154,7 +154,7 @@ impl<'c> TreeBuilder<'c> {
         nodes
     }
 
-    /// That a Subscription gets nothing.
+    /// The sentence that a Subscription cannot be met.
     fn unmet(&self, subscription: &Subscription, at: usize) -> String {
         let Subscription { name, installed_csv, starting_csv, .. } = subscription;
         let alone = self
@@ -200,7 +200,7 @@ impl<'c> TreeBuilder<'c> {
         format!("nothing in {requested} can be installed{phrase}")
     }
 
-    /// Why the candidates of requirements fall, those that are excepted left out.
+    /// Why the candidates of requirements are rejected, without those in `except`.
     fn rejected_candidates(&mut self, ats: &[usize], except: &[Var]) -> Vec<Node> {
         if self.depth >= MAX_DEPTH {
             return Vec::new();
@@ -239,7 +239,7 @@ impl<'c> TreeBuilder<'c> {
         nodes
     }
 
-    /// That candidates fall, for one reason or several.
+    /// The node for candidates with the same rejections.
     fn group(&mut self, vars: &[Var], rejections: &[Rejection], of: &[usize], all: bool) -> Node {
         let phrase = self.conflict.phrase(vars, of, all, "and");
         if let [rejection] = rejections {
@@ -248,7 +248,7 @@ impl<'c> TreeBuilder<'c> {
         let pronoun = NounPhrase::pronoun(phrase.plural);
         let mut nodes = Vec::new();
         for rejection in rejections {
-            // What one reason brought up already need not be said again.
+            // A requirement that another rejection has explained needs no second line.
             let old = matches!(rejection, Rejection::Needs(need) if need.ats.iter().all(|at| self.is_explained(*at)));
             if nodes.is_empty() || !old {
                 nodes.push(self.rejection(&pronoun, vars, rejection, of));
@@ -316,7 +316,7 @@ impl<'c> TreeBuilder<'c> {
         }
     }
 
-    /// That something lacks what it needs.
+    /// The node for candidates with an unmet requirement.
     fn unmet_need(&mut self, phrase: &NounPhrase, need: &Need) -> Node {
         let (text, needs, what) = (&phrase.text, phrase.verb("needs", "need"), need.text());
         if need.vars.is_empty() {
@@ -337,14 +337,14 @@ impl<'c> TreeBuilder<'c> {
             .because(rejected_candidates)
     }
 
-    /// What is nearest to a requirement that nothing meets; only the first ones are worth a look.
+    /// The nearest offers for a requirement that nothing meets, as long as there are hints left.
     fn near(&mut self, requirement: &Predicate) -> Vec<Node> {
         let Some(hints_left) = self.hints_left.checked_sub(1) else { return Vec::new() };
         self.hints_left = hints_left;
         missing::explain_requirement(self.conflict.world, requirement)
     }
 
-    /// Takes note that a requirement is told; false if it was told before, by whoever states it.
+    /// Marks a requirement as explained; false if it was explained before, also of another bundle.
     fn mark_explained(&mut self, at: usize) -> bool {
         let known = self.is_explained(at);
         self.explained.insert(at);
@@ -355,7 +355,7 @@ impl<'c> TreeBuilder<'c> {
         self.explained.iter().any(|other| self.conflict.same_requirement(*other, at))
     }
 
-    /// Who needs one of these, apart from some requirements.
+    /// The nodes for the dependents of these variables, without the requirements in `except`.
     fn dependents(&mut self, vars: &[Var], except: &[usize]) -> Vec<Node> {
         if self.depth >= MAX_DEPTH {
             return Vec::new();
@@ -378,7 +378,7 @@ impl<'c> TreeBuilder<'c> {
             let these: Vec<Var> = all.iter().copied().filter(|var| vars.contains(var)).collect();
             let others: Vec<Var> = all.iter().copied().filter(|var| !these.contains(var)).collect();
             let certainty = self.certainty(&others, at);
-            // Others may state the same requirement.
+            // Other bundles can have the same requirement.
             let alike: Vec<usize> = ats
                 .iter()
                 .copied()
@@ -415,7 +415,8 @@ impl<'c> TreeBuilder<'c> {
         nodes
     }
 
-    /// How sure it is that other candidates of a requirement fall: some only do beside others.
+    /// How certain it is that the other candidates of a requirement are rejected: some are rejected only
+    /// beside others.
     fn certainty(&self, others: &[Var], at: usize) -> &'static str {
         let depends = |var: &Var| {
             let rejections = self.conflict.rejections(*var, &[at]);
@@ -430,7 +431,7 @@ impl<'c> TreeBuilder<'c> {
         }
     }
 
-    /// What a Subscription asks for, and what is left of it.
+    /// The sentence for a Subscription and its remaining candidates.
     fn subscription_text(
         &self,
         of: &Subscription,

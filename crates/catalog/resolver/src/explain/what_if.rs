@@ -1,11 +1,12 @@
-//! Repairs, found by trying.
+//! What-if resolution: finds the suggested repairs that work.
 //!
-//! Each proposal is made in a copy of the world; those with which what failed does not fail any
-//! more, and nothing else does either, are offered, nearest first. How much is tried is bounded, and
-//! the order in which it is tried is fixed.
+//! Each suggested repair is applied to a copy of the world, which is then resolved. A repair works if it
+//! fixes the failure and causes no other one. The cost of all attempts is bounded, and their order is
+//! fixed.
 //!
-//! In large namespaces the copy does not hold the wishes of others: what they have installed stays
-//! as it is there, and an answer that touches what they get is tried again in a whole copy.
+//! In large namespaces the copy does not resolve other Subscriptions: their installed operators stay. If
+//! the new outcome can conflict with that of other Subscriptions, the repair is tried again in a whole
+//! copy.
 
 use super::missing::is_installed;
 use super::repair::Repair;
@@ -19,42 +20,42 @@ use crate::world::{CatalogKey, Content, Csv, Subscription, World};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 
-/// How many repairs are offered at most.
+/// How many repairs a failure gets at most.
 const MAX_REPAIRS: usize = 5;
 
-/// How many of one kind are offered for one object.
+/// How many repairs of one group a failure gets at most.
 const MAX_PER_GROUP: usize = 2;
 
-/// How many upgrades are waited for at most.
+/// How many upgrades `UpgradeFirst` spans at most.
 const MAX_UPGRADES: usize = 6;
 
-/// How many Subscriptions a namespace may have so that others are tried along.
+/// Up to how many Subscriptions of a namespace a what-if resolution includes all of them.
 const MAX_COPIED_SUBSCRIPTIONS: usize = 24;
 
-/// What trying may cost for one failure, and for all of them; a small world costs one.
+/// The maximal cost of all attempts for one failure, and for all failures. A small world costs one.
 const COST_PER_FAILURE: u64 = 32;
 const TOTAL_COST: u64 = 400;
 
-/// How many steps all trials may take together; those of one failure take at most half of what is
-/// left, and always so many.
+/// How many steps all attempts take at most together. Those of one failure take at most half of the
+/// remaining steps, but can always take `MIN_STEPS`.
 const TOTAL_STEPS: u64 = 100_000_000;
 const MIN_STEPS: u64 = 100_000;
 
-/// A resolution whose failures are explained.
+/// The resolution whose failures are explained, with the remaining budget for what-if resolutions.
 pub(crate) struct FailureContext<'s, 'a> {
     pub world: &'s World<'a>,
-    /// What is done about what did not fail.
+    /// The outcome of the parts that did not fail.
     outcome: &'s Outcome,
-    /// All Subscriptions that are blocked.
+    /// All blocked Subscriptions.
     blocked: BTreeSet<String>,
-    /// How many contradictions block nobody.
+    /// How many contradictions block no Subscription.
     nonblocking: usize,
     cost_left: u64,
-    /// How many steps trials may still take.
+    /// How many steps attempts may still take.
     steps: u64,
-    /// What is known of parts that have no answer: none is searched twice.
+    /// The known parts without answer, so that no part is searched twice.
     memory: Memory,
-    /// How many failures are still explained in full.
+    /// How many more failures are explained in full.
     full_explanations_left: usize,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct FailureContext<'s, 'a> {
 const MAX_FULL_EXPLANATIONS: usize = 100;
 
 impl<'s, 'a> FailureContext<'s, 'a> {
-    /// `memory` knows what was found out so far.
+    /// `memory` has the parts without answer of the resolution.
     pub(crate) fn new(
         world: &'s World<'a>,
         outcome: &'s Outcome,
@@ -91,7 +92,7 @@ impl<'s, 'a> FailureContext<'s, 'a> {
         patient
     }
 
-    /// Those proposals that mend a failure of some Subscriptions, nearest first.
+    /// The suggested repairs that fix the failure of these Subscriptions, the smallest change first.
     pub(super) fn working_repairs(
         &mut self,
         blocked_by_failure: &[String],
@@ -109,7 +110,7 @@ impl<'s, 'a> FailureContext<'s, 'a> {
                 {
                     continue;
                 }
-                // What cannot be tried is for want of something better.
+                // A repair that cannot be tried counts only if no other repair works.
                 let certain = repair.is_certain();
                 let offered = if certain {
                     what_if.mends(&repair)
@@ -133,7 +134,7 @@ impl<'s, 'a> FailureContext<'s, 'a> {
     }
 }
 
-/// Whether a failure is a contradiction that blocks nobody.
+/// Whether a failure is a contradiction that blocks no Subscription.
 fn is_nonblocking(failure: &crate::outcome::Failure) -> bool {
     failure.subscriptions.is_empty() && failure.kind == FailureKind::NotSatisfiable
 }
@@ -142,9 +143,9 @@ fn is_nonblocking(failure: &crate::outcome::Failure) -> bool {
 struct WhatIf<'t, 's, 'a> {
     context: &'t mut FailureContext<'s, 'a>,
     blocked_by_failure: HashSet<&'t str>,
-    /// The world that changes are made in.
+    /// The world that repairs are applied to.
     base: World<'a>,
-    /// The Subscriptions that are left out of it.
+    /// The Subscriptions that it does not resolve.
     other_subscriptions: HashSet<String>,
     cost_left: u64,
     steps: u64,
@@ -159,7 +160,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         if base.subscriptions.len() > MAX_COPIED_SUBSCRIPTIONS {
             for subscription in &mut base.subscriptions {
                 if !blocked_by_failure.contains(&*subscription.name) {
-                    // What cannot be met leaves what is installed as it is.
+                    // A Subscription to a catalog that does not exist keeps its installed operator.
                     subscription.catalog = CatalogKey::new("-", "-");
                     other_subscriptions.insert(subscription.name.clone());
                 }
@@ -180,7 +181,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         }
     }
 
-    /// Resolves a world, if there is something left to spend.
+    /// Resolves a world, if the budget allows it.
     fn attempt(&mut self, world: &World<'_>) -> Option<Outcome> {
         let cost = 1 + world.subscriptions.len() as u64 / 8;
         self.cost_left = self.cost_left.checked_sub(cost)?;
@@ -191,7 +192,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         (self.steps > 0).then_some(outcome)
     }
 
-    /// Whether what failed does not fail any more, and nothing else does either.
+    /// Whether an outcome has neither the failure nor a new one.
     fn is_mended(&self, outcome: &Outcome) -> bool {
         let nonblocking = outcome.failures.iter().filter(|failure| is_nonblocking(failure)).count();
         let before = self.context.nonblocking;
@@ -207,7 +208,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         fewer && outcome.failures.iter().all(|failure| failure.subscriptions.iter().all(known))
     }
 
-    /// Whether a repair mends the failure.
+    /// Whether a repair fixes the failure.
     fn mends(&mut self, repair: &Repair) -> bool {
         let mut changed = self.base.clone();
         if !repair.apply(&mut changed) {
@@ -224,7 +225,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
             && self.attempt(&whole).is_some_and(|outcome| self.is_mended(&outcome))
     }
 
-    /// Whether what is chosen may not be possible beside what others get.
+    /// Whether the chosen entries may conflict with those of other Subscriptions.
     fn touches_others(&self, outcome: &Outcome) -> bool {
         let resolved = &self.context.outcome.resolved;
         let new: Vec<&Chosen> =
@@ -240,7 +241,8 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         entry_of(self.context.world, chosen).map_or(&[], |(_, facts)| &facts.apis)
     }
 
-    /// Whether a Subscription can be met as soon as another one's operator is upgraded.
+    /// The repair to upgrade the operator of another Subscription first, if the waiting Subscription can
+    /// be met after that.
     fn upgrade_first(&mut self, waiting: &str, participants: &Participants<'_>) -> Option<Repair> {
         let requested = self
             .base
@@ -272,7 +274,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         None
     }
 
-    /// Makes the next upgrade of a Subscription, if there is one.
+    /// Applies the next upgrade of a Subscription to a world, if it has one.
     fn upgrade(&mut self, world: &mut World<'_>, name: &str) -> Option<String> {
         let outcome = self.attempt(world)?;
         let next =
@@ -296,7 +298,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
     }
 }
 
-/// What was chosen, in its catalog.
+/// The entry of a chosen bundle in its catalog.
 fn entry_of<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts)> {
     world.catalogs.iter().find_map(|catalog| match catalog.content {
         Content::Ready(snapshot) if catalog.key == chosen.catalog => {
@@ -306,7 +308,7 @@ fn entry_of<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Fa
     })
 }
 
-/// The annotation that an installed bundle has.
+/// The annotation `operatorframework.io/properties` of an installed bundle.
 fn annotation(facts: &Facts) -> String {
     let read = |json| serde_json::from_str::<Value>(json).ok();
     let said = facts

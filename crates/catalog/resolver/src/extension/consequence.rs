@@ -1,27 +1,26 @@
-//! What a controller does when resolution fails.
+//! Failure consequences: what a controller does when the resolution of an extension fails.
 
 use super::pick::Failure;
 use super::request::{Catalog, Installed, Request};
 use super::verdict::Start;
 use mainstay_version::Constraint;
 
-/// What follows from a failure.
+/// The consequence of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
-    /// Try again. The text, upstream's, is for conditions that have none yet; the message of the
-    /// failure is the one of `Progressing`.
+    /// Retry. Upstream's text is for conditions that have none yet; the message of the failure is for
+    /// `Progressing`.
     Retry(String),
-    /// All catalogs that the selector selects are gone, and what is installed is what is asked for:
-    /// keep it as it is.
+    /// Keep the installed bundle: it meets the request, and no selected catalog exists any more.
     Keep,
 }
 
-/// What follows from a failure: an extension that has what it asks for survives the end of its
-/// catalogs, everything else is tried again.
+/// The consequence of a failure: an extension whose installed bundle meets the request survives the
+/// removal of its catalogs; all other failures lead to a retry.
 ///
-/// Upstream compares `version` with the installed version as texts, so that an extension with a
-/// range is not even repaired once its catalogs are gone. Here it is enough that the installed
-/// version is in the range.
+/// Upstream compares `version` with the installed version as strings, so that it does not even repair
+/// an extension with a range once its catalogs are gone. Here it is enough that the installed version
+/// is in the range.
 pub fn consequence(
     request: &Request,
     installed: Option<&Installed>,

@@ -1,4 +1,4 @@
-//! A failure for people.
+//! Extension failure explanations: the cause tree and the repairs of a failed resolution.
 
 use super::pick::{Considered, Failure, FailureKind, Refusal, State};
 use super::repair::repairs;
@@ -9,12 +9,12 @@ use mainstay_version::Constraint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How many bundles of a group are named.
+/// How many bundles of a group the explanation names.
 const MAX_BUNDLES: usize = 3;
-/// How many catalogs are named.
+/// How many catalogs the explanation names.
 const MAX_CATALOGS: usize = 12;
 
-/// Says why, and what would help.
+/// Adds the cause and the repairs to a failure.
 pub(super) fn failure(
     request: &Request,
     installed: Option<&Installed>,
@@ -75,14 +75,14 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
     }
 }
 
-/// A range may be well-formed and hold nothing.
+/// The cause that the requested range is empty, if it is.
 fn no_version(request: &Request) -> Option<Cause> {
     let range = Constraint::parse(&request.version).ok()?;
     let text = format!("no version at all is in `{}`", request.version);
     range.set().is_empty().then(|| Cause::new(text))
 }
 
-/// What stands behind a part of upstream's message.
+/// The rest of upstream's message after a part of it.
 fn text_after(message: &str, part: &str) -> String {
     message.split_once(part).map_or(message, |(_, rest)| rest).to_owned()
 }
@@ -141,7 +141,7 @@ fn catalog(
     }
 }
 
-/// Bundles that fell for the same reasons, those with the fewest reasons first.
+/// Groups of bundles that do not fit for the same reasons; those with the fewest reasons first.
 fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]) -> Vec<Cause> {
     let mut groups: BTreeMap<(u8, Fell), Vec<&Verdict>> = BTreeMap::new();
     for verdict in verdicts {

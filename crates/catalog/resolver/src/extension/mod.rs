@@ -1,8 +1,8 @@
-//! Which bundle a ClusterExtension gets, as OLM v1 decides it.
+//! ClusterExtension resolution of OLM v1: which bundle an extension gets.
 //!
-//! [`resolve`] is a pure function of a [`Request`] (`spec.source.catalog`), what is [`Installed`],
-//! and the [`Catalog`]s of the cluster. The order of catalogs, labels, bundles and entries has no
-//! influence, not on a byte of the answer.
+//! [`resolve`] is a pure function of a [`Request`] (`spec.source.catalog`), the [`Installed`] bundle,
+//! and the [`Catalog`]s of the cluster. The order of catalogs, labels, bundles and entries does not
+//! change a byte of the result.
 //!
 //! ```text
 //! catalogs ─► selector, availability ─► per catalog: channels, range, edges ─► its best bundle ─┐
@@ -10,18 +10,19 @@
 //!                        Choice ◄── dependencies ◄── priority ◄── deprecated ones only if no other
 //! ```
 //!
-//! * A bundle fits if it is in one of the channels (if any are named), its version in the range (if
-//!   there is one), and, where edges count, if it is what is installed or a direct successor of it.
-//! * The best of a catalog is the one with the highest version and release that is not deprecated,
-//!   or the highest deprecated one.
-//! * Between catalogs, deprecation is looked at before priority: a bundle that is not deprecated
-//!   wins over deprecated ones from catalogs of any priority. Equal priorities at the top are an
-//!   error, never a guess.
-//! * A catalog that cannot be read blocks only what it might have changed: an answer stands if it is
+//! * A bundle fits if it is in one of the requested channels (if there are any), and if its version is
+//!   in the requested range (if there is one). Where edges count, it must also be the installed bundle
+//!   or a direct successor of it.
+//! * The best bundle of a catalog is the one with the highest version and release that is not
+//!   deprecated; if all are deprecated, the highest one.
+//! * Between catalogs, deprecation counts before priority: a bundle that is not deprecated wins over
+//!   deprecated ones from catalogs of any priority. Equal highest priorities are an error, never a
+//!   guess.
+//! * An unreadable catalog is an error only if it could change the result. It cannot if the bundle is
 //!   not deprecated and comes from a catalog of higher priority.
 //!
-//! A [`Failure`] has upstream's message, byte for byte, and a [`Cause`] for people: what was
-//! considered in each catalog, why each bundle fell, and [`Repair`]s, each of which was tried.
+//! A [`Failure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs, why
+//! each bundle does not fit, and [`Repair`]s, each of which was tried.
 //!
 //! ```
 //! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Offer, Request};
@@ -49,7 +50,7 @@
 //! assert_eq!(failure.message, r#"no bundles found for package "argocd" matching version "2.x""#);
 //! ```
 //!
-//! What this does not do: unpack, render or apply bundles, write conditions, or talk to anything.
+//! What this module does not do: unpack, render or apply bundles, write conditions, or any I/O.
 //!
 //! [`Cause`]: mainstay_cause::Cause
 

@@ -1,4 +1,4 @@
-//! What one catalog offers of one package.
+//! Package offer: the bundles and the update graph of one package in one catalog.
 
 use crate::property::GoFields;
 use mainstay_updates::Graph;
@@ -8,54 +8,53 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A package of a catalog as extensions choose from it: its update graph, and what its bundles say
-/// about themselves.
+/// A package of a catalog, as extensions choose from it: its update graph and its bundles.
 ///
-/// Catalogs of OLM v1 are not judged before they are served, so nothing here has to fit together:
-/// an entry may have no bundle, a version may be none. [`Offer::of`] makes one of a catalog that
-/// was judged, [`Offer::new`] of anything. Make it once for a content and a package, where several
-/// extensions ask for it.
+/// Catalogs of OLM v1 are not validated before they are served, so that an offer can be inconsistent:
+/// an entry can have no bundle, a version can be invalid. [`Offer::of`] takes the package of a validated
+/// catalog, [`Offer::new`] takes any content. Make an offer once per content and package, if several
+/// extensions request the package.
 #[derive(Clone, Debug)]
 pub struct Offer {
     graph: Graph,
-    /// By bundle.
+    /// The bundles, by name.
     offered: Vec<OfferedBundle>,
-    /// Places in `offered`, the preferred ones first: by versions whose build metadata is the
-    /// release, and where a release that is stated counts.
+    /// Two orders of preference, as indexes into `offered`. In the first order the build metadata of the
+    /// version is the release, in the second one the stated release counts.
     orders: [Vec<u32>; 2],
 }
 
-/// Why a bundle has no version to compare.
+/// Why the version of a bundle cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
-    /// The version, whose build metadata is the release, is none.
+    /// The version, whose build metadata is the release, is invalid.
     #[error(transparent)]
     ParseVersion(#[from] ParseError),
-    /// The version or the release that is stated beside it is none.
+    /// The version, or the stated release beside it, is invalid.
     #[error(transparent)]
     ParseRelease(#[from] VersionReleaseError),
 }
 
-/// A bundle with what is asked of it again and again.
+/// A bundle with its decoded versions and its places in the update graph.
 #[derive(Clone, Debug)]
 pub(super) struct OfferedBundle {
     pub bundle: Bundle,
     pub deprecated: bool,
-    /// As the two orders see it.
+    /// Its versions for the two orders.
     versions: [Result<VersionRelease, VersionError>; 2],
-    /// Its entries: which channel of the graph, which entry of that.
+    /// Its entries: indexes of the channel in the graph, and of the entry in the channel.
     pub places: Vec<(u32, u32)>,
 }
 
 impl OfferedBundle {
-    /// Its version, where a release that is stated counts or not.
+    /// Its version; `explicit` if its stated release counts.
     pub(super) const fn version(&self, explicit: bool) -> &Result<VersionRelease, VersionError> {
         &self.versions[explicit as usize]
     }
 
-    /// The order of preference in one catalog: not deprecated, then version and release from the
-    /// highest down; what has no version comes last. Where upstream's order is that of the file,
-    /// this one is by name from the last up.
+    /// The order of preference in one catalog: bundles without deprecation first, then by version and
+    /// release, the highest first; bundles without readable version last. Where upstream uses the order
+    /// of the file, this order is by name, the last name first.
     fn order(&self, other: &Self, explicit: bool) -> Ordering {
         let by_version = match (self.version(explicit), other.version(explicit)) {
             (Ok(this), Ok(that)) => that.cmp(this),
@@ -70,33 +69,33 @@ impl OfferedBundle {
     }
 }
 
-/// What a bundle says about itself.
+/// The content of a bundle that resolution uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bundle {
     /// Its name.
     pub name: Arc<str>,
     /// The version of its first `olm.package` property, as written.
     pub version: Arc<str>,
-    /// The release of that property, if it states one, be it empty.
+    /// The release of that property, if it states one, also if that is empty.
     pub release: Option<Arc<str>>,
     /// Its image.
     pub image: Arc<str>,
-    /// The type of its first property that asks for other operators, which extensions cannot.
+    /// The type of its first property that requires other operators, which extensions do not support.
     pub dependency: Option<Arc<str>>,
 }
 
-/// Properties that ask for other operators.
+/// The types of properties that require other operators.
 const DEPENDENCIES: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
 
 impl Bundle {
-    /// Whether a property of this type asks for other operators.
+    /// Whether a property of this type requires other operators.
     pub fn is_dependency(kind: &str) -> bool {
         DEPENDENCIES.contains(&kind)
     }
 
-    /// A bundle of a catalog that was judged.
+    /// A bundle of a validated catalog.
     fn of(bundle: &mainstay_catalog::Bundle) -> Self {
-        // The index drops a release that is stated and empty, which says something here.
+        // The catalog drops a stated empty release, which counts here.
         let property =
             bundle.properties_of("olm.package").next().map(mainstay_catalog::Property::value);
         let fields = property.as_ref().and_then(GoFields::new_or_null);
@@ -114,13 +113,13 @@ impl Bundle {
 }
 
 impl Offer {
-    /// What a catalog offers of a package.
+    /// The offer of a package of a validated catalog.
     pub fn of(package: &mainstay_catalog::Package) -> Self {
         Self::new(Graph::of(package), package.bundles().map(|bundle| Bundle::of(bundle)))
     }
 
-    /// Bundles, and the graph with the edges between them and with what is deprecated. The versions
-    /// that count are those of the bundles.
+    /// An offer of bundles, with the graph of their edges and deprecations. The versions are those of
+    /// the bundles, not of the graph.
     pub fn new(graph: Graph, bundles: impl IntoIterator<Item = Bundle>) -> Self {
         let mut entries: HashMap<&str, Vec<(u32, u32)>> = HashMap::new();
         for (channel, at) in graph.channels().iter().zip(0..) {
@@ -165,7 +164,7 @@ impl Offer {
         self.offered.iter().map(|offered| &offered.bundle)
     }
 
-    /// The bundles, the preferred ones first.
+    /// The bundles in order of preference.
     pub(super) fn preferred(&self, explicit: bool) -> impl Iterator<Item = (u32, &OfferedBundle)> {
         self.orders[usize::from(explicit)].iter().map(|&at| (at, &self.offered[at as usize]))
     }
@@ -174,7 +173,7 @@ impl Offer {
         &self.offered[at as usize].bundle
     }
 
-    /// What should no longer be used.
+    /// The deprecations of the package.
     pub fn deprecation(&self) -> Deprecation {
         let graph = &self.graph;
         let channels = graph.channels().iter();
@@ -191,13 +190,13 @@ impl Offer {
     }
 }
 
-/// What a catalog says about what should no longer be used.
+/// The deprecation messages of a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deprecation {
-    /// About the package.
+    /// The message of the package.
     pub package: Option<Arc<str>>,
-    /// About channels, by name.
+    /// The messages of channels, by name.
     pub channels: BTreeMap<Arc<str>, Arc<str>>,
-    /// About bundles, by name.
+    /// The messages of bundles, by name.
     pub bundles: BTreeMap<Arc<str>, Arc<str>>,
 }

@@ -1,4 +1,4 @@
-//! All catalogs: whose best bundle is the answer.
+//! Bundle choice: evaluates all catalogs, and chooses the best bundle among theirs.
 
 use super::offer::{Deprecation, Offer};
 use super::repair::Repair;
@@ -22,76 +22,76 @@ pub struct Choice {
     pub version: VersionRelease,
     /// Its image.
     pub image: Arc<str>,
-    /// What its catalog says is deprecated.
+    /// The deprecations of its package in its catalog.
     pub deprecation: Deprecation,
-    /// What was looked at on the way, by name of the catalog.
+    /// All catalogs of the resolution, by name.
     pub considered: Vec<Considered>,
 }
 
 /// Why an extension gets no bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What is wrong.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// Upstream's message.
     pub message: String,
-    /// The reason for people.
+    /// The explanation for users.
     pub cause: Cause,
-    /// What would help. With each of them, resolution was tried and finds a bundle.
+    /// Repairs, each of which was tried and leads to a bundle.
     pub repairs: Vec<Repair>,
-    /// What was looked at, by name of the catalog.
+    /// All catalogs of the resolution, by name.
     pub considered: Vec<Considered>,
 }
 
-/// What is wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// The selector cannot be read.
     Selector,
     /// The version range cannot be read.
     Range,
-    /// A catalog cannot be asked that might change the answer.
+    /// A catalog cannot be read that could change the result.
     Unreadable,
-    /// The version of what is installed cannot be read, so that there is no start for edges.
+    /// The version of the installed bundle cannot be read, so that edges have no start.
     Start,
     /// No bundle fits.
     NotFound,
-    /// Catalogs of one priority have a bundle that fits.
+    /// Several catalogs of the highest priority have a bundle that fits.
     Ambiguous,
-    /// The bundle that would be chosen has no version that can be read.
+    /// The version of the best bundle cannot be read.
     Version,
-    /// The bundle that would be chosen asks for other operators.
+    /// The best bundle requires other operators.
     Dependency,
 }
 
-/// A catalog, and what came of it.
+/// A catalog, and the result of its evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Considered {
     /// The catalog.
     pub catalog: String,
     /// Its priority.
     pub priority: i32,
-    /// What came of it.
+    /// The result.
     pub state: State,
 }
 
-/// What came of a catalog.
+/// The result of the evaluation of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// The selector does not select it.
     NotSelected,
-    /// It is switched off.
+    /// Its `spec.availabilityMode` is `Unavailable`.
     Unavailable,
-    /// It cannot be asked; upstream's text.
+    /// It cannot be read, with upstream's text.
     Unreadable(String),
     /// It does not have the package.
     Absent,
-    /// It has the package: a verdict for each bundle, the preferred ones first.
+    /// It has the package: a verdict for each bundle, in order of preference.
     Judged(Vec<Verdict>),
 }
 
 impl Considered {
-    /// The best bundle that fits, if there is one.
+    /// The best bundle that fits.
     pub fn best(&self) -> Option<&Verdict> {
         match &self.state {
             State::Judged(verdicts) => verdicts.iter().find(|verdict| verdict.fell.fits()),
@@ -99,7 +99,7 @@ impl Considered {
         }
     }
 
-    /// Why it could not be asked.
+    /// Why it cannot be read.
     pub(super) fn fault(&self) -> Option<&str> {
         match &self.state {
             State::Unreadable(why) => Some(why),
@@ -108,8 +108,7 @@ impl Considered {
     }
 }
 
-/// Which bundle an extension gets, or why none. Rules and texts are in the description of the
-/// [module](super).
+/// Chooses the bundle of an extension. The [module](super) describes the rules and the texts.
 pub fn resolve(
     request: &Request,
     installed: Option<&Installed>,
@@ -119,12 +118,12 @@ pub fn resolve(
         .map_err(|refusal| Box::new(explain::failure(request, installed, catalogs, refusal)))
 }
 
-/// A failure that nobody has explained yet.
+/// A failure without explanation.
 pub(super) struct Refusal {
     pub kind: FailureKind,
     pub message: String,
     pub considered: Vec<Considered>,
-    /// Catalogs whose bundles are in the way of each other, or the one whose bundle would be chosen.
+    /// The catalogs whose bundles compete, or the one with the best bundle.
     pub rivals: Vec<usize>,
 }
 
@@ -134,7 +133,7 @@ impl Refusal {
     }
 }
 
-/// The offer of a catalog whose content can be asked.
+/// The offer of a readable catalog.
 pub(super) fn offer_of<'a>(catalog: &Catalog<'a>, package: &str) -> Option<Cow<'a, Offer>> {
     match catalog.content {
         Content::Ready(content) => {
@@ -145,7 +144,7 @@ pub(super) fn offer_of<'a>(catalog: &Catalog<'a>, package: &str) -> Option<Cow<'
     }
 }
 
-/// Looks for the bundle; explains nothing.
+/// Chooses the bundle, without explanations.
 pub(super) fn attempt(
     request: &Request,
     installed: Option<&Installed>,
@@ -173,7 +172,7 @@ pub(super) fn attempt(
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut considered = Vec::with_capacity(sorted.len());
     let mut offers = Vec::with_capacity(sorted.len());
-    // What upstream stops at: the first trouble in the order of names.
+    // The first catalog by name at which upstream would stop because of the installed version.
     let mut start_fault = None;
     for catalog in &sorted {
         let mut offer = None;
@@ -208,8 +207,8 @@ pub(super) fn attempt(
             .unwrap_or_else(|| texts::no_start(why));
         return Err(Refusal { kind: FailureKind::Start, message, considered, rivals: vec![] });
     }
-    // A catalog that cannot be asked might have had anything. It could not have won against a
-    // bundle that is not deprecated and comes from a catalog of higher priority.
+    // An unreadable catalog can have any bundle. It cannot win against a bundle that is not deprecated
+    // and comes from a catalog of higher priority.
     let is_outranked = |other: &Considered| match decision {
         Decision::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
         Decision::None | Decision::Many(_) => false,
@@ -236,14 +235,14 @@ pub(super) fn attempt(
     }
 }
 
-/// Whose bundle is the answer.
+/// The catalog of the best bundle.
 enum Decision {
     None,
     One {
         at: usize,
         deprecated: bool,
     },
-    /// All that have a say, also those of lower priority, by name: upstream lists them all.
+    /// All eligible catalogs by name, also those of lower priority: upstream lists them all.
     Many(Vec<usize>),
 }
 
@@ -264,7 +263,7 @@ fn decide(considered: &[Considered]) -> Decision {
         };
         considered.iter().enumerate().filter_map(best)
     };
-    // Deprecation before priority: deprecated bundles have a say only among themselves.
+    // Deprecation counts before priority: deprecated bundles are eligible only if all are deprecated.
     let deprecated = picks().all(|(_, _, deprecated)| deprecated);
     let eligible: Vec<_> = picks().filter(|pick| pick.2 == deprecated).collect();
     let Some(top) = eligible.iter().map(|(_, priority, _)| *priority).max() else {
@@ -277,7 +276,7 @@ fn decide(considered: &[Considered]) -> Decision {
     }
 }
 
-/// Upstream's message about the first catalog by name that cannot be asked and counts.
+/// Upstream's message about the first unreadable catalog by name that is relevant.
 fn first_fault(
     request: &Request,
     considered: &[Considered],
@@ -288,8 +287,8 @@ fn first_fault(
     })
 }
 
-/// The last look at the bundle that would be chosen. If it does not pass there is no other: that
-/// would be a choice that nobody asked for.
+/// Validates the best bundle. If it is not valid, no other bundle takes its place: the user did not ask
+/// for that one.
 fn validate(
     at: usize,
     considered: Vec<Considered>,

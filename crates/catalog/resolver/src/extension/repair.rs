@@ -1,4 +1,5 @@
-//! What would help an extension that gets no bundle. Nothing is proposed that was not tried.
+//! Extension repairs: changes of a ClusterExtension or of catalogs after which resolution finds a
+//! bundle. Each repair has been tried.
 
 use super::offer::Offer;
 use super::pick::{FailureKind, Refusal, State, attempt, offer_of};
@@ -13,36 +14,36 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-/// How many repairs are named.
+/// How many repairs a failure gets at most.
 const MAX_REPAIRS: usize = 4;
-/// How many things are tried to find them …
+/// How many combinations of changes are tried at most …
 const MAX_TRIALS: usize = 32;
-/// … fewer where there are many bundles, so that an explanation does not take longer than this many
-/// looks at one.
+/// … and how many bundles all attempts evaluate at most, so that an explanation stays fast in large
+/// catalogs.
 const MAX_BUNDLE_LOOKS: usize = 200_000;
 
 /// Changes after which the extension gets a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
-    /// What to change, all of it.
+    /// The changes, all of which are needed.
     pub changes: Vec<Change>,
-    /// The catalog that the bundle comes from then.
+    /// The catalog of the resulting bundle.
     pub catalog: String,
-    /// The bundle.
+    /// The resulting bundle.
     pub bundle: Arc<str>,
     /// Its version.
     pub version: VersionRelease,
-    /// Where the bundle is a step on the way: versions that follow, up to the first in the range
-    /// that was asked for.
+    /// The versions of the updates that follow, if the bundle is only the first update towards the
+    /// requested range; up to the first version in it.
     pub onward: Vec<String>,
 }
 
-/// One thing to change.
+/// One change of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Add this channel to those that are asked for.
+    /// Add this channel to the requested ones.
     Channel(String),
-    /// Ask for this version instead.
+    /// Request this version instead.
     Version(String),
     /// Ignore edges.
     SelfCertified,
@@ -120,7 +121,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Tries changes.
+/// The search for repairs.
 struct RepairSearch<'w> {
     request: &'w Request,
     installed: Option<&'w Installed>,
@@ -129,14 +130,14 @@ struct RepairSearch<'w> {
     repairs: Vec<Repair>,
 }
 
-/// What would help. The fewest changes first; of as many, in the order of the search.
+/// The repairs of a failure: those with the fewest changes first, otherwise in the order of the search.
 pub(super) fn repairs(
     request: &Request,
     installed: Option<&Installed>,
     catalogs: &[Catalog<'_>],
     refusal: &Refusal,
 ) -> Vec<Repair> {
-    // Content is looked up once for all trials.
+    // The offers are looked up once for all attempts.
     let offers: Vec<Option<Cow<'_, Offer>>> =
         catalogs.iter().map(|catalog| offer_of(catalog, &request.package)).collect();
     let mut ready: Vec<Catalog<'_>> = catalogs
@@ -157,7 +158,7 @@ pub(super) fn repairs(
         RepairSearch { request, installed, catalogs: ready, trials_left, repairs: Vec::new() };
     let named = |at: &usize| refusal.considered[*at].catalog.clone();
     match refusal.kind {
-        // There is nothing to go by.
+        // An invalid selector or range gives no hint at the intended one.
         FailureKind::Selector | FailureKind::Range => {}
         FailureKind::Start => {
             search.attempt(&[Change::SelfCertified]);
@@ -190,7 +191,7 @@ pub(super) fn repairs(
                     search.attempt(&[change]);
                 }
             }
-            // What the wishes leave out is nearer than what the catalogs leave out.
+            // Changes of the request come before changes of the catalogs.
             let elsewhere = std::mem::take(&mut search.repairs);
             search.search(refusal);
             search.repairs.extend(elsewhere);
@@ -207,7 +208,7 @@ impl RepairSearch<'_> {
         })
     }
 
-    /// What comes of changes.
+    /// Resolves with changes: a repair, or the changed request with its failure.
     fn try_changes(&mut self, changes: &[Change]) -> Option<Result<Repair, (Request, Refusal)>> {
         self.trials_left = self.trials_left.checked_sub(1)?;
         let mut request = self.request.clone();
@@ -227,7 +228,7 @@ impl RepairSearch<'_> {
         })
     }
 
-    /// Keeps changes if they help.
+    /// Adds changes to the repairs if resolution finds a bundle with them.
     fn attempt(&mut self, changes: &[Change]) {
         if self.repairs.len() < MAX_REPAIRS
             && let Some(Ok(repair)) = self.try_changes(changes)
@@ -236,7 +237,7 @@ impl RepairSearch<'_> {
         }
     }
 
-    /// The best bundle below the one that was refused at the last look.
+    /// Tries to request the next best bundle instead of the invalid one.
     fn next_best(&mut self, refusal: &Refusal) {
         let Some(considered) = refusal.rivals.first().map(|&at| &refusal.considered[at]) else {
             return;
@@ -253,7 +254,7 @@ impl RepairSearch<'_> {
         }
     }
 
-    /// Looks for the fewest changes of wishes that help.
+    /// Searches the smallest combinations of changes of the request, breadth first.
     fn search(&mut self, refusal: &Refusal) {
         let mut queue: VecDeque<Vec<Change>> = VecDeque::new();
         let mut seen = BTreeSet::new();
@@ -270,7 +271,7 @@ impl RepairSearch<'_> {
         add(&mut queue, &[], self.steps(self.request, refusal));
         let mut fewest = usize::MAX;
         while let Some(changes) = queue.pop_front() {
-            // One more than all kinds of wishes never helps.
+            // A request has four kinds of changes, so that more changes never help.
             if changes.len() > fewest.min(4) || self.repairs.len() == MAX_REPAIRS {
                 return;
             }
@@ -288,7 +289,7 @@ impl RepairSearch<'_> {
         }
     }
 
-    /// Single changes that bring a request nearer to an answer.
+    /// The single changes that bring a request nearer to a bundle.
     fn steps(&self, request: &Request, refusal: &Refusal) -> Vec<Change> {
         if refusal.kind == FailureKind::Ambiguous {
             let named = |at: &usize| Change::Select(refusal.considered[*at].catalog.clone());
@@ -305,8 +306,7 @@ impl RepairSearch<'_> {
                 _ => Vec::new(),
             })
         };
-        // The bundles that are refused for the fewest reasons, one for each set of reasons: the
-        // preferred one.
+        // The bundles with the fewest reasons against them: for each set of reasons the preferred one.
         let Some(least) = all().map(|(_, verdict)| verdict.fell.count()).min() else {
             return Vec::new();
         };
@@ -318,7 +318,7 @@ impl RepairSearch<'_> {
                 Some(_) => {}
             }
         }
-        // What the author published an edge for comes before what nobody vouches for.
+        // Bundles with an edge that the author has published come before others.
         nearest.sort_by_key(|(_, verdict)| {
             (verdict.fell.successor, verdict.fell.channel, verdict.fell.range)
         });
@@ -329,7 +329,7 @@ impl RepairSearch<'_> {
         changes
     }
 
-    /// Changes that take away one reason against a bundle.
+    /// Adds the changes that each remove one reason against a bundle.
     fn add_changes_for(
         &self,
         request: &Request,
@@ -347,7 +347,7 @@ impl RepairSearch<'_> {
             changes.extend(holds.map(|channel| Change::Channel(channel.name.to_string())).take(2));
         }
         if range {
-            // Of several steps the one that leads to where the request wants to go.
+            // Prefer the first step of a route into the requested range.
             let route = self.route(request, catalog);
             let step = route.and_then(|route| route.steps.into_iter().next());
             changes.extend(step.or_else(|| version_pin(verdict)).map(Change::Version));
@@ -357,7 +357,7 @@ impl RepairSearch<'_> {
         }
     }
 
-    /// A way into the range by several updates along what a catalog offers.
+    /// The route of updates in a catalog that leads into the requested range.
     fn route(&self, request: &Request, catalog: &str) -> Option<Route> {
         let installed = self.installed.filter(|_| follows_edges(request))?;
         let catalog = self.catalogs.iter().find(|source| source.name == catalog)?;
@@ -367,7 +367,7 @@ impl RepairSearch<'_> {
         }
     }
 
-    /// Says where a step leads.
+    /// Adds the updates that follow the bundle of a repair, if they lead into the requested range.
     fn add_onward_steps(&self, repair: &mut Repair) {
         if !repair.changes.iter().any(|change| matches!(change, Change::Version(_))) {
             return;
@@ -384,12 +384,13 @@ impl RepairSearch<'_> {
     }
 }
 
-/// How to ask for exactly the version of a bundle.
+/// The range for exactly the version of a bundle.
 fn version_pin(verdict: &Verdict) -> Option<String> {
     verdict.version.as_ref().ok().map(pin)
 }
 
-/// Whether a bundle comes before one of another catalog: catalogs have no order of preference here.
+/// Whether a bundle is preferred to one of another catalog; the priority of catalogs does not count
+/// here.
 fn is_preferred(this: &Verdict, that: &Verdict) -> bool {
     match (&this.version, &that.version) {
         (Ok(version), Ok(other)) => {

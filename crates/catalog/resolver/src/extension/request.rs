@@ -1,4 +1,5 @@
-//! What is asked, and of whom.
+//! Resolution input of OLM v1: the request of a ClusterExtension, its installed bundle, and the
+//! ClusterCatalogs.
 
 use super::offer::Offer;
 use mainstay_object::{
@@ -8,42 +9,42 @@ use mainstay_object::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The label with a catalog's own name.
+/// The label with the name of a catalog.
 pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
-/// What a ClusterExtension asks for: `spec.source.catalog`.
+/// The request of a ClusterExtension: `spec.source.catalog`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// `packageName`.
     pub package: String,
-    /// `channels`; empty for any. Messages name them in this order.
+    /// `channels`; empty for all channels. Messages name them in this order.
     pub channels: Vec<String>,
-    /// `version`: a range in Masterminds' language; empty for any.
+    /// `version`: a range in the syntax of the Masterminds library; empty for all versions.
     pub version: String,
     /// `upgradeConstraintPolicy`.
     pub policy: Policy,
-    /// `selector` as it stands in the object (`matchLabels`, `matchExpressions`); none or an empty
-    /// one for every catalog.
+    /// `selector` as in the object (`matchLabels`, `matchExpressions`); none or an empty one selects all
+    /// catalogs.
     pub selector: Option<Value>,
-    /// Whether the `release` that a bundle states beside its version counts (upstream's feature
-    /// gate `BundleReleaseSupport`, off by default). Where a bundle states none, and everywhere
-    /// without the gate, the release is the build metadata of the version, if it has that form.
+    /// Whether the `release` that a bundle states beside its version counts (upstream's feature gate
+    /// `BundleReleaseSupport`, off by default). Without the gate, or if a bundle states none, the release
+    /// is the build metadata of the version, if it has the form of a release.
     pub explicit_releases: bool,
 }
 
-/// Which updates are legal.
+/// The policy for updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Only those that the author of the package published an edge for.
+    /// Only updates along edges that the author of the package has published.
     #[default]
     CatalogProvided,
-    /// Every bundle, older ones too.
+    /// Updates to all bundles, also to older ones.
     SelfCertified,
 }
 
 impl Request {
-    /// What a ClusterExtension asks for. Fields that are absent or of another type count as empty,
-    /// as the API's own defaults; any other policy than `SelfCertified` is `CatalogProvided`.
+    /// The request of a ClusterExtension. Fields that are absent or of another type count as empty, like
+    /// the defaults of the API. All policies but `SelfCertified` count as `CatalogProvided`.
     pub fn of(extension: &Object) -> Self {
         let at = |field: &'static str| ["spec", "source", "catalog", field];
         let channels = extension.array(&at("channels"));
@@ -60,7 +61,7 @@ impl Request {
         }
     }
 
-    /// The selector, or why it is none.
+    /// The decoded selector, or why it is invalid.
     pub(super) fn selector(&self) -> Result<LabelSelector, SelectorError> {
         match &self.selector {
             Some(selector) => LabelSelector::from_value(selector),
@@ -69,19 +70,19 @@ impl Request {
     }
 }
 
-/// The bundle that is installed: `status.install.bundle`.
+/// The installed bundle: `status.install.bundle`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
     /// Its name.
     pub name: String,
-    /// Its version as written. Without a release of its own, its build metadata is the release.
+    /// Its version as written. Without an explicit release, its build metadata is the release.
     pub version: String,
-    /// Its release, where it is kept apart from the version.
+    /// Its explicit release.
     pub release: Option<String>,
 }
 
 impl Installed {
-    /// What the status of a ClusterExtension says; none if nothing is installed.
+    /// The installed bundle in the status of a ClusterExtension.
     pub fn of(extension: &Object) -> Option<Self> {
         let text =
             |field| extension.str(&["status", "install", "bundle", field]).map(str::to_owned);
@@ -89,19 +90,19 @@ impl Installed {
     }
 }
 
-/// A ClusterCatalog as resolution sees it.
+/// A ClusterCatalog of the resolution input.
 #[derive(Clone, Debug)]
 pub struct Catalog<'a> {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.labels`. [`NAME_LABEL`] need not be among them: it always has the catalog's name,
-    /// because upstream's admission sees to it.
+    /// `metadata.labels`. [`NAME_LABEL`] need not be among them: it always has the name of the catalog,
+    /// because upstream's admission webhook sets it.
     pub labels: BTreeMap<String, String>,
     /// `spec.priority`; higher is preferred.
     pub priority: i32,
     /// Whether `spec.availabilityMode` is not `Unavailable`.
     pub available: bool,
-    /// What it offers.
+    /// Its content.
     pub content: Content<'a>,
 }
 
@@ -111,14 +112,14 @@ impl<'a> Catalog<'a> {
         Self { name: name.into(), labels: BTreeMap::new(), priority: 0, available: true, content }
     }
 
-    /// A ClusterCatalog with content from elsewhere.
+    /// The catalog of a ClusterCatalog object and its content.
     pub fn of(catalog: &Object, content: Content<'a>) -> Self {
         let labels = catalog.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
         let priority = catalog.i64(&["spec", "priority"]).unwrap_or_default();
         Self {
             name: catalog.name().to_owned(),
             labels: labels.collect(),
-            // The API holds it to 32 bits.
+            // The schema of the API limits it to 32 bits.
             priority: i32::try_from(priority).unwrap_or_default(),
             available: catalog.str(&["spec", "availabilityMode"]) != Some("Unavailable"),
             content,
@@ -134,7 +135,7 @@ impl<'a> Catalog<'a> {
         })
     }
 
-    /// Why its content cannot be asked, in upstream's words; none if it can.
+    /// Why its content cannot be read, with upstream's text.
     pub(super) fn fault(&self) -> Option<String> {
         let name = mainstay_gocompat::quote(&self.name);
         match &self.content {
@@ -146,18 +147,18 @@ impl<'a> Catalog<'a> {
     }
 }
 
-/// What a catalog offers.
+/// The content of a catalog.
 #[derive(Clone, Debug)]
 pub enum Content<'a> {
-    /// Its content.
+    /// The whole validated content.
     Ready(&'a mainstay_catalog::Catalog),
-    /// What it offers of the package that is asked for; none if it does not have it.
+    /// The offer of the requested package; none if the catalog does not have the package.
     Offer(Option<&'a Offer>),
     /// Its condition `Serving` is not true.
     NotServed,
     /// It is served, but has not been read yet.
     NotLoaded,
-    /// It could not be read. The reason stands in messages as it is; upstream's are such as
+    /// It cannot be read. Messages contain the reason unchanged. Reasons of upstream are for example
     /// `error retrieving cache for catalog "c": …` and `error loading package "p": …`.
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! Updates in several steps.
+//! Update route: several updates that lead into a requested range.
 
 use super::offer::Offer;
 use super::request::{Installed, Request};
@@ -8,18 +8,18 @@ use mainstay_version::{Constraint, Version};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// How many entries are looked at; explanations are to be quick.
+/// How many entries the search examines at most, so that explanations stay fast.
 const MAX_ENTRY_LOOKS: usize = 200_000;
 
-/// A way from what is installed into the range that is asked for.
+/// A route from the installed bundle into the requested range.
 pub(super) struct Route {
     /// The bundle of the first step.
     pub first: Arc<str>,
-    /// How to ask for the version of each step.
+    /// The range for the version of each step.
     pub steps: Vec<String>,
 }
 
-/// The shortest way in one catalog along edges of the channels that are asked for.
+/// The shortest route in one catalog along edges of the requested channels.
 pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> Option<Route> {
     let start = Start::read(installed).ok()?;
     let range = Constraint::parse(&request.version).ok()?;
@@ -43,7 +43,7 @@ pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> 
             .map(|edge| &edge.name)
             .filter(|name| versions.contains_key(&***name) && !seen.contains(&***name))
             .collect();
-        // The highest first, as each of the updates prefers it.
+        // The highest version first, as each update prefers it.
         next.sort_by(|a, b| versions[&***b].cmp(&versions[&***a]).then(b.cmp(a)));
         for target in next {
             if seen.insert(target) {

@@ -1,4 +1,4 @@
-//! Messages of upstream's resolver.
+//! Message texts of upstream's extension resolver.
 
 use super::offer::VersionError;
 use super::request::{Installed, Request};
@@ -6,7 +6,7 @@ use super::verdict::StartError;
 use mainstay_gocompat::quote;
 use std::fmt::Write as _;
 
-/// No catalog, or more than one (`catalogs`, by name), has a bundle to choose.
+/// No catalog has a bundle that fits, or several have (`catalogs`, by name).
 pub(super) fn undecided(
     request: &Request,
     installed: Option<&Installed>,
@@ -20,7 +20,7 @@ pub(super) fn undecided(
         );
     }
     let found = if catalogs.len() > 1 { "found bundles" } else { "no bundles found" };
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(text, "{found} for package {} ", quote(&request.package));
     if !request.version.is_empty() {
         let _ = write!(text, "matching version {} ", quote(&request.version));
@@ -45,7 +45,7 @@ pub(super) fn range(version: &str, why: &impl std::fmt::Display) -> String {
     format!("desired version range {} is invalid: {why}", quote(version))
 }
 
-/// A catalog cannot be asked.
+/// A catalog cannot be read.
 pub(super) fn unreadable(package: &str, catalog: &str, why: &str) -> String {
     format!(
         "error walking catalogs: error getting package {} from catalog {}: {why}",
@@ -54,17 +54,17 @@ pub(super) fn unreadable(package: &str, catalog: &str, why: &str) -> String {
     )
 }
 
-/// What is installed has no version to start from.
+/// The version of the installed bundle cannot be read.
 pub(super) fn no_start(why: &StartError) -> String {
     format!("error walking catalogs: error finding upgrade edges: {why}")
 }
 
-/// The bundle that would be chosen has no version.
+/// The version of the best bundle cannot be read.
 pub(super) fn no_version(bundle: &str, why: &VersionError) -> String {
     format!("error getting resolved bundle version for bundle {}: {why}", quote(bundle))
 }
 
-/// The bundle that would be chosen asks for other operators.
+/// The best bundle requires other operators.
 pub(super) fn dependency(bundle: &str, property: &str) -> String {
     let bundle = quote(bundle);
     format!(

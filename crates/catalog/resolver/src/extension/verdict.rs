@@ -1,4 +1,4 @@
-//! One catalog: which bundles fit, which is the best, and why the others fell.
+//! Catalog evaluation: which bundles of one catalog fit the request, and why the others do not.
 
 use super::offer::{Offer, OfferedBundle, VersionError};
 use super::request::{Installed, Policy, Request};
@@ -8,38 +8,38 @@ use mainstay_version::{
 };
 use std::sync::Arc;
 
-/// What is asked, read once for all catalogs.
+/// The decoded request, for all catalogs.
 pub(super) struct ParsedRequest<'a> {
     pub request: &'a Request,
     pub range: Option<Constraint>,
     pub start: Option<Start>,
 }
 
-/// Where updates start.
+/// The installed bundle, from which updates start.
 pub(super) struct Start {
     pub name: String,
-    /// With its build metadata, for `skipRange`.
+    /// Its version with the build metadata, for `skipRange`.
     pub version: Version,
-    /// For "stay where you are".
+    /// Its version and release, to recognize the installed bundle itself.
     pub exact: VersionRelease,
 }
 
-/// Why updates have nowhere to start: the version of what is installed cannot be read.
+/// Why the version of the installed bundle cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StartError {
-    /// The version, whose build metadata is the release, is none.
+    /// The version, whose build metadata is the release, is invalid.
     #[error("failed to get version and release of installed bundle: {0}")]
     SplitRelease(ParseError),
-    /// The version or the release that is stated beside it is none.
+    /// The version, or the explicit release beside it, is invalid.
     #[error("failed to parse installed bundle version and release: {0}")]
     ParseRelease(VersionReleaseError),
-    /// The version is none.
+    /// The version is invalid.
     #[error("error parsing installed bundle version: {0}")]
     ParseVersion(ParseError),
 }
 
 impl Start {
-    /// Reads what is installed.
+    /// Decodes the installed bundle.
     pub(super) fn read(installed: &Installed) -> Result<Self, StartError> {
         let exact = match &installed.release {
             None => VersionRelease::legacy(&installed.version).map_err(StartError::SplitRelease),
@@ -51,53 +51,53 @@ impl Start {
     }
 }
 
-/// What became of a bundle in one catalog.
+/// The verdict about a bundle of a catalog: whether it fits the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The bundle.
     pub bundle: Arc<str>,
-    /// Its version and release, or why they are none.
+    /// Its version and release, or why they cannot be read.
     pub version: Result<VersionRelease, VersionError>,
-    /// Whether the catalog says that it should no longer be used.
+    /// Whether the catalog deprecates it.
     pub deprecated: bool,
     /// Why it does not fit.
     pub fell: Fell,
-    /// Its place in the offer.
+    /// Its index in the offer.
     pub(super) at: u32,
 }
 
 /// Why a bundle does not fit. All false if it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fell {
-    /// It is in none of the channels that are asked for.
+    /// It is in none of the requested channels.
     pub channel: bool,
-    /// Its version is outside the range that is asked for.
+    /// Its version is outside the requested range.
     pub range: bool,
-    /// It is neither what is installed nor a successor of that in the channels that count.
+    /// It is neither the installed bundle nor a successor of it in the requested channels.
     pub successor: bool,
 }
 
 impl Fell {
-    /// Whether nothing speaks against the bundle.
+    /// Whether the bundle fits.
     pub const fn fits(self) -> bool {
         !self.channel && !self.range && !self.successor
     }
 
-    /// How many reasons there are.
+    /// How many reasons there are against the bundle.
     pub const fn count(self) -> u8 {
         self.channel as u8 + self.range as u8 + self.successor as u8
     }
 }
 
-/// The verdicts about all bundles of an offer, the preferred ones first.
+/// The verdicts about all bundles of an offer, in order of preference.
 pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict> {
     let ParsedRequest { request, range, start } = rules;
     let any_channel = request.channels.is_empty();
     let channels = offer.graph().channels();
     let selected: Vec<bool> =
         channels.iter().map(|channel| selects_channel(request, channel)).collect();
-    // Edges count in the channels that are asked for only. They are direct ones: what was itself
-    // skipped by something newer is a target like any other (PATH-03, PATH-05).
+    // Only edges of the requested channels count, and only direct ones: an entry that a newer one skips
+    // can be a target like any other (PATH-03, PATH-05).
     let entries = |offered: &'_ OfferedBundle| -> Vec<&Entry> {
         let places = offered.places.iter().filter(|(channel, _)| selected[*channel as usize]);
         places.map(|&(channel, at)| &channels[channel as usize].entries()[at as usize]).collect()
@@ -128,7 +128,7 @@ fn selects_channel(request: &Request, channel: &Channel) -> bool {
     request.channels.is_empty() || request.channels.iter().any(|name| **name == *channel.name)
 }
 
-/// The entries of the channels that are asked for.
+/// The entries of the requested channels.
 pub(super) fn entries<'o>(
     offer: &'o Offer,
     request: &'o Request,
@@ -137,12 +137,13 @@ pub(super) fn entries<'o>(
     channels.filter(|channel| selects_channel(request, channel)).flat_map(Channel::entries)
 }
 
-/// Whether edges matter.
+/// Whether updates must follow edges.
 pub(super) fn follows_edges(request: &Request) -> bool {
     request.policy != Policy::SelfCertified
 }
 
-/// How to ask for exactly this version. Ranges know no releases: of several, it gives the highest.
+/// The range for exactly this version. Ranges ignore releases: of several releases of the version it
+/// selects the highest.
 pub(super) fn pin(version: &VersionRelease) -> String {
     version.version().clone().without_build().to_string()
 }

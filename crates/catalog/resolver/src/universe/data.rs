@@ -1,4 +1,4 @@
-//! The shape of the file.
+//! JSON format of a universe: plain data with serde.
 
 use mainstay_gocompat::quote;
 use mainstay_version::{Range, parse_tolerant};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A namespace and everything that its resolution depends on, in plain data.
+/// The resolution input of one namespace, as plain data.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Universe {
-    /// The namespace that is resolved.
+    /// The namespace to resolve.
     pub namespace: String,
-    /// The namespace whose catalogs every other one sees.
+    /// The namespace whose catalogs all namespaces can use.
     pub global_namespace: String,
     /// The version of the cluster's Kubernetes, if known.
     #[serde(default, deserialize_with = "version", skip_serializing_if = "empty")]
@@ -27,13 +27,13 @@ pub struct Universe {
     /// The Subscriptions of the namespace.
     #[serde(default)]
     pub subscriptions: Vec<SubscriptionData>,
-    /// The `ClusterServiceVersion`s; those of other namespaces are passed over.
+    /// The `ClusterServiceVersion`s; those of other namespaces are ignored.
     #[serde(default)]
     pub csvs: Vec<CsvData>,
-    /// Packages that must be there although no Subscription asks for them.
+    /// Packages that the administrator demands without a Subscription.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<DemandData>,
-    /// What must not be chosen.
+    /// The prohibitions of the administrator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prohibitions: Vec<ProhibitionData>,
 }
@@ -60,11 +60,11 @@ pub struct CatalogData {
     pub name: String,
     /// Namespace of its CatalogSource.
     pub namespace: String,
-    /// Weight; higher is preferred.
+    /// `spec.priority`; higher is preferred.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i64,
-    /// Empty for one that serves; `noClient` for one without a connection, `listFails` for one that
-    /// fails with `message`, `noCatalogSource` for one that counts as absent.
+    /// Empty for a readable catalog; `noClient` for one without connection, `listFails` for one that fails
+    /// with `message`, `noCatalogSource` for one that counts as absent.
     #[serde(default, deserialize_with = "state", skip_serializing_if = "empty")]
     pub state: String,
     /// Why it fails.
@@ -76,7 +76,7 @@ pub struct CatalogData {
     /// Its bundles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bundles: Vec<BundleData>,
-    /// The name of a published catalog that stands for packages and bundles.
+    /// The name of a published catalog, instead of packages and bundles.
     #[serde(default, skip_serializing_if = "empty")]
     pub real_data: String,
 }
@@ -87,13 +87,13 @@ pub struct CatalogData {
 pub struct PackageData {
     /// Its name.
     pub name: String,
-    /// The channel that is preferred where none is named.
+    /// The default channel.
     #[serde(default, skip_serializing_if = "empty")]
     pub default_channel: String,
-    /// The mark of being deprecated, which resolution does not look at.
+    /// The deprecation, which resolution ignores.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub deprecated: Value,
-    /// Whether the catalog fails to tell about it; nothing of it counts then.
+    /// Whether the catalog fails to return the package; it does not count then.
     #[serde(default, skip_serializing_if = "is_false")]
     pub get_package_fails: bool,
     /// Its channels.
@@ -107,10 +107,10 @@ pub struct PackageData {
 pub struct ChannelData {
     /// Its name.
     pub name: String,
-    /// The mark of being deprecated, which resolution does not look at.
+    /// The deprecation, which resolution ignores.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub deprecated: Value,
-    /// What it consists of.
+    /// Its entries.
     #[serde(default)]
     pub entries: Vec<EntryData>,
 }
@@ -124,10 +124,10 @@ pub struct EntryData {
     /// The bundle that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// Bundles that it also replaces.
+    /// Bundles that it skips.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skips: Vec<String>,
-    /// Range of versions that it also replaces.
+    /// Range of versions that it skips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_range: Option<String>,
 }
@@ -149,17 +149,16 @@ pub struct BundleData {
     /// Its requirements in the older form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<PropertyData>,
-    /// Kinds that it provides; they count only without properties.
+    /// APIs that it provides; they count only without properties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provided_apis: Vec<ApiData>,
-    /// Kinds that it requires; they count only without older requirements.
+    /// APIs that it requires; they count only without dependencies in the older form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_apis: Vec<ApiData>,
-    /// The least version of Kubernetes that its ClusterServiceVersion asks for, where no property
-    /// says it.
+    /// The `minKubeVersion` of its ClusterServiceVersion, if no property states one.
     #[serde(default, skip_serializing_if = "empty")]
     pub min_kube_version: String,
-    /// The mark of being deprecated, which resolution does not look at: the property does that.
+    /// The deprecation, which resolution ignores: only the property `olm.deprecated` counts.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub deprecated: Value,
 }
@@ -174,13 +173,13 @@ pub struct PropertyData {
     /// Its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Box<RawValue>>,
-    /// The literal text of a value that is no JSON.
+    /// The literal text of a value that is not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }
 
 impl PropertyData {
-    /// A property whose value is this text, which should be JSON.
+    /// A property with the text of its value.
     pub fn new(kind: impl Into<String>, text: &str) -> Self {
         let kind = kind.into();
         match RawValue::from_string(text.to_owned()) {
@@ -195,7 +194,7 @@ impl PropertyData {
     }
 }
 
-/// A kind of object.
+/// An API.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiData {
@@ -208,7 +207,7 @@ pub struct ApiData {
     /// Kind.
     #[serde(default)]
     pub kind: String,
-    /// The plural, for names of definitions; the kind in lower case with an `s` if not given.
+    /// The plural, for names of CRDs; by default the kind in lower case with an `s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plural: Option<String>,
 }
@@ -233,7 +232,7 @@ pub struct SubscriptionData {
     /// `spec.startingCSV`.
     #[serde(default, rename = "startingCSV", skip_serializing_if = "empty")]
     pub starting_csv: String,
-    /// `spec.installPlanApproval`: of no meaning for resolution, but for who reads what comes of it.
+    /// `spec.installPlanApproval`: resolution ignores it, consumers of the outcome use it.
     #[serde(default, skip_serializing_if = "empty")]
     pub install_plan_approval: String,
     /// `status.installedCSV`.
@@ -242,7 +241,7 @@ pub struct SubscriptionData {
     /// `status.currentCSV`.
     #[serde(default, rename = "currentCSV", skip_serializing_if = "empty")]
     pub current_csv: String,
-    /// Makes the two caches of the original disagree; of no meaning here.
+    /// Makes the two caches of upstream disagree; ignored here.
     #[serde(default, skip_serializing_if = "is_false")]
     pub only_live: bool,
 }
@@ -265,25 +264,25 @@ pub struct CsvData {
     /// `status.phase`.
     #[serde(default, skip_serializing_if = "empty")]
     pub phase: String,
-    /// Whether it is a copy from another namespace.
+    /// Whether it is a copied CSV from another namespace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub copied: bool,
     /// The annotation `operatorframework.io/properties` as a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub properties: Option<Vec<PropertyData>>,
-    /// The same annotation as literal text; it wins over the list.
+    /// The same annotation as literal text; it overrides the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub properties_annotation: Option<String>,
-    /// Definitions that it owns.
+    /// The CRDs that it owns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_crds: Vec<ApiData>,
-    /// Definitions that it requires.
+    /// The CRDs that it requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_crds: Vec<ApiData>,
-    /// APIs that its own servers serve.
+    /// The APIs of its own APIServices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_api_services: Vec<ApiData>,
-    /// APIs of other servers that it requires.
+    /// The APIs of other APIServices that it requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_api_services: Vec<ApiData>,
     /// The published catalog whose bundle of the same name gives version and properties.
@@ -291,18 +290,18 @@ pub struct CsvData {
     pub real_data: String,
 }
 
-/// A package that must be there.
+/// A package that the administrator demands.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DemandData {
     /// The package.
     pub package: String,
-    /// The range of versions that will do; every one if empty.
+    /// The range of versions that meet the demand; empty for all versions.
     #[serde(default, deserialize_with = "range", skip_serializing_if = "empty")]
     pub range: String,
 }
 
-/// Something that must not be chosen: one of the three is given.
+/// A prohibition of the administrator; exactly one of the three fields is set.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProhibitionData {
@@ -312,10 +311,10 @@ pub struct ProhibitionData {
     /// A bundle, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
-    /// Every bundle of a package but these.
+    /// All bundles of other packages than these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside_of: Option<Vec<String>>,
-    /// What is told where it stands in the way.
+    /// The message of failures because of it.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Worlds and outcomes as JSON: for bug reports, for recorded answers, for other programs.
+//! JSON format of worlds and outcomes: for bug reports, recorded tests and other programs.
 //!
 //! ```text
 //! text ─ parse ─► Universe (plain data) ─ world ─► World ─ resolve ─► Outcome ─ to_json, report ─► JSON
@@ -6,8 +6,8 @@
 //!                     └─────────── of ──────────────┘
 //! ```
 //!
-//! A [`Universe`] is one namespace with everything that its resolution depends on. A catalog is
-//! given in plain data, or by the name of a published one, whose content the caller brings along.
+//! A [`Universe`] is the resolution input of one namespace. A catalog has its content in plain data, or
+//! the name of a published catalog, whose content the caller passes along.
 //!
 //! ```
 //! use mainstay_resolver::{resolve, universe};

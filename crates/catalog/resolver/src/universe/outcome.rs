@@ -1,14 +1,14 @@
-//! Outcomes as JSON.
+//! JSON of resolution outcomes.
 
 use crate::{Failure, FailureKind, Outcome, Repair};
 use mainstay_cause::Cause;
 use serde_json::{Map, Value, json};
 
-/// An outcome in the shape of the recorded ones.
+/// An outcome in the format of the recorded outcomes.
 ///
-/// What is installed stands in the order of names, what is resolved in the order of the resolution.
-/// With a failure there are `error` and `errorKind` of the [`Outcome::summary`] beside the results of
-/// the parts that do not fail; empty lists are left out then.
+/// `install` is in the order of names, `resolved` in the order of the outcome. With a failure, `error`
+/// and `errorKind` of the [`Outcome::summary`] come with the results of the other parts, without empty
+/// lists.
 pub fn to_json(outcome: &Outcome) -> Value {
     let mut all = Map::new();
     if let Some(summary) = &outcome.summary {
@@ -42,7 +42,7 @@ pub fn to_json(outcome: &Outcome) -> Value {
     Value::Object(all)
 }
 
-/// The same with every failure and its explanation in `failures`, if there are any.
+/// An outcome as by [`to_json`], with all failures and their explanations in `failures`, if it has any.
 pub fn report(outcome: &Outcome) -> Value {
     let mut value = to_json(outcome);
     if !outcome.failures.is_empty() {
@@ -51,7 +51,7 @@ pub fn report(outcome: &Outcome) -> Value {
     value
 }
 
-/// The kind in the words of the recorded outcomes.
+/// The name of the kind in recorded outcomes.
 const fn kind(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::NotSatisfiable => "NotSatisfiable",

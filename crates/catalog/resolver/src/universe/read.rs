@@ -1,4 +1,4 @@
-//! From text to plain data, with words and places for what is wrong.
+//! JSON parser of universes, with errors that name the position, the field and a remedy.
 
 use super::Universe;
 use serde::Deserialize;
@@ -7,18 +7,18 @@ use serde_json::error::Category;
 use std::error::Error;
 use std::fmt;
 
-/// What is wrong with a universe.
+/// Why a universe cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UniverseError {
-    /// Line in the text, from one; zero if it is not about a place.
+    /// Line in the text, from one; zero if the error has no position.
     pub line: usize,
-    /// Column in bytes, from one; zero if it is not about a place.
+    /// Column in bytes, from one; zero if the error has no position.
     pub column: usize,
-    /// The field, such as `catalogs[0].priority`; empty if none is meant.
+    /// The field, such as `catalogs[0].priority`; empty if the error is about no field.
     pub field: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do about it, as an instruction.
+    /// The remedy, as an instruction.
     pub remedy: String,
 }
 
@@ -36,11 +36,11 @@ impl fmt::Display for UniverseError {
 
 impl Error for UniverseError {}
 
-/// Reads a universe: the value itself, or a value that has it in its field `universe` beside other
-/// fields, which are passed over.
+/// Reads a universe: the value itself, or the field `universe` of a value, whose other fields are
+/// ignored.
 ///
 /// # Errors
-/// If it is not JSON, or not of this shape.
+/// If it is not JSON, or not in this format.
 pub fn parse(text: &str) -> Result<Universe, UniverseError> {
     #[derive(Deserialize)]
     struct Probe {
@@ -61,16 +61,16 @@ pub fn parse(text: &str) -> Result<Universe, UniverseError> {
     universe.map_err(|error| wrong(text, &error))
 }
 
-/// What is wrong with a text that is no object.
+/// The error of a JSON value that is not an object.
 fn no_object(text: &str) -> Option<UniverseError> {
-    let at = text.find(|sign: char| !sign.is_ascii_whitespace())?;
+    let at = text.find(|character: char| !character.is_ascii_whitespace())?;
     let what = match text.as_bytes()[at] {
         b'[' => "a list",
         b'"' => "a text",
         b'n' => "null",
         b't' | b'f' => "true or false",
         b'-' | b'0'..=b'9' => "a number",
-        // It is an object, or no JSON, which is said with its place.
+        // An object, or a syntax error, which the JSON parser reports with its position.
         _ => return None,
     };
     Some(UniverseError {
@@ -84,19 +84,19 @@ fn no_object(text: &str) -> Option<UniverseError> {
     })
 }
 
-/// Most signs of a message or the name of a field: what people can still read.
-const MOST_SIGNS: usize = 240;
+/// How many characters of a message or of a field name are shown.
+const MAX_CHARACTERS: usize = 240;
 
-/// A text that is not too long.
+/// A text, shortened to that many characters.
 fn short(text: String) -> String {
-    match text.char_indices().nth(MOST_SIGNS) {
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-/// A message without the names of types.
-fn worded(message: &str) -> String {
+/// A message of serde without the names of Rust types.
+fn without_rust_types(message: &str) -> String {
     let Some((before, after)) = message.split_once("expected struct ") else {
         return message.replace("expected a sequence", "expected a list");
     };
@@ -115,7 +115,8 @@ fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
     let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
     let mut field = Fields::default();
     field.advance(text.as_bytes(), offset.saturating_sub(1));
-    // What is missing is missing in the object, not in its last field; what is unknown is named.
+    // A missing field is an error of the object, not of its last field; the message names an unknown
+    // field.
     if message.starts_with("missing field") || message.starts_with("unknown field") {
         field.leave();
     }
@@ -125,18 +126,18 @@ fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
             "get the whole file again: it was cut off",
         ),
         Category::Syntax => (format!("not JSON: {message}"), "correct the JSON at that place"),
-        Category::Data | Category::Io => {
-            (worded(&message), "write the field as docs/resolving.md describes the format")
-        }
+        Category::Data | Category::Io => (
+            without_rust_types(&message),
+            "write the field as docs/resolving.md describes the format",
+        ),
     };
     let (field, message) = (short(field.to_string()), short(message));
     UniverseError { line, column, field, message, remedy: remedy.to_owned() }
 }
 
-/// Where a field begins, as line and column; none if it is not there.
+/// The position of a field, as line and column; none if the text does not have the field.
 ///
-/// The field is written as in [`UniverseError::field`], whether or not the universe is inside
-/// another value.
+/// The field is written as in [`UniverseError::field`], also if the universe is inside another value.
 pub fn locate(text: &str, field: &str) -> Option<(usize, usize)> {
     let mut fields = Fields::default();
     let inside = format!("universe.{field}");
@@ -157,13 +158,13 @@ pub fn locate(text: &str, field: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The byte at a place that counts from one.
+/// The byte offset of a position that counts from one.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     (start + column).min(text.len())
 }
 
-/// The way to a place in a JSON text. The text need not be sound.
+/// The path of fields at a position of a JSON text. The text need not be valid.
 #[derive(Default)]
 struct Fields {
     frames: Vec<Frame>,
@@ -182,7 +183,7 @@ impl Fields {
         }
     }
 
-    /// Takes one sign, or one string, and says where the next begins.
+    /// Scans one byte, or one string; gives the offset of the next one.
     fn step(&mut self, bytes: &[u8], at: usize) -> usize {
         match bytes[at] {
             b'"' => {
@@ -217,7 +218,7 @@ impl Fields {
         }
     }
 
-    /// Leaves the field for the object that it is in.
+    /// Goes from the field to its object.
     fn leave(&mut self) {
         if let Some(Frame::Object { key, .. }) = self.frames.last_mut() {
             key.clear();

@@ -1,4 +1,4 @@
-//! Between plain data and the world that is resolved.
+//! Conversions between the JSON format and the resolution input.
 
 use super::data::{
     ApiData, BundleData, CatalogData, ChannelData, CsvData, DemandData, EntryData, GroupData,
@@ -23,28 +23,28 @@ use std::sync::Arc;
 pub struct RealCatalog {
     /// Its content.
     pub catalog: Arc<Catalog>,
-    /// The same, ready for resolution.
+    /// The same content, indexed for resolution.
     pub snapshot: Snapshot,
 }
 
 impl Universe {
-    /// The content of each catalog that is given in plain data, in their order.
+    /// The snapshots of all catalogs in plain data, in their order.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         self.catalogs.iter().map(CatalogData::snapshot).collect()
     }
 
-    /// The names of the published catalogs that it speaks of.
+    /// The names of the published catalogs that it refers to.
     pub fn real_data(&self) -> BTreeSet<&str> {
         let catalogs = self.catalogs.iter().map(|catalog| &*catalog.real_data);
         let csvs = self.csvs.iter().map(|csv| &*csv.real_data);
         catalogs.chain(csvs).filter(|name| !name.is_empty()).collect()
     }
 
-    /// The world, with the content of its catalogs.
+    /// The resolution input, with the content of its catalogs.
     ///
     /// # Errors
-    /// If a published catalog is not among those given, or has no bundle that is named; if a range
-    /// or version cannot be read.
+    /// If a published catalog is not in `real`, or does not have a named bundle; if a range or version
+    /// cannot be read.
     pub fn world<'a>(
         &'a self,
         snapshots: &'a [Snapshot],
@@ -100,8 +100,8 @@ impl Universe {
         Ok(world)
     }
 
-    /// The plain data of a world. `content` gives what catalogs hold; one that is ready and for
-    /// which it gives nothing is written as one without a connection.
+    /// The plain data of a world. `content` gives the content of a catalog. A readable catalog for which
+    /// it gives none is written as one without connection.
     pub fn of(world: &World<'_>, content: impl Fn(&CatalogKey) -> Option<CatalogData>) -> Self {
         let catalog = |view: &CatalogView<'_>| {
             let given = match &view.content {
@@ -141,7 +141,7 @@ impl Universe {
 }
 
 impl Universe {
-    /// The Subscriptions whose install plans wait for somebody's approval.
+    /// The Subscriptions whose InstallPlans need manual approval.
     pub fn manual(&self) -> BTreeSet<String> {
         let manual = self
             .subscriptions
@@ -150,7 +150,7 @@ impl Universe {
         manual.map(|subscription| subscription.name.clone()).collect()
     }
 
-    /// The same with these Subscriptions waiting for approval.
+    /// The universe with manual approval of the InstallPlans of these Subscriptions.
     #[must_use]
     pub fn with_manual(mut self, names: &BTreeSet<String>) -> Self {
         for subscription in
@@ -162,7 +162,7 @@ impl Universe {
     }
 }
 
-/// The approval that somebody has to give.
+/// The `spec.installPlanApproval` of manual approval.
 const MANUAL: &str = "Manual";
 
 fn wrong(field: String, message: String, remedy: &str) -> UniverseError {
@@ -181,7 +181,7 @@ fn published<'a>(
 }
 
 impl CatalogData {
-    /// The content, ready for resolution; that of a published catalog is not part of it.
+    /// The snapshot of the plain data, without that of a published catalog.
     pub fn snapshot(&self) -> Snapshot {
         let mut builder = SnapshotBuilder::default();
         let mut known = HashMap::new();
@@ -233,8 +233,7 @@ impl CatalogData {
         builder.finish()
     }
 
-    /// What resolution looks at in a file-based catalog; its name, namespace and priority are left
-    /// empty.
+    /// The plain data of a file-based catalog, without name, namespace and priority.
     pub fn of(catalog: &Catalog) -> Self {
         let packages = catalog.packages().map(|package| PackageData {
             name: package.name.to_string(),
