@@ -1,6 +1,6 @@
-//! Two Subscriptions that cannot be met together beside one that can, in plain data: what is
-//! installed, what is not, why, and what would help. Run it with
-//! `cargo run -p mainstay-resolver --example explain`.
+//! A failure and its repairs: two Subscriptions that contradict each other, and one that is
+//! resolved. The world is plain data. Run it with `cargo run -p mainstay-resolver --example
+//! explain`.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("blocked: {}", failure.subscriptions.join(", "));
         print!("{}", failure.cause.render());
         for repair in &failure.repairs {
-            // Repairs are data, too: each can be made in a copy of the world.
+            // Repairs are data: each can be applied to a copy of the world.
             let mut mended = world.clone();
             if repair.is_certain() && repair.apply(&mut mended) {
                 let left = resolve(&mended).failures.len();

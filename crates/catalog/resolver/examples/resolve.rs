@@ -1,4 +1,4 @@
-//! A namespace with one Subscription, whose operator needs another one: what is installed. Run it
+//! The resolution of a namespace with one Subscription, whose operator requires another one. Run it
 //! with `cargo run -p mainstay-resolver --example resolve`.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -8,12 +8,12 @@ use mainstay_resolver::{
     SnapshotBuilder, Subscription, World, resolve,
 };
 
-/// The content of a catalog, made by hand. `Snapshot::of` makes it from a file-based catalog.
+/// The snapshot of a catalog, built by hand. `Snapshot::of` builds it from a file-based catalog.
 fn catalog() -> Snapshot {
     let mut catalog = SnapshotBuilder::default();
     let mut add = |package, name, version, replaces, properties: &[Property<'_>]| {
         let facts = BundleFacts { version, properties, ..BundleFacts::default() };
-        // None would mean that the bundle says something that no catalog client can read.
+        // None would mean that no catalog client can read the bundle.
         let Some(bundle) = catalog.bundle(package, &facts) else { return };
         let place = EntryFacts {
             name,

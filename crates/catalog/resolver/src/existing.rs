@@ -184,8 +184,8 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError>
     Ok((package, facts))
 }
 
-/// The package of the Subscriptions that have a `ClusterServiceVersion` installed, if all of them name
-/// the same package.
+/// The package of the Subscriptions that have a `ClusterServiceVersion` installed, if all of them
+/// name the same package.
 fn inferred_package<'a>(world: &'a World<'_>, csv: &Csv) -> Option<&'a str> {
     let packages: BTreeSet<&str> = world
         .subscriptions

@@ -1,5 +1,5 @@
-//! Go JSON errors: the syntax error that Go's decoder reports for a text, byte for byte, because OLM
-//! writes it into conditions.
+//! Go JSON errors: the syntax error that Go's decoder reports for a text, byte for byte, because
+//! OLM writes it into conditions.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ pub(crate) enum JsonError {
         /// Its context.
         place: JsonContext,
     },
-    /// Go accepts the text and the parser here does not, for example for its depth; the error of that
-    /// parser.
+    /// Go accepts the text and the parser here does not, for example for its depth; the error of
+    /// that parser.
     #[error("{0}")]
     Unsupported(String),
 }

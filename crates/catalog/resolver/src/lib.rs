@@ -1,9 +1,10 @@
-//! Dependency resolver of OLM: which operators to install in a namespace, and which upgrades to take.
+//! Dependency resolver of OLM: which operators to install in a namespace, and which upgrades to
+//! take.
 //!
-//! [`resolve`] is a pure function from a [`World`] to an [`Outcome`]. A world has the catalogs of one
-//! namespace as [`Snapshot`]s, its Subscriptions, existing `ClusterServiceVersion`s and
-//! `OperatorGroup`s. The function does no I/O and keeps no state, so that the same world gives the same
-//! outcome, byte for byte, in whatever order its parts are listed.
+//! [`resolve`] is a pure function from a [`World`] to an [`Outcome`]. A world has the catalogs of
+//! one namespace as [`Snapshot`]s, its Subscriptions, existing `ClusterServiceVersion`s and
+//! `OperatorGroup`s. The function does no I/O and keeps no state, so that the same world gives the
+//! same outcome, byte for byte, in whatever order its parts are listed.
 //!
 //! ```
 //! use mainstay_resolver::{
@@ -42,8 +43,8 @@
 //!
 //! ClusterExtensions of OLM v1 follow other rules; see [`extension`].
 //!
-//! `examples/` has more: `resolve` (an operator that requires another), `explain` (the explanation and
-//! the repairs of Subscriptions that contradict each other).
+//! `examples/` has more: `resolve` (an operator that requires another), `explain` (the explanation
+//! and the repairs of Subscriptions that contradict each other).
 //!
 //! # How it works
 //!
@@ -53,31 +54,31 @@
 //! Snapshots ─► candidates ───┘                                 part …   └─► unsat core ─► Failure
 //! ```
 //!
-//! * A [`Snapshot`] holds the content of a catalog, decoded and indexed. It is made once per content;
-//!   candidates are indexes into it, never copies.
+//! * A [`Snapshot`] holds the content of a catalog, decoded and indexed. It is made once per
+//!   content; candidates are indexes into it, never copies.
 //! * The *problem* has a variable for each Subscription and each candidate, and the constraints of
-//!   upstream: mandatory, prohibited, dependency, conflict, at most one. The rules for candidates and
-//!   their order are in `candidates`.
+//!   upstream: mandatory, prohibited, dependency, conflict, at most one. The rules for candidates
+//!   and their order are in `candidates`.
 //! * The problem falls into *parts* that no constraint connects. Each part has an answer or a
 //!   [`Failure`]: a broken catalog or an impossible Subscription blocks only its own part
 //!   (`resolution`).
 //! * The *search* (`solve`) tries preferred candidates first, breadth first over requirements, and
 //!   learns clauses from contradictions. It finds the answer of upstream wherever upstream is
 //!   deterministic. Where upstream depends on the order of a Go map, the order here is: existing
-//!   `ClusterServiceVersion`s by name, demands by package, Subscriptions by name, and the requirements
-//!   of a bundle by their text.
+//!   `ClusterServiceVersion`s by name, demands by package, Subscriptions by name, and the
+//!   requirements of a bundle by their text.
 //! * A failure names an irreducible unsatisfiable core: each of its constraints is needed for the
 //!   contradiction.
 //!
 //! Messages for conditions are those of upstream, byte for byte.
 //!
-//! All searches count their steps, and fail with a message of their own when they exceed the budget.
-//! The hard parts of a namespace share one budget, and so do the what-if resolutions that find repairs.
-//! A world that is made to be hard costs at most seconds and some hundred megabytes, and never gets a
-//! wrong answer.
+//! All searches count their steps, and fail with a message of their own when they exceed the
+//! budget. The hard parts of a namespace share one budget, and so do the what-if resolutions that
+//! find repairs. A world that is made to be hard costs at most seconds and some hundred megabytes,
+//! and never gets a wrong answer.
 //!
-//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`universe`] reads worlds from JSON
-//! and writes outcomes, for tests and reports.
+//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`universe`] reads worlds from
+//! JSON and writes outcomes, for tests and reports.
 //!
 //! What this crate does not do: create InstallPlans, check RBAC or install modes, or any I/O.
 

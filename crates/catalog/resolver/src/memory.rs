@@ -1,8 +1,8 @@
 //! Resolution memory: failures that one resolution keeps for the next one of nearly the same world.
 //!
-//! A caller that resolves a namespace after each change resolves mostly the same problem. The memory
-//! recognizes a part without answer by its constraints, so that no search repeats it, and keeps the
-//! explanations of failures. Parts with an answer are searched anew.
+//! A caller that resolves a namespace after each change resolves mostly the same problem. The
+//! memory recognizes a part without answer by its constraints, so that no search repeats it, and
+//! keeps the explanations of failures. Parts with an answer are searched anew.
 
 use crate::candidates::Candidates;
 use crate::explain::Repair;
@@ -17,11 +17,12 @@ use std::sync::Arc;
 /// The cost of indexing one constraint, in steps of a search.
 pub(crate) const STEPS_PER_CONSTRAINT: u64 = 16;
 
-/// How many steps the search of a failed part takes at least for what-if resolutions to remember it.
+/// How many steps the search of a failed part takes at least for what-if resolutions to remember
+/// it.
 const MIN_REMEMBERED_STEPS: u64 = 20_000;
 
-/// The failures that one resolution keeps for the next one. A memory belongs to one set of catalogs:
-/// the contents of catalogs must not change between its resolutions.
+/// The failures that one resolution keeps for the next one. A memory belongs to one set of
+/// catalogs: the contents of catalogs must not change between its resolutions.
 #[derive(Debug, Default)]
 pub struct Memory {
     parts: Arc<Parts>,

@@ -6,8 +6,8 @@ use mainstay_cause::Cause;
 
 /// The outcome of the resolution of a namespace.
 ///
-/// Independent parts of a namespace fail and succeed independently: callers apply the resolved part of
-/// the outcome even if it has failures.
+/// Independent parts of a namespace fail and succeed independently: callers apply the resolved part
+/// of the outcome even if it has failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The chosen catalog entries, without existing operators, sorted by package and name.
@@ -23,8 +23,8 @@ pub struct Outcome {
     pub updated_subscriptions: Vec<UpdatedSubscription>,
     /// The failures: broken input first, then contradictions.
     pub failures: Vec<Failure>,
-    /// The failure that upstream, which resolves a namespace as a whole, would report; none if it would
-    /// report none.
+    /// The failure that upstream, which resolves a namespace as a whole, would report; none if it
+    /// would report none.
     pub summary: Option<Summary>,
 }
 
@@ -62,8 +62,8 @@ pub struct Install {
     pub chosen: usize,
     /// The sorted names of its Subscriptions; empty for a dependency.
     pub subscriptions: Vec<String>,
-    /// Index into [`Outcome::parts`]. All installations of one part belong together: some of them alone
-    /// do not meet the constraints.
+    /// Index into [`Outcome::parts`]. All installations of one part belong together: some of them
+    /// alone do not meet the constraints.
     pub part: usize,
 }
 
@@ -104,8 +104,8 @@ pub struct Failure {
     pub subscriptions: Vec<String>,
     /// The existing `ClusterServiceVersion`s without Subscription of the part, by name.
     pub csvs: Vec<String>,
-    /// Repairs, each of which fixes the failure, the smallest change first. The remedies of the cause
-    /// are their texts.
+    /// Repairs, each of which fixes the failure, the smallest change first. The remedies of the
+    /// cause are their texts.
     pub repairs: Vec<Repair>,
 }
 

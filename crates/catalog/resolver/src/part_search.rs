@@ -1,8 +1,8 @@
 //! Step budget: searches all parts of a namespace within one number of steps.
 //!
-//! First each part gets the steps that parts of its size need. Then each part without result gets an
-//! equal share of the remaining steps. So the time of a namespace is bounded however many hard parts it
-//! has. No part fails because others are hard, and the order of parts does not matter.
+//! First each part gets the steps that parts of its size need. Then each part without result gets
+//! an equal share of the remaining steps. So the time of a namespace is bounded however many hard
+//! parts it has. No part fails because others are hard, and the order of parts does not matter.
 
 use crate::solve::{Choice, Exhausted, Solver};
 

@@ -41,8 +41,8 @@ pub(crate) enum Predicate {
         /// The `failureMessage` of the author.
         message: String,
     },
-    /// A condition with the `failureMessage` of its author. Messages leave it out, as those of upstream
-    /// do; explanations show it.
+    /// A condition with the `failureMessage` of its author. Messages leave it out, as those of
+    /// upstream do; explanations show it.
     WithMessage {
         /// The `failureMessage`; not empty.
         message: String,
@@ -282,8 +282,8 @@ fn parse_constraint(json: &str) -> Result<Value, ConstraintError> {
     Ok(value)
 }
 
-/// The position of a value in a constraint, as errors of Go's decoder name it: the Go type around it,
-/// and the path of fields.
+/// The position of a value in a constraint, as errors of Go's decoder name it: the Go type around
+/// it, and the path of fields.
 #[derive(Clone, Copy)]
 struct Spot<'s> {
     around: &'static str,

@@ -32,13 +32,13 @@ pub(crate) enum Rule {
     Mandatory,
     /// The subject is not in the answer.
     Prohibited,
-    /// With the subject, one of these is in the answer; earlier ones are preferred, and the list has no
-    /// duplicates. Many bundles have the same requirement, so constraints share lists.
+    /// With the subject, one of these is in the answer; earlier ones are preferred, and the list
+    /// has no duplicates. Many bundles have the same requirement, so constraints share lists.
     Dependency(Rc<[Var]>),
     /// This one is not in the answer together with the subject.
     Conflict(Var),
-    /// At most one of these is in the answer; a variable that is listed twice, side by side, excludes
-    /// itself.
+    /// At most one of these is in the answer; a variable that is listed twice, side by side,
+    /// excludes itself.
     AtMostOne(Vec<Var>),
 }
 
@@ -51,8 +51,8 @@ pub(crate) enum Reason {
     NoCandidates(String),
     /// The existing `ClusterServiceVersion` has no Subscription.
     Unsubscribed,
-    /// The existing `ClusterServiceVersion` stays, because its Subscription, by its index, cannot be
-    /// met.
+    /// The existing `ClusterServiceVersion` stays, because its Subscription, by its index, cannot
+    /// be met.
     SubscriptionUnmet(usize),
     /// The bundle has the property `olm.deprecated`.
     Deprecated,

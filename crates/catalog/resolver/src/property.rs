@@ -89,8 +89,8 @@ pub(crate) struct Facts {
     /// Why its requirements cannot be read: the error with the least text, so that the order of
     /// properties does not matter.
     pub requirement_error: Option<RequirementError>,
-    /// Why an InstallPlan cannot hold its properties: the error with the least text, so that the order
-    /// of properties does not matter.
+    /// Why an InstallPlan cannot hold its properties: the error with the least text, so that the
+    /// order of properties does not matter.
     pub serialization_error: Option<JsonError>,
     /// All its properties, type and value, in their order: the input of CEL rules.
     properties: Vec<(Box<str>, Box<str>)>,
@@ -145,8 +145,8 @@ impl Facts {
         }
     }
 
-    /// Sets the minimal version of Kubernetes, unless a property has set it. A version that cannot be
-    /// read is an error only when the bundle is installed, as in upstream.
+    /// Sets the minimal version of Kubernetes, unless a property has set it. A version that cannot
+    /// be read is an error only when the bundle is installed, as in upstream.
     pub(crate) fn set_min_kube_version(&mut self, least: &str) {
         if self.min_kube_version.is_none() {
             self.min_kube_version = parse_tolerant(least).ok();

@@ -6,8 +6,8 @@
 //! * the part of a bundle whose requirements cannot be read,
 //! * Subscriptions whose channel or catalog is broken (their installed operators stay),
 //! * parts without answer if the broken input might have given them one,
-//! * parts whose answer could be different if an unreadable catalog could be read: an outage must not
-//!   change what is installed,
+//! * parts whose answer could be different if an unreadable catalog could be read: an outage must
+//!   not change what is installed,
 //! * parts that would install the package of a blocked Subscription as a dependency: that
 //!   Subscription decides on its package.
 
@@ -43,8 +43,8 @@ pub fn resolve_explaining(world: &World<'_>, should_explain: impl Fn(&Failure) -
     run(world, Some(&should_explain), &mut Memory::none(), &mut 0)
 }
 
-/// Resolves a namespace again after a small change. The memory saves the search and the explanation of
-/// failures that have not changed since the last resolution.
+/// Resolves a namespace again after a small change. The memory saves the search and the explanation
+/// of failures that have not changed since the last resolution.
 pub fn resolve_again(world: &World<'_>, memory: &mut Memory) -> Outcome {
     run(world, Some(&|_| true), memory, &mut 0)
 }
@@ -112,8 +112,8 @@ fn run(
     resolution.finish()
 }
 
-/// The failure of a whole namespace; `existing` is the error of its existing `ClusterServiceVersion`s,
-/// if that is the reason.
+/// The failure of a whole namespace; `existing` is the error of its existing
+/// `ClusterServiceVersion`s, if that is the reason.
 fn fail_namespace(world: &World<'_>, message: String, existing: Option<&ExistingError>) -> Outcome {
     let subscriptions: BTreeSet<&str> =
         world.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
@@ -134,8 +134,8 @@ fn error(message: String, subscriptions: Vec<String>) -> Failure {
     }
 }
 
-/// Upstream's message for all faults. Faults of existing `ClusterServiceVersion`s come first, then those
-/// of catalogs, then those of Subscriptions and demands.
+/// Upstream's message for all faults. Faults of existing `ClusterServiceVersion`s come first, then
+/// those of catalogs, then those of Subscriptions and demands.
 fn faults_message(candidates: &Candidates<'_>) -> Option<String> {
     let mut texts: BTreeMap<FaultOrigin, Vec<String>> = BTreeMap::new();
     let catalogs: Vec<String> = candidates.catalog_faults().map(ToString::to_string).collect();
@@ -249,8 +249,8 @@ impl<'r> Resolution<'r, '_> {
         let mut unreadable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for fault in &candidates.faults {
             match fault.subject {
-                // Several Subscriptions can have the same channel. Those of an unreadable catalog are in
-                // its failure already.
+                // Several Subscriptions can have the same channel. Those of an unreadable catalog
+                // are in its failure already.
                 FaultSubject::Subscription(at) => {
                     let (name, text) = (self.names(&[at]), fault.reason.to_string());
                     match self.failures.iter_mut().find(|failure| failure.message == text) {
@@ -468,7 +468,8 @@ impl<'r> Resolution<'r, '_> {
         }
         failure.message = texts::unsatisfiable(&texts::reasons(candidates, core));
         let core = &core.reasons;
-        // Where a `ClusterServiceVersion` stays because of another failure, upstream reports that one.
+        // Where a `ClusterServiceVersion` stays because of another failure, upstream reports that
+        // one.
         let stays = |at: &usize| {
             matches!(candidates.problem.constraints[*at].reason, Reason::SubscriptionUnmet(_))
         };

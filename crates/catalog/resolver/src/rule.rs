@@ -4,8 +4,8 @@ use crate::candidates::MAX_LOOKUP_STEPS;
 pub(crate) use mainstay_bundle::rule::{Rule, told};
 use serde_json::Value;
 
-/// Whether properties, in the form that [`told`] gives them, meet a rule. Adds the cost to `steps`. An
-/// evaluation that exceeds its limit uses up all steps of the lookup, which then has no result.
+/// Whether properties, in the form that [`told`] gives them, meet a rule. Adds the cost to `steps`.
+/// An evaluation that exceeds its limit uses up all steps of the lookup, which then has no result.
 pub(crate) fn holds(rule: &Rule, properties: &Value, steps: &mut u64) -> bool {
     let (holds, spent) = rule.holds(properties, MAX_LOOKUP_STEPS);
     *steps = steps.saturating_add(spent.unwrap_or(MAX_LOOKUP_STEPS + 1));

@@ -91,8 +91,8 @@ pub struct BundleFacts<'a> {
     pub provided_apis: &'a [Api],
     /// The APIs it requires; they count only if it has no dependencies in the older form.
     pub required_apis: &'a [Api],
-    /// The `minKubeVersion` of its ClusterServiceVersion; empty if none. It counts only if no property
-    /// states one.
+    /// The `minKubeVersion` of its ClusterServiceVersion; empty if none. It counts only if no
+    /// property states one.
     pub min_kube_version: &'a str,
 }
 
@@ -417,8 +417,8 @@ impl Snapshot {
         &self.requirements[at as usize].0
     }
 
-    /// The entries that meet a requirement. Whole channels are sorted first, because skipped entries
-    /// cannot meet it.
+    /// The entries that meet a requirement. Whole channels are sorted first, because skipped
+    /// entries cannot meet it.
     pub(crate) fn providers(&self, predicate: &Predicate) -> Providers {
         let mut providers = Providers::default();
         let matching = self.matching(predicate, &mut providers.steps);
@@ -453,8 +453,8 @@ impl Snapshot {
         (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).filter(|at| holds(at)).collect()
     }
 
-    /// A short list that contains all entries for which a predicate can hold; none if no index of the
-    /// snapshot helps.
+    /// A short list that contains all entries for which a predicate can hold; none if no index of
+    /// the snapshot helps.
     fn shortlist(&self, predicate: &Predicate) -> Option<&[u32]> {
         match predicate {
             Predicate::Api(api) => Some(self.apis.get(api).map_or(&[], Vec::as_slice)),

@@ -74,8 +74,8 @@ impl<'a> EntryView<'a> {
         self.facts.min_kube_version.as_ref()
     }
 
-    /// The properties of the bundle, in their order. Requirements and APIs in the older forms follow as
-    /// the properties of the same meaning.
+    /// The properties of the bundle, in their order. Requirements and APIs in the older forms
+    /// follow as the properties of the same meaning.
     pub fn properties(self) -> impl Iterator<Item = Property<'a>> {
         self.facts.properties()
     }

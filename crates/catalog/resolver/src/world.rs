@@ -50,17 +50,17 @@ pub struct World<'a> {
     pub csvs: Vec<Csv>,
     /// Packages that the administrator demands without a Subscription.
     pub demands: Vec<Demand>,
-    /// The prohibitions of the administrator. They are about catalog entries only: existing operators
-    /// stay.
+    /// The prohibitions of the administrator. They are about catalog entries only: existing
+    /// operators stay.
     pub prohibitions: Vec<Prohibition>,
-    /// The Kubernetes version of the cluster, if known. Bundles with a higher `minKubeVersion` are not
-    /// chosen.
+    /// The Kubernetes version of the cluster, if known. Bundles with a higher `minKubeVersion` are
+    /// not chosen.
     pub kube_version: Option<Version>,
 }
 
 impl World<'_> {
-    /// Restores deleted `ClusterServiceVersion`s. A Subscription whose `installedCSV` is gone starts
-    /// with that `ClusterServiceVersion` again, if its channel still offers it, and not with
+    /// Restores deleted `ClusterServiceVersion`s. A Subscription whose `installedCSV` is gone
+    /// starts with that `ClusterServiceVersion` again, if its channel still offers it, and not with
     /// `spec.startingCSV` and all upgrades since. Upstream does not do so.
     pub fn restore_deleted(&mut self) {
         let Self { catalogs, subscriptions, csvs, .. } = self;
@@ -90,7 +90,8 @@ impl World<'_> {
     }
 
     /// The name of two Subscriptions, or the identifier of two `ClusterServiceVersion`s or two
-    /// catalogs; of several the least one. A cluster cannot have such duplicates, a saved world can.
+    /// catalogs; of several the least one. A cluster cannot have such duplicates, a saved world
+    /// can.
     pub(crate) fn repeated(&self) -> Option<String> {
         let existing =
             |csv: &Csv| format!("{}/{}//{}", existing::CATALOG, self.namespace, csv.name);

@@ -102,8 +102,8 @@ impl Order {
         self.is_skipped[self.last_of_name.as_ref().map_or(at, |last| last[at])]
     }
 
-    /// The error for a channel with several heads. Chains can share links: `known` keeps the ends of
-    /// the chain below each link, so that each link is visited once.
+    /// The error for a channel with several heads. Chains can share links: `known` keeps the ends
+    /// of the chain below each link, so that each link is visited once.
     fn multiple_heads<L: Link>(&self, entries: &[L]) -> Unordered {
         let mut known: Vec<Option<Ends>> = vec![None; entries.len()];
         let mut seen = vec![false; entries.len()];

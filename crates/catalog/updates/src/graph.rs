@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// The update graph of one package: an immutable value.
 ///
-/// Bundles, channels and entries are sorted by name, so that two graphs of the same content are equal
-/// in whatever order the catalog lists the content.
+/// Bundles, channels and entries are sorted by name, so that two graphs of the same content are
+/// equal in whatever order the catalog lists the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// The package's name.
@@ -108,8 +108,9 @@ impl Channel {
         skipped.into_iter().filter_map(|name| self.entry(name)).collect()
     }
 
-    /// Names that entries replace or skip without being entries themselves: versions that the catalog
-    /// never shipped or no longer ships. Updates from such a version work as if it were an entry.
+    /// Names that entries replace or skip without being entries themselves: versions that the
+    /// catalog never shipped or no longer ships. Updates from such a version work as if it were an
+    /// entry.
     pub fn virtual_names(&self) -> BTreeSet<&str> {
         let named =
             self.entries.iter().flat_map(|entry| entry.replaces().into_iter().chain(entry.skips()));
@@ -170,8 +171,8 @@ impl Entry {
         self.skip_range.as_ref().is_some_and(|range| range.set.contains(version))
     }
 
-    /// The edge from a bundle of that name and version to this entry, if there is one: the successor
-    /// test of OLM classic and of extensions alike.
+    /// The edge from a bundle of that name and version to this entry, if there is one: the
+    /// successor test of OLM classic and of extensions alike.
     pub fn covers(&self, name: &str, version: Option<&Version>) -> Option<Edge> {
         if self.replaces.as_deref() == Some(name) {
             Some(Edge::Replaces)

@@ -1,10 +1,10 @@
 //! Update graph of a package: which bundle can follow which, and the update paths to the head of a
 //! channel.
 //!
-//! A [`Graph`] holds the channels of one package with the edges of their entries (`replaces`, `skips`,
-//! `skipRange`). Its source is the package of a catalog, or plain data. A [`View`] is that graph as a
-//! Subscription or an extension sees it: a choice of channels, and the rules of one [`Semantics`]. The
-//! view answers all questions:
+//! A [`Graph`] holds the channels of one package with the edges of their entries (`replaces`,
+//! `skips`, `skipRange`). Its source is the package of a catalog, or plain data. A [`View`] is that
+//! graph as a Subscription or an extension sees it: a choice of channels, and the rules of one
+//! [`Semantics`]. The view answers all questions:
 //!
 //! ```text
 //! Package ─┐                       ┌─ next, successors      updates of the installed bundle
@@ -47,8 +47,8 @@
 //!
 //! [`chain()`] is the order of OLM classic for any type of entry; the resolver sorts with it too.
 //!
-//! All functions are deterministic and bounded: a view of n entries takes n log n steps, also if each
-//! entry has a `skipRange`. No function recurses, and cycles of edges end.
+//! All functions are deterministic and bounded: a view of n entries takes n log n steps, also if
+//! each entry has a `skipRange`. No function recurses, and cycles of edges end.
 //!
 //! What this crate does not do: read the requirements of bundles, Subscriptions or a cluster. The
 //! resolver decides whether OLM can install the next version.

@@ -1,5 +1,5 @@
-//! Automatic update paths: where the next update of the next update leads, and the bundles from which
-//! updates do not lead to the head.
+//! Automatic update paths: where the next update of the next update leads, and the bundles from
+//! which updates do not lead to the head.
 
 use crate::chain::Link;
 use crate::graph::{Bundle, Channel, Entry};
@@ -167,8 +167,8 @@ impl<'g> View<'g> {
         self.next(&Installed::from(self.head()?))
     }
 
-    /// The entries in the channels of the view that OLM never chooses, by channel and name. None for
-    /// extensions, which choose from all entries.
+    /// The entries in the channels of the view that OLM never chooses, by channel and name. None
+    /// for extensions, which choose from all entries.
     pub fn never_chosen(&self) -> Vec<Never<'g>> {
         if self.semantics == Semantics::Extension {
             return Vec::new();
@@ -206,8 +206,8 @@ impl<'g> View<'g> {
         NeverChosenIndex { list, named, by_range }
     }
 
-    /// For each bundle of the graph, the place of the bundle at which updates end, and how many updates
-    /// lead there.
+    /// For each bundle of the graph, the place of the bundle at which updates end, and how many
+    /// updates lead there.
     fn update_ends(&self, head: usize) -> Vec<(usize, usize)> {
         let mut update_ends: Vec<Option<(usize, usize)>> = vec![None; self.graph.bundles.len()];
         let mut positions: Vec<Option<usize>> = vec![None; update_ends.len()];
@@ -278,8 +278,8 @@ struct NeverChosenIndex<'g> {
 }
 
 impl<'g> NeverChosenIndex<'g> {
-    /// The first entry that covers the installed bundle and is of another bundle. `known` is the place
-    /// of the installed bundle in the graph, if it has one.
+    /// The first entry that covers the installed bundle and is of another bundle. `known` is the
+    /// place of the installed bundle in the graph, if it has one.
     fn first_covering(&self, installed: &Installed<'_>, known: Option<usize>) -> Option<Never<'g>> {
         let is_other = |at: &usize| *self.list[*at].entry.name != *installed.name;
         let named = self.named.get(installed.name).into_iter().flatten().copied().find(is_other);

@@ -16,17 +16,17 @@ struct Distances {
 }
 
 impl<'g> View<'g> {
-    /// A path to the head with the fewest steps, along any edge, also along edges that OLM would not
-    /// choose by itself. Of several such paths it is the one with the better ranks. None if there is
-    /// no path; no steps if the head is installed.
+    /// A path to the head with the fewest steps, along any edge, also along edges that OLM would
+    /// not choose by itself. Of several such paths it is the one with the better ranks. None if
+    /// there is no path; no steps if the head is installed.
     pub fn shortest(&self, installed: &Installed<'_>) -> Option<Vec<Step<'g>>> {
         let head = self.ranks.first()?.place();
         self.shortest_from(installed, &[head])
     }
 
-    /// As [`View::shortest`], but to the nearest bundle for which `wanted` holds: one bundle, a range
-    /// of versions, an older version. No steps if it holds for the installed bundle, and that is in
-    /// the graph.
+    /// As [`View::shortest`], but to the nearest bundle for which `wanted` holds: one bundle, a
+    /// range of versions, an older version. No steps if it holds for the installed bundle, and that
+    /// is in the graph.
     pub fn shortest_to(
         &self,
         installed: &Installed<'_>,
@@ -66,10 +66,10 @@ impl<'g> View<'g> {
         }
     }
 
-    /// All paths to the head that visit no bundle twice, best ranks first: if [`View::path`] leads to
-    /// the head, that path is the first one. There can be very many paths: take only as many as you
-    /// need. No path if the head itself is installed. The search examines two million edges at most;
-    /// [`Paths::is_cut`] says whether it stopped there.
+    /// All paths to the head that visit no bundle twice, best ranks first: if [`View::path`] leads
+    /// to the head, that path is the first one. There can be very many paths: take only as many as
+    /// you need. No path if the head itself is installed. The search examines two million edges at
+    /// most; [`Paths::is_cut`] says whether it stopped there.
     pub fn all_paths<'v>(&'v self, installed: &Installed<'v>) -> Paths<'v, 'g> {
         let mut on_path = vec![false; self.graph.bundles.len()];
         if let Some(place) = self.graph.place_of(installed.name) {

@@ -31,8 +31,8 @@ impl<'g> Switch<'g> {
 }
 
 impl Graph {
-    /// What a switch of the installed bundle to each channel means: the default channel comes first,
-    /// then the others by name.
+    /// What a switch of the installed bundle to each channel means: the default channel comes
+    /// first, then the others by name.
     ///
     /// A switch to a channel that has no update for the bundle changes nothing: the bundle stays
     /// installed until an entry of the channel covers it.

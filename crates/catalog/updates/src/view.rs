@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// The rules by which updates are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Semantics {
-    /// The rules of OLM classic, for Subscriptions: the order of the channel. OLM never chooses skipped
-    /// and withdrawn entries, and does not check whether a successor is newer.
+    /// The rules of OLM classic, for Subscriptions: the order of the channel. OLM never chooses
+    /// skipped and withdrawn entries, and does not check whether a successor is newer.
     Classic,
     /// The rules of OLM v1, for `ClusterExtensions`: the highest version first, deprecated bundles
     /// last. Each bundle that covers the installed one can be chosen, also a skipped one.
@@ -72,9 +72,9 @@ pub struct Step<'g> {
 
 /// An update graph, restricted to a choice of channels and to the rules of one [`Semantics`].
 ///
-/// The view sorts all candidates into one list, best first; a *rank* is an index into it. It computes
-/// the next update of each bundle when it is made. That takes n log n steps for n entries, also if
-/// each entry has a `skipRange`.
+/// The view sorts all candidates into one list, best first; a *rank* is an index into it. It
+/// computes the next update of each bundle when it is made. That takes n log n steps for n entries,
+/// also if each entry has a `skipRange`.
 #[derive(Clone, Debug)]
 pub struct View<'g> {
     pub(crate) graph: &'g Graph,
@@ -93,7 +93,8 @@ pub struct View<'g> {
     /// For each bundle of the graph the best two ranks whose `skipRange`s hold its version; the two
     /// are of different bundles.
     by_range: Vec<[Option<u32>; 2]>,
-    /// For each bundle of the graph the rank that is chosen next; it can be one of the bundle itself.
+    /// For each bundle of the graph the rank that is chosen next; it can be one of the bundle
+    /// itself.
     choice: Vec<Option<u32>>,
 }
 
@@ -138,12 +139,12 @@ fn first_after(ranks: &[u32], after: Option<u32>) -> usize {
 }
 
 impl Graph {
-    /// The view of these channels; of all channels if `channels` is empty. Names of channels that the
-    /// package does not have are ignored.
+    /// The view of these channels; of all channels if `channels` is empty. Names of channels that
+    /// the package does not have are ignored.
     ///
-    /// A Subscription names one channel. A Subscription that names none uses all channels, the default
-    /// channel first; its head is then the head of the view. An extension uses all channels that it
-    /// names.
+    /// A Subscription names one channel. A Subscription that names none uses all channels, the
+    /// default channel first; its head is then the head of the view. An extension uses all channels
+    /// that it names.
     ///
     /// Fails for [`Semantics::Classic`] if one of the channels has no order.
     pub fn view(&self, semantics: Semantics, channels: &[&str]) -> Result<View<'_>, NoOrder> {
@@ -184,8 +185,8 @@ fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
         .iter()
         .flat_map(|&channel| channel.entries.iter().map(move |entry| Candidate { channel, entry }))
         .collect();
-    // Candidates of equal versions stay in the order of their names, so that those of one bundle are
-    // side by side.
+    // Candidates of equal versions stay in the order of their names, so that those of one bundle
+    // are side by side.
     ranks.sort_by(|a, b| {
         let key = |candidate: &Candidate<'g>| {
             let Bundle { name, version, release, deprecation, .. } = &*candidate.entry.bundle;
@@ -240,9 +241,9 @@ impl<'g> View<'g> {
         view
     }
 
-    /// The bundle to which updates lead, which is also the bundle of a new installation. For OLM classic
-    /// it is the head of the channel, or the next entry if the head is withdrawn. For extensions it is
-    /// the highest version; deprecated bundles count only if there is no other.
+    /// The bundle to which updates lead, which is also the bundle of a new installation. For OLM
+    /// classic it is the head of the channel, or the next entry if the head is withdrawn. For
+    /// extensions it is the highest version; deprecated bundles count only if there is no other.
     pub fn head(&self) -> Option<&'g Bundle> {
         self.ranks.first().map(|head| &*head.entry.bundle)
     }
@@ -252,7 +253,8 @@ impl<'g> View<'g> {
         self.channels.iter().copied()
     }
 
-    /// All updates of the installed bundle, best first; each bundle once, without the installed one.
+    /// All updates of the installed bundle, best first; each bundle once, without the installed
+    /// one.
     pub fn successors(&self, installed: &Installed<'_>) -> Vec<Step<'g>> {
         let from = self.origin(installed);
         let mut found = Vec::new();
@@ -270,8 +272,8 @@ impl<'g> View<'g> {
     }
 
     /// The next update: the best candidate that covers the installed bundle. None if no candidate
-    /// covers it, or if the best one is the bundle itself. That happens if its own `skipRange` holds its
-    /// version (OLM classic), or if it is better than its successors (extensions).
+    /// covers it, or if the best one is the bundle itself. That happens if its own `skipRange`
+    /// holds its version (OLM classic), or if it is better than its successors (extensions).
     pub fn next(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
         let rank = match self.known(installed) {
             Some(place) => self.choice[place],
@@ -346,8 +348,8 @@ impl<'g> View<'g> {
         })
     }
 
-    /// The best rank after `after` that covers an origin. Adds the number of ranges that it examines
-    /// to `looks`.
+    /// The best rank after `after` that covers an origin. Adds the number of ranges that it
+    /// examines to `looks`.
     pub(crate) fn covering(
         &self,
         from: Origin<'_, '_>,

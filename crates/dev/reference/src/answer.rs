@@ -1,4 +1,5 @@
-//! From chosen things to what is told: the lists of an outcome.
+//! Outcome lists of the reference resolver: installations and Subscriptions from the chosen
+//! variables.
 
 use crate::candidates::is_about;
 use crate::rules::{Rules, Variable};
@@ -7,7 +8,7 @@ use mainstay_resolver::{
 };
 use std::collections::BTreeSet;
 
-/// The Subscriptions that are about a thing, which is an entry of a catalog.
+/// The Subscriptions whose package, channel and catalog are those of a catalog entry.
 pub(crate) fn subscriptions_for<'a>(rules: &Rules<'a>, variable: usize) -> Vec<&'a Subscription> {
     let Variable::Entry(entry) = rules.variables[variable] else { return Vec::new() };
     let entry = &rules.entries[entry];
@@ -22,8 +23,8 @@ pub(crate) fn subscriptions_for<'a>(rules: &Rules<'a>, variable: usize) -> Vec<&
     rules.subscriptions.iter().copied().filter(asks).collect()
 }
 
-/// Whether a thing is the package of a blocked Subscription, and no other one asks for it: then it
-/// must not be installed as a dependency.
+/// Whether a variable is an entry of the package of a blocked Subscription, without another
+/// Subscription: then it must not be installed as a dependency.
 pub(crate) fn is_claimed(rules: &Rules<'_>, variable: usize, blocked: &BTreeSet<String>) -> bool {
     let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let entry = &rules.entries[entry];
@@ -36,7 +37,8 @@ pub(crate) fn is_claimed(rules: &Rules<'_>, variable: usize, blocked: &BTreeSet<
             .all(|subscription| blocked.contains(&subscription.name))
 }
 
-/// Whether everybody who is about a thing has it already.
+/// Whether an entry exists and is the `currentCSV` of all its Subscriptions, of which it has at
+/// least one.
 fn is_current(rules: &Rules<'_>, variable: usize) -> bool {
     let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let name = &rules.entries[entry].name;
@@ -46,15 +48,14 @@ fn is_current(rules: &Rules<'_>, variable: usize) -> bool {
         && rules.world.csvs.iter().any(|csv| csv.name == *name)
 }
 
-/// Whether a thing would have to be written down, which its properties do not allow.
+/// Whether an entry must be written into an InstallPlan, but its properties cannot be serialized.
 pub(crate) fn cannot_be_serialized(rules: &Rules<'_>, variable: usize) -> bool {
     let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let entry = &rules.entries[entry];
     entry.source != 0 && entry.properties.has_invalid_json && !is_current(rules, variable)
 }
 
-/// The lists of an outcome that follow from the things that were chosen, where some Subscriptions are
-/// blocked; its failures are empty.
+/// The outcome of the chosen variables, without failures; `blocked` are the blocked Subscriptions.
 pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<String>) -> Outcome {
     let mut variables: Vec<(Chosen, usize)> = Vec::new();
     for (variable, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {

@@ -1,4 +1,4 @@
-//! What a Subscription or a requirement could be met by, best first.
+//! Candidates of Subscriptions and requirements, best first.
 
 use crate::channel::{self, Unordered};
 use crate::entries::{Entry, Source};
@@ -6,12 +6,12 @@ use crate::requirement::Requirement;
 use crate::rules::Rules;
 use mainstay_resolver::{CatalogKey, Subscription};
 
-/// Whether a Subscription is about a source.
+/// Whether a Subscription uses a source.
 pub(crate) fn is_about(subscription: &Subscription, key: &CatalogKey) -> bool {
     subscription.catalog == CatalogKey::default() || subscription.catalog == *key
 }
 
-/// The place of a source among those that something of another one prefers.
+/// The rank of a source in the preferences of a bundle of the source `of`.
 pub(crate) fn rank(of: usize, source: usize) -> usize {
     match source {
         0 => 0,
@@ -21,7 +21,7 @@ pub(crate) fn rank(of: usize, source: usize) -> usize {
 }
 
 impl Rules<'_> {
-    /// The entries that a Subscription is about, in no order yet; or why there are none.
+    /// The unsorted entries of a Subscription, or the message that it has none.
     pub(crate) fn wanted(
         &self,
         subscription: &Subscription,
@@ -73,7 +73,7 @@ impl Rules<'_> {
         of == package || properties.packages.iter().any(|(name, _)| name == package)
     }
 
-    /// Default channels first, then by name, inside each its own order.
+    /// Sorts entries: default channels first, then channels by name, each in its own order.
     pub(crate) fn by_channel(&self, mut wanted: Vec<usize>) -> Result<Vec<usize>, Unordered> {
         wanted.sort_by_key(|at| {
             let Entry { default_channel, channel, .. } = &self.entries[*at];
@@ -87,8 +87,8 @@ impl Rules<'_> {
         Ok(sorted)
     }
 
-    /// The entries that meet a requirement that something of a source has, best first; and whether
-    /// a channel that has some has no order, and offers nothing.
+    /// The entries that meet a requirement of the source `of`, best first; and whether a channel
+    /// with such entries has no order, so that it offers none.
     pub(crate) fn providers(&self, of: usize, requirement: &Requirement) -> (Vec<usize>, bool) {
         let meets: Vec<bool> = self
             .entries
@@ -108,8 +108,8 @@ impl Rules<'_> {
                 .collect();
             channels.sort_unstable();
             channels.dedup();
-            // Whole channels are put in order, with whatever says to be of the package; an
-            // existing operator is alone in its channel.
+            // Sort whole channels, with all entries that belong to the package. Each existing
+            // operator counts as a channel of its own.
             let in_matching_channel = |at: usize| {
                 channels.iter().any(|(channel, package)| {
                     self.entries[at].channel == *channel && self.is_of(at, package)

@@ -1,14 +1,14 @@
-//! The order inside a channel: from its head along `replaces`.
+//! Channel order: from the head along `replaces`.
 
 use crate::entries::Entry;
 
-/// The channel has no head, several, or its chain bites itself.
+/// The channel has no order: no head, several heads, or a cycle.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unordered;
 
-/// The entries of one channel from the head downwards, without those that others skip.
+/// The entries of one channel from the head downwards, without skipped ones.
 pub(crate) fn order(channel: &[usize], entries: &[Entry<'_>]) -> Result<Vec<usize>, Unordered> {
-    // Of entries that share a name the last one is meant.
+    // Of several entries with one name, edges lead to the last one.
     let entry_named = |name: &str| channel.iter().rfind(|at| entries[**at].name == name).copied();
     let skipped =
         |at: usize| channel.iter().any(|other| entries[*other].skips.contains(&entries[at].name));

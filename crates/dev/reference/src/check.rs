@@ -1,4 +1,4 @@
-//! Whether an outcome is right, without looking how it was found.
+//! Outcome checker: whether an outcome is right, however it was found.
 
 use crate::answer;
 use crate::rules::{Broken, Constraint, Rule, Rules, Variable, rules};
@@ -6,20 +6,21 @@ use crate::search::{TooLong, components, possible};
 use mainstay_resolver::{Chosen, Failure, FailureKind, Outcome, World};
 use std::collections::BTreeSet;
 
-/// How many things one question about possibility may try.
+/// How many guesses one satisfiability test may try.
 const LIMIT: u64 = 200_000;
 
-/// Everything that is wrong with an outcome; empty if it is right.
+/// The errors of an outcome; empty if it is right.
 ///
-/// Right means:
+/// An outcome is right if:
 ///
-/// * What was chosen, together with some of what exists, meets every constraint of every part of
-///   the world that does not fail; Subscriptions of these parts are all met.
-/// * Everything chosen is asked for, directly or through what was chosen.
-/// * A part fails only for a reason: its wishes contradict each other (the reasons given do, none of
-///   them in vain), or something that it has to do with is broken. Nothing is chosen in it, and all
-///   its Subscriptions are among the blocked.
-/// * Installations, new and updated Subscriptions are those that follow.
+/// * The chosen entries, together with some existing operators, meet all constraints of all parts
+///   that do not fail. All Subscriptions of these parts are met.
+/// * Each chosen entry is required, directly or indirectly, by a Subscription, a demand or an
+///   existing operator.
+/// * A part fails only if its constraints contradict each other, or if its input is broken. The
+///   reasons of a contradiction are contradictory, and each of them is needed. The part has no
+///   chosen entries, and all its Subscriptions are blocked.
+/// * Installations, new and updated Subscriptions follow from the chosen entries.
 pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
     match rules(world) {
         Ok(rules) => {
@@ -112,7 +113,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// For each part whether its wishes contradict each other, as the outcome says.
+    /// For each part, whether the outcome has a contradiction of it.
     fn contradictions(&mut self, parts: &[Vec<usize>], outcome: &Outcome) -> Vec<bool> {
         let mut contradicts = vec![false; parts.len()];
         for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Error)
@@ -133,7 +134,7 @@ impl Checker<'_, '_> {
         contradicts
     }
 
-    /// Whether something that a part has to do with is broken.
+    /// Whether a part has broken input.
     fn is_broken(&self, part: &[usize]) -> bool {
         let rules = self.rules;
         let unasked = rules.sources.iter().any(|source| !source.ready);
@@ -160,12 +161,12 @@ impl Checker<'_, '_> {
             || part.iter().any(is_broken_variable)
     }
 
-    /// Whether a part may hold the package of a Subscription that is blocked.
+    /// Whether a part can have the package of a blocked Subscription.
     fn is_claimed(&self, part: &[usize], blocked: &BTreeSet<String>) -> bool {
         part.iter().any(|variable| answer::is_claimed(self.rules, *variable, blocked))
     }
 
-    /// The thing that was chosen.
+    /// The variable of a chosen entry.
     fn find(&self, chosen: &Chosen) -> Option<usize> {
         let rules = self.rules;
         rules.variables.iter().position(|variable| {
@@ -178,8 +179,8 @@ impl Checker<'_, '_> {
         })
     }
 
-    /// A part that does not fail: every constraint can hold with exactly these catalog entries. Whether
-    /// that is so; what has no Subscription may fail without being named.
+    /// Checks a part that does not fail: all constraints can hold with exactly these catalog
+    /// entries. False if a part without Subscriptions fails, which the outcome need not name.
     fn part(&mut self, part: &[usize], chosen: &[bool]) -> bool {
         let rules = self.rules;
         let constraints = rules.constraints_of(part);
@@ -203,7 +204,7 @@ impl Checker<'_, '_> {
                     .filter(|variable| chosen[**variable])
                     .map(|variable| rules.identifier(*variable))
                     .collect();
-                // Whether anything at all would do says which fault it is.
+                // Whether the part has any answer tells the two errors apart.
                 let open = vec![None; rules.variables.len()];
                 let what = match possible(&open, &constraints, &mut LIMIT.clone()) {
                     Ok(Some(_)) => "is no answer",
@@ -218,7 +219,7 @@ impl Checker<'_, '_> {
                 return true;
             }
         };
-        // From what must be there along requirements to what is there.
+        // From the mandatory variables along requirements to the chosen ones.
         let mut required: Vec<usize> = constraints
             .iter()
             .filter(|constraint| constraint.rule == Rule::Must)
@@ -247,8 +248,8 @@ impl Checker<'_, '_> {
         true
     }
 
-    /// Checks the reasons of a contradiction and gives a thing that they are about: one for each way
-    /// in which the texts can be understood.
+    /// Checks the reasons of a contradiction, and gives one of their variables for each possible
+    /// meaning of the texts.
     fn contradiction(&mut self, failure: &Failure) -> Vec<usize> {
         let message = &failure.message;
         let Some(list) = message.strip_prefix("constraints not satisfiable: ") else {
@@ -262,8 +263,8 @@ impl Checker<'_, '_> {
         if !texts.is_sorted() {
             self.wrong(format!("reasons are not sorted: {message}"));
         }
-        // Several constraints can share a text: any choice among them will do, each once. Equal texts
-        // stand beside each other and are taken in the order of the constraints.
+        // Several constraints can have the same text: any choice among them counts, each once.
+        // Equal texts are adjacent, and stand for constraints in their order.
         let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
         for text in &texts {
             let all = &self.rules.constraints;
@@ -304,7 +305,7 @@ impl Checker<'_, '_> {
         choices.iter().filter_map(|list| list.first()?.variables().first().copied()).collect()
     }
 
-    /// Takes a list of reasons apart; reasons have commas of their own.
+    /// Splits a list of reasons; the reasons can contain commas.
     fn split<'t>(&self, list: &'t str) -> Option<Vec<&'t str>> {
         let texts = self.rules.constraints.iter().map(|constraint| constraint.text.as_str());
         let mut starts: Vec<&str> = texts.filter(|text| list.contains(text)).collect();
@@ -314,7 +315,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// A list as a sequence of known texts, if it is one.
+/// Splits a list into known texts, if it consists of them.
 fn parse<'t>(list: &'t str, known: &[&str]) -> Option<Vec<&'t str>> {
     for text in known.iter().rev().filter(|text| list.starts_with(**text)) {
         let (this, rest) = list.split_at(text.len());
@@ -329,7 +330,7 @@ fn parse<'t>(list: &'t str, known: &[&str]) -> Option<Vec<&'t str>> {
     None
 }
 
-/// What is installed for whom; which of it was chosen together is not known here.
+/// The installations with their Subscriptions, without the numbers of the parts.
 fn installed(outcome: &Outcome) -> Vec<(usize, &[String])> {
     outcome.installs.iter().map(|install| (install.chosen, &*install.subscriptions)).collect()
 }

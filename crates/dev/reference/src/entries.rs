@@ -1,21 +1,21 @@
-//! Everything that could be chosen or is there: existing operators, then catalog after catalog.
+//! Entries of the reference resolver: existing operators, then the entries of each catalog.
 
 use crate::properties::BundleProperties;
 use mainstay_resolver::{Api, CatalogKey, Content, CrdReference, Csv, EntryView, Property, World};
 use mainstay_version::Version;
 use serde_json::{Value, json};
 
-/// A catalog, or the existing operators.
+/// A catalog, or the virtual catalog of existing operators.
 pub(crate) struct Source {
     pub key: CatalogKey,
     pub priority: i64,
-    /// Whether its content is known.
+    /// Whether it can be read.
     pub ready: bool,
 }
 
 /// The place of a bundle in a channel, or an existing operator.
 pub(crate) struct Entry<'a> {
-    /// Index of its source; zero are the existing operators.
+    /// Index of its source; zero is the virtual catalog of existing operators.
     pub source: usize,
     pub name: String,
     pub package: String,
@@ -25,14 +25,14 @@ pub(crate) struct Entry<'a> {
     pub skips: Vec<String>,
     pub version: Option<Version>,
     pub properties: BundleProperties,
-    /// Where its skipRange can be asked.
+    /// The entry of the snapshot, which evaluates the `skipRange`.
     pub view: Option<EntryView<'a>>,
-    /// For existing operators, whether a Subscription says that it is its installed version.
+    /// For an existing operator, whether it is the `installedCSV` of a Subscription.
     pub subscribed: bool,
 }
 
 impl Entry<'_> {
-    /// Whether it may follow directly on what is installed.
+    /// Whether it is a direct successor of the installed entry.
     pub(crate) fn follows(&self, installed: &Entry<'_>) -> bool {
         let in_range = match (self.view, &installed.version) {
             (Some(view), Some(version)) => view.skips_version(version),
@@ -44,11 +44,11 @@ impl Entry<'_> {
     }
 }
 
-/// Existing operators cannot be told: the whole namespace fails.
+/// The existing operators cannot be read, so that the whole namespace fails.
 #[derive(Debug)]
 pub(crate) struct ExistingError;
 
-/// The sources in the order in which a requirement of an existing operator prefers them.
+/// The sources, in the order of preference of an existing operator.
 pub(crate) fn sources(world: &World<'_>, exclude_global: bool) -> Vec<Source> {
     let mut sources: Vec<Source> = world
         .catalogs
@@ -138,12 +138,13 @@ fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>,
     Ok(entries)
 }
 
-/// Follows who replaces an operator to the end; all but the end have to be `Replacing`.
+/// Whether the chain of `ClusterServiceVersion`s that replace `csv` ends with a failed one. All but
+/// the last must be in the phase `Replacing`.
 fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, ExistingError> {
     let mut chain = vec![csv];
     loop {
         let last = chain[chain.len() - 1];
-        // Of several the last by name counts.
+        // Of several successors the last by name counts.
         let next =
             world.csvs.iter().filter(|csv| !csv.replaces.is_empty() && csv.replaces == last.name);
         let Some(next) = next.max_by_key(|csv| &csv.name) else {
@@ -156,7 +157,8 @@ fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, ExistingError> 
     }
 }
 
-/// What an existing operator says: by its annotation, otherwise as its lists let one infer.
+/// The properties of an existing operator: those of its annotation, otherwise derived from its
+/// lists.
 fn bundle_properties(world: &World<'_>, csv: &Csv) -> Result<BundleProperties, ExistingError> {
     let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
     let required = apis(&csv.required_crds, &csv.required_apis)?;

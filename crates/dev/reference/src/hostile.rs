@@ -1,6 +1,7 @@
-//! Worlds that are made to be hard, in any size: for tests of budgets, and for measuring.
+//! Hard worlds of any size: for tests of step budgets, and for benchmarks.
 //!
-//! Each is a catalog or more on a [`Shelf`], with Subscriptions to what is hard in it.
+//! Each world has one or more catalogs, built with a [`Shelf`], and Subscriptions to their hard
+//! packages.
 
 use mainstay_resolver::{
     BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Property,
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 /// A property: its type and its value as JSON text.
 pub type Said = (&'static str, String);
 
-/// A catalog in the making.
+/// A catalog builder.
 #[derive(Default)]
 pub struct Shelf(SnapshotBuilder);
 
@@ -28,9 +29,9 @@ pub struct Release<'a> {
     pub channel: &'a str,
     /// The bundle it replaces.
     pub replaces: Option<&'a str>,
-    /// Bundles it also replaces.
+    /// Bundles it skips.
     pub skips: &'a [&'a str],
-    /// Its properties, besides the package.
+    /// Its properties, without the package.
     pub said: &'a [Said],
 }
 
@@ -44,7 +45,7 @@ impl Shelf {
         properties.extend(said.iter().map(|(kind, json)| Property { kind, json }));
         let facts = BundleFacts { version, properties: &properties, ..BundleFacts::default() };
         let Some(bundle) = self.0.bundle(package, &facts) else {
-            // Only older forms of requirements can be refused.
+            // A builder refuses only dependencies in the older form.
             return;
         };
         self.0.entry(
@@ -60,13 +61,13 @@ impl Shelf {
         );
     }
 
-    /// A package with one version.
+    /// Adds a package with one version.
     pub fn one(&mut self, package: &str, said: &[Said]) {
         let name = format!("{package}.v1");
         self.put(&Release { package, name: &name, said, ..Release::default() });
     }
 
-    /// A package with several versions in one channel; each is given what it says, the least
+    /// Adds a package with several versions in one channel, given by their properties, the lowest
     /// version first.
     pub fn many(&mut self, package: &str, releases: &[Vec<Said>]) {
         let name = |at: usize| format!("{package}.v{}", at + 1);
@@ -84,19 +85,19 @@ impl Shelf {
     }
 }
 
-/// What resolution looks at, with the content that it borrows.
+/// A world that owns the content of its catalogs.
 #[derive(Default)]
 pub struct Place {
     /// Catalogs with their priorities.
     pub catalogs: Vec<(CatalogKey, i64, Snapshot)>,
     /// Subscriptions of the namespace.
     pub subscriptions: Vec<Subscription>,
-    /// What exists in the namespace.
+    /// The existing `ClusterServiceVersion`s of the namespace.
     pub csvs: Vec<Csv>,
 }
 
 impl Place {
-    /// One catalog, and a Subscription for each of these packages.
+    /// A world with one catalog, and a Subscription for each of these packages.
     pub fn new(shelf: Shelf, packages: impl IntoIterator<Item = String>) -> Self {
         let mut place = Self::default();
         place.shelve(0, 0, shelf);
@@ -121,7 +122,7 @@ impl Place {
         });
     }
 
-    /// The world.
+    /// The resolution input.
     pub fn world(&self) -> World<'_> {
         World {
             namespace: "tenant".to_owned(),
@@ -151,29 +152,29 @@ fn gvk(kind: &str) -> Value {
     json!({"group": "example.com", "version": "v1", "kind": kind})
 }
 
-/// Provides a kind.
+/// The property that provides an API.
 pub fn provides(kind: &str) -> Said {
     ("olm.gvk", gvk(kind).to_string())
 }
 
-/// Requires a kind.
+/// The property that requires an API.
 pub fn requires(kind: &str) -> Said {
     ("olm.gvk.required", gvk(kind).to_string())
 }
 
-/// Requires a package in any version.
+/// The property that requires a package in any version.
 pub fn needs(package: &str) -> Said {
     let value = json!({"packageName": package, "versionRange": ">=0.0.0"});
     ("olm.package.required", value.to_string())
 }
 
-/// States a constraint.
+/// The property of a constraint.
 pub fn constraint(value: &Value) -> Said {
     ("olm.constraint", value.to_string())
 }
 
-/// One more pigeon than there are holes: each version of a pigeon sits in another hole, and two in one
-/// hole provide the same kind.
+/// Pigeonhole problem: one more package (pigeon) than APIs (holes). Each version of a package
+/// provides another API.
 pub fn pigeons(holes: usize) -> Place {
     let mut shelf = Shelf::default();
     let names: Vec<String> = (0..=holes).map(|at| format!("pigeon-{at:02}")).collect();
@@ -185,8 +186,8 @@ pub fn pigeons(holes: usize) -> Place {
     Place::new(shelf, names)
 }
 
-/// Three packages that must differ from each other and have two versions to do so: no conclusion
-/// sees that before one of them is tried. They are asked for by a package `knot`.
+/// Adds three packages with two versions each, which must all differ: propagation finds the
+/// contradiction only after a guess. A package `knot` requires them.
 fn knot(shelf: &mut Shelf) {
     let sides = ["left", "middle", "right"];
     for (at, side) in sides.iter().enumerate() {
@@ -203,7 +204,7 @@ fn knot(shelf: &mut Shelf) {
     shelf.one("knot", &needs);
 }
 
-/// Many free choices, and behind them something impossible that has nothing to do with them.
+/// Many free choices, and after them an impossible requirement that is independent of them.
 pub fn late_conflict(choices: usize, subscribed: bool) -> Place {
     let mut shelf = Shelf::default();
     knot(&mut shelf);
@@ -215,14 +216,15 @@ pub fn late_conflict(choices: usize, subscribed: bool) -> Place {
     all.push(needs("knot"));
     shelf.one("root", &all);
     if subscribed {
-        // The same choices as wishes of their own.
+        // The same choices as Subscriptions of their own.
         Place::new(shelf, names.into_iter().chain(["root".to_owned()]))
     } else {
         Place::new(shelf, ["root".to_owned()])
     }
 }
 
-/// A tree of requirements, each met by two packages, whose leaves all lead to something impossible.
+/// A tree of requirements, each met by two packages, whose leaves all have an impossible
+/// requirement.
 pub fn deep_tree(depth: usize) -> Place {
     let mut shelf = Shelf::default();
     knot(&mut shelf);
@@ -257,8 +259,8 @@ pub fn cycle(length: usize) -> Place {
     Place::new(shelf, ["ring-00000".to_owned()])
 }
 
-/// A ring of kinds, each offered by two packages; each package offers two kinds, so every second one
-/// has to go. An odd ring cannot be done.
+/// A ring of APIs, each provided by two packages. Each package provides two APIs, so that only
+/// every second package can be installed. A ring of odd length has no answer.
 pub fn rivals(length: usize) -> Place {
     let mut shelf = Shelf::default();
     for at in 0..length {
@@ -270,14 +272,14 @@ pub fn rivals(length: usize) -> Place {
     Place::new(shelf, ["root".to_owned()])
 }
 
-/// A channel with that many versions, the newest of which is wanted.
+/// A channel with that many versions, and a Subscription to it.
 pub fn long_channel(length: usize) -> Place {
     let mut shelf = Shelf::default();
     shelf.many("long", &vec![vec![provides("Long")]; length]);
     Place::new(shelf, ["long".to_owned()])
 }
 
-/// A channel whose head skips everything, with ever longer lists below.
+/// A channel whose head skips all other entries, which have ever longer lists of `skips` too.
 pub fn skipping_channel(length: usize) -> Place {
     let mut shelf = Shelf::default();
     let names: Vec<String> = (0..length).map(|at| format!("skip.v{at}")).collect();
@@ -291,7 +293,7 @@ pub fn skipping_channel(length: usize) -> Place {
     Place::new(shelf, ["skip".to_owned()])
 }
 
-/// Many catalogs with the same packages; something in the first needs something from any of them.
+/// Many catalogs with the same packages; a package of the first catalog requires them.
 pub fn catalogs(count: usize, packages: usize) -> Place {
     let mut place = Place::default();
     for number in 0..count {
@@ -307,7 +309,8 @@ pub fn catalogs(count: usize, packages: usize) -> Place {
     place
 }
 
-/// Every bundle requires something that every bundle of another package is.
+/// Each bundle requires a bundle that is not of a certain package: its own one, or one that no
+/// bundle has (`alike`), so that all bundles of other packages meet the requirement.
 pub fn everything_requires_everything(bundles: usize, alike: bool) -> Place {
     let mut shelf = Shelf::default();
     for at in 0..bundles {
@@ -333,7 +336,7 @@ pub fn subscriptions(count: usize, depth: usize) -> Place {
     Place::new(shelf, (0..count).map(|at| name(at, 0)))
 }
 
-/// One bundle that requires very much, each of it offered by two packages.
+/// One bundle with that many requirements; two packages meet each of them if `offered`.
 pub fn many_requirements(count: usize, offered: bool) -> Place {
     let mut shelf = Shelf::default();
     let all: Vec<_> = (0..count).map(|at| requires(&format!("Kind{at:05}"))).collect();
@@ -346,7 +349,8 @@ pub fn many_requirements(count: usize, offered: bool) -> Place {
     Place::new(shelf, ["root".to_owned()])
 }
 
-/// A rule that goes through all properties once more on each level, in a catalog of that many bundles.
+/// A CEL rule that iterates over all properties on each of `depth` levels, in a catalog of that
+/// many bundles.
 pub fn costly_rule(depth: usize, bundles: usize) -> Place {
     let rule = (0..depth)
         .rev()
@@ -354,7 +358,7 @@ pub fn costly_rule(depth: usize, bundles: usize) -> Place {
     rules(&rule, bundles)
 }
 
-/// A rule in a catalog of that many bundles, each with ten more properties.
+/// A CEL rule in a catalog of that many bundles, each with ten more properties.
 pub fn rules(rule: &str, bundles: usize) -> Place {
     let mut shelf = Shelf::default();
     shelf.one("root", &[constraint(&json!({"cel": {"rule": rule}, "failureMessage": "hard"}))]);
@@ -365,7 +369,7 @@ pub fn rules(rule: &str, bundles: usize) -> Place {
     Place::new(shelf, ["root".to_owned()])
 }
 
-/// A constraint that nests as deep as JSON may, and as wide as it may, in a catalog of that many bundles.
+/// Constraints of the maximal nesting depth and size, in a catalog of that many bundles.
 pub fn nests(bundles: usize, constraints: usize) -> Place {
     let mut shelf = Shelf::default();
     let said: Vec<Said> = (0..constraints)

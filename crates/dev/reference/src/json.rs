@@ -1,18 +1,18 @@
-//! Objects of JSON with the latitude that Go's decoder has.
+//! JSON objects, decoded as leniently as by Go.
 
 use mainstay_resolver::Api;
 use serde_json::{Map, Value};
 
-/// The value is not of the shape that is expected.
+/// The value does not have the expected type.
 #[derive(Debug)]
 pub(crate) struct ShapeError;
 
-/// A whole text.
+/// Parses a whole text.
 pub(crate) fn parse(text: &str) -> Result<Value, ShapeError> {
     serde_json::from_str(text).map_err(|_| ShapeError)
 }
 
-/// The fields of an object. Null counts as an object without any; names match in any case.
+/// The fields of an object. Null counts as an object without fields; names match in any case.
 pub(crate) struct Fields<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Fields<'a> {
@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that is there and is not null.
+    /// A field, unless it is null.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         let mut found = None;
         for (key, value) in self.0.into_iter().flatten() {
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         found.filter(|value| !value.is_null())
     }
 
-    /// The text of a field, empty if it is not there.
+    /// The text of a field, empty if the object does not have it.
     pub(crate) fn text(&self, name: &str) -> Result<String, ShapeError> {
         match self.get(name) {
             None => Ok(String::new()),
@@ -47,12 +47,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The three parts of a kind.
+    /// The group, version and kind of an API.
     pub(crate) fn api(&self) -> Result<Api, ShapeError> {
         Ok(Api::new(self.text("group")?, self.text("version")?, self.text("kind")?))
     }
 
-    /// Refuses fields that are not among these.
+    /// Refuses all other fields than these.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ShapeError> {
         let mut keys = self.0.into_iter().flat_map(Map::keys);
         if keys.all(|key| known.iter().any(|name| name.eq_ignore_ascii_case(key))) {

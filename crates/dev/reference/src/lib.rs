@@ -1,15 +1,16 @@
-//! Resolution written a second time, straight from its rules and without any haste, to hold the quick one to.
+//! Reference resolver: a second, simple implementation of the resolver's rules, to test the fast
+//! one against.
 //!
-//! * [`rules`] lists what may be in the answer of a world and every constraint on it: loops over all
-//!   entries, no indexes, properties read again from their JSON.
-//! * [`check`] tells everything that is wrong with an outcome, however it was found.
-//! * [`solve`] finds the answer by trying one choice after the other in the documented order, without
-//!   concluding anything; for small worlds.
+//! * [`rules`] states the variables and constraints of a world. It loops over all entries, has no
+//!   indexes, and decodes properties again from their JSON.
+//! * [`check`] lists the errors of an outcome, however it was found.
+//! * [`solve`] finds the answer by exhaustive search in the documented order, without propagation;
+//!   for small worlds.
 //!
-//! It shares with the resolver what goes in and comes out ([`World`], [`Outcome`], and the entries of a
-//! snapshot as plain data), versions, ranges, and the expression language; no algorithm.
+//! It shares with the resolver the input and the output ([`World`], [`Outcome`], and the entries of
+//! a snapshot as plain data), versions, ranges and CEL, but no algorithm.
 //!
-//! What this does not do: hurry, or explain.
+//! What this crate does not do: resolve fast, or explain failures.
 
 mod answer;
 mod candidates;

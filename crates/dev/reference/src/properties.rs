@@ -1,4 +1,4 @@
-//! What a bundle says about itself, read again from its properties.
+//! Bundle properties, decoded independently of the resolver.
 
 use crate::json::{self, Fields};
 use crate::requirement::Requirement;
@@ -7,29 +7,30 @@ use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeMap;
 
-/// What the properties of a bundle mean.
+/// The decoded properties of a bundle.
 #[derive(Clone, Default)]
 pub(crate) struct BundleProperties {
-    /// Packages it says to be.
+    /// The packages of its `olm.package` properties.
     pub packages: Vec<(String, Option<Version>)>,
-    /// Kinds it provides, as often as it says so.
+    /// The APIs it provides; an API that it lists twice is here twice.
     pub apis: Vec<Api>,
     pub labels: Vec<String>,
     pub deprecated: bool,
-    /// By their texts; what is said twice counts once.
+    /// The requirements, sorted by text, without duplicates.
     pub requirements: Vec<Requirement>,
-    /// The least version of Kubernetes that it needs.
+    /// The minimal version of Kubernetes that it needs.
     pub min_kube_version: Option<Version>,
     /// Whether a requirement cannot be read.
     pub has_unreadable_requirement: bool,
-    /// Whether a value is no JSON at all.
+    /// Whether a value is not JSON.
     pub has_invalid_json: bool,
-    /// As rules see it: all numbers are fractions, what is no JSON is an empty object.
+    /// The input of CEL rules: all numbers are doubles, and a value that is not JSON is an empty
+    /// object.
     pub decoded: Value,
 }
 
 impl BundleProperties {
-    /// Reads properties: type and JSON text.
+    /// Decodes properties, given as type and JSON text.
     pub(crate) fn read<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut bundle = Self::default();
         let mut decoded = Vec::new();

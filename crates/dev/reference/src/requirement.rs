@@ -1,4 +1,4 @@
-//! Requirements: read from JSON, asked of one entry, told as text.
+//! Requirements: their decoder, their evaluation on one entry, and their text.
 
 use crate::json::{self, Fields};
 use crate::properties::BundleProperties;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use std::fmt;
 use std::rc::Rc;
 
-/// The longest `olm.constraint` that is read, in bytes (AT-RES-09 as ruled).
+/// The maximal size of an `olm.constraint`, in bytes (AT-RES-09 as ruled).
 const LONGEST: usize = 131_072;
 
-/// What one rule may cost for one bundle.
+/// The maximal cost of one CEL rule on one bundle.
 const CEL_BUDGET: u64 = 100_000_000;
 
 /// A condition on one entry.
@@ -43,7 +43,7 @@ impl From<json::ShapeError> for Unreadable {
 }
 
 impl Requirement {
-    /// The requirement of a property; none if it states none.
+    /// The requirement of a property; none if the property states no requirement.
     pub(crate) fn read(kind: &str, json: &str) -> Option<Result<Self, Unreadable>> {
         match kind {
             "olm.gvk.required" => {
@@ -62,7 +62,7 @@ impl Requirement {
         }
     }
 
-    /// Whether an entry of a package and version that says this meets it.
+    /// Whether an entry with this package, version and properties meets it.
     pub(crate) fn met_by(
         &self,
         package: &str,
@@ -98,7 +98,7 @@ impl Requirement {
 }
 
 impl Requirement {
-    /// A text that only equal requirements share.
+    /// A text that identifies the requirement.
     pub(crate) fn shape(&self) -> String {
         let all = |name: &str, parts: &[Self]| {
             let parts: Vec<String> = parts.iter().map(Self::shape).collect();
@@ -151,7 +151,7 @@ fn package(value: &Value) -> Result<Requirement, Unreadable> {
     Ok(Requirement::All(vec![Requirement::Package(name), Requirement::InRange(range)]))
 }
 
-/// A whole `olm.constraint`. Text behind the first value is passed over.
+/// Decodes an `olm.constraint`. Ignores text after the first value.
 fn constraint_text(text: &str) -> Result<Requirement, Unreadable> {
     if text.len() > LONGEST {
         return Err(Unreadable);
@@ -160,7 +160,7 @@ fn constraint_text(text: &str) -> Result<Requirement, Unreadable> {
     constraint(&first.ok_or(Unreadable)?.map_err(|_| Unreadable)?)
 }
 
-/// One node of a constraint: no unknown fields anywhere, and at least one known.
+/// Decodes one node of a constraint, which has no unknown fields and at least one condition.
 fn constraint(value: &Value) -> Result<Requirement, Unreadable> {
     let fields = Fields::of(value)?;
     fields.only(&["failureMessage", "gvk", "package", "cel", "all", "any", "not"])?;
@@ -189,7 +189,7 @@ fn constraint(value: &Value) -> Result<Requirement, Unreadable> {
             compounds.push((list, make));
         }
     }
-    // Of several the first of this order counts; but every one has to be of the right shape.
+    // Of several conditions the first one in this order counts, but all must have the right type.
     if let Some(gvk) = gvk {
         return api(gvk);
     }

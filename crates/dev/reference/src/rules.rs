@@ -1,4 +1,4 @@
-//! The rules of a world: what may be in the answer, and every constraint on it.
+//! Rules of a world: its variables and constraints.
 
 use crate::candidates::is_about;
 use crate::entries::{self, Entry, Source};
@@ -7,7 +7,7 @@ use mainstay_resolver::{Api, CatalogKey, Demand, Prohibited, Subscription, World
 use mainstay_version::Range;
 use std::collections::{BTreeSet, HashMap};
 
-/// Something that is in the answer or not.
+/// A variable: an entry, demand or Subscription that is in the answer or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variable {
     /// An entry, by its number.
@@ -18,64 +18,64 @@ pub(crate) enum Variable {
     Subscription(usize),
 }
 
-/// What must hold.
+/// What a constraint demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// It is in the answer.
+    /// The variable is in the answer.
     Must,
-    /// It is not in the answer.
+    /// The variable is not in the answer.
     MustNot,
-    /// With it one of these, in order of preference.
+    /// With the variable, one of these is in the answer; in order of preference.
     OneOf(Vec<usize>),
-    /// Not with this one.
+    /// The variable and this one are not both in the answer.
     NotWith(usize),
-    /// At most one of these; one that is listed twice excludes itself.
+    /// At most one of these is in the answer; a variable that is listed twice excludes itself.
     AtMostOne(Vec<usize>),
 }
 
 /// One constraint.
 #[derive(Clone, Debug)]
 pub struct Constraint {
-    /// The thing that it is about; none for [`Rule::AtMostOne`].
+    /// The variable that it is about; none for [`Rule::AtMostOne`].
     pub about: Option<usize>,
-    /// What must hold.
+    /// What it demands.
     pub rule: Rule,
-    /// How failures name it.
+    /// Its text in messages.
     pub text: String,
 }
 
 /// The rules of a world.
 pub struct Rules<'a> {
     pub(crate) variables: Vec<Variable>,
-    /// Every constraint; those that demand something are in the order in which they are met.
+    /// All constraints; the mandatory ones and dependencies are in the order in which they are met.
     pub constraints: Vec<Constraint>,
     pub(crate) world: &'a World<'a>,
     pub(crate) demands: Vec<&'a Demand>,
     pub(crate) subscriptions: Vec<&'a Subscription>,
-    /// Subscriptions whose catalog or channel is broken; they are no things.
+    /// The Subscriptions whose catalog or channel is broken; they have no variables.
     pub(crate) blocked: Vec<usize>,
-    /// Things whose requirements cannot be read.
+    /// The variables whose requirements cannot be read.
     pub(crate) unreadable: Vec<usize>,
-    /// Constraints for which a channel without order may have had something.
+    /// The constraints for which a channel without order might have candidates.
     pub(crate) gaps: Vec<usize>,
     pub(crate) sources: Vec<Source>,
     pub(crate) entries: Vec<Entry<'a>>,
-    /// For things that take the place of something installed: its name.
+    /// For variables that are upgrades, the name of the installed operator.
     pub(crate) replaces: HashMap<usize, String>,
     places: Vec<Place>,
-    /// The thing of each entry.
+    /// The variable of each entry.
     variable_of: Vec<usize>,
 }
 
-/// Where an entry is found by catalog, channel and name.
+/// The entries with the same catalog, channel and name.
 struct Place {
-    /// The first entry there.
+    /// The first of them.
     first: usize,
-    /// How many there are.
+    /// How many they are.
     count: usize,
 }
 
-/// No thing yet.
+/// The entry has no variable yet.
 const NO_VARIABLE: usize = usize::MAX;
 
 /// The namespace as a whole cannot be resolved.
@@ -86,8 +86,8 @@ pub struct Broken(pub &'static str);
 ///
 /// # Errors
 ///
-/// When nothing can be resolved: not exactly one OperatorGroup, names that come twice, existing
-/// operators that cannot be read.
+/// When the whole namespace cannot be resolved: not exactly one OperatorGroup, duplicate names,
+/// existing operators that cannot be read.
 pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
     let [group] = world.operator_groups.as_slice() else { return Err(Broken("OperatorGroup")) };
     let distinct = |names: BTreeSet<String>, count: usize| names.len() == count;
@@ -144,7 +144,7 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
 
 impl Rules<'_> {
     fn add_constraints(&mut self) {
-        // Existing operators are there, whoever needs them.
+        // All existing operators have variables, also if nothing requires them.
         for at in 0..self.entries.len() {
             let Entry { source, subscribed, name, .. } = &self.entries[at];
             if *source == 0 {
@@ -176,7 +176,7 @@ impl Rules<'_> {
         self.constraints.push(Constraint { about, rule, text });
     }
 
-    /// The thing of an entry. Entries of one catalog, channel and name are one thing.
+    /// The variable of an entry. Entries with the same catalog, channel and name share one.
     fn variable(&mut self, entry: usize) -> usize {
         let first = self.places[entry].first;
         let known = &mut self.variable_of[first];
@@ -187,7 +187,7 @@ impl Rules<'_> {
         *known
     }
 
-    /// How failures name a thing.
+    /// The identifier of a variable in messages.
     pub(crate) fn identifier(&self, variable: usize) -> String {
         match self.variables[variable] {
             Variable::Entry(entry) => {
@@ -211,7 +211,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What an administrator demands.
+    /// Adds a demand.
     fn add_demand(&mut self, at: usize) {
         let Demand { package, range } = self.demands[at].clone();
         self.variables.push(Variable::Demand(at));
@@ -229,7 +229,7 @@ impl Rules<'_> {
         self.constrain(Some(variable), Rule::OneOf(variables), text);
     }
 
-    /// What a Subscription asks for.
+    /// Adds a Subscription.
     fn add_subscription(&mut self, at: usize) {
         let subscription = self.subscriptions[at];
         let name = &subscription.name;
@@ -292,7 +292,7 @@ impl Rules<'_> {
         self.constrain(Some(variable), Rule::OneOf(variables), text);
     }
 
-    /// The thing of a Subscription, which must be met.
+    /// The mandatory variable of a Subscription.
     fn subscription_variable(&mut self, at: usize) -> usize {
         self.variables.push(Variable::Subscription(at));
         let variable = self.variables.len() - 1;
@@ -301,15 +301,15 @@ impl Rules<'_> {
         variable
     }
 
-    /// The existing operator that a Subscription says is installed.
+    /// The existing operator that is the `installedCSV` of a Subscription.
     fn installed(&self, subscription: &Subscription) -> Option<usize> {
         let mut existing = self.entries.iter();
         existing.position(|entry| entry.source == 0 && entry.name == subscription.installed_csv)
     }
 
-    /// What each thing requires, and what the things that could meet it require in turn.
+    /// Adds the requirements of all variables, also those of their candidates.
     fn add_requirements(&mut self) {
-        // Many versions require the same: what was once found is not looked for again.
+        // Many bundles have the same requirement, whose candidates are cached.
         let mut found: HashMap<(usize, String), (Vec<usize>, bool)> = HashMap::new();
         let mut at = 0;
         while at < self.variables.len() {
@@ -341,8 +341,8 @@ impl Rules<'_> {
         }
     }
 
-    /// The things that meet a requirement of something in a source, best first. Where a channel has
-    /// no order, the next constraint has a gap.
+    /// The candidates of a requirement of the source `of`, best first. If a channel has no order,
+    /// the next constraint has a gap.
     fn variables_that_meet(&mut self, of: usize, requirement: &Requirement) -> Vec<usize> {
         let (providers, gap) = self.providers(of, requirement);
         if gap {
@@ -358,7 +358,7 @@ impl Rules<'_> {
         variables
     }
 
-    /// What must not be chosen.
+    /// Adds the constraints that prohibit a variable.
     fn add_prohibitions(&mut self, variable: usize) {
         let Variable::Entry(entry) = self.variables[variable] else { return };
         let entry = &self.entries[entry];
@@ -367,7 +367,7 @@ impl Rules<'_> {
         if entry.properties.deprecated {
             texts.push(format!("bundle {identifier} is deprecated"));
         }
-        // Administrators' rules are about catalogs only.
+        // Prohibitions of administrators are about catalog entries only.
         if entry.source != 0 {
             let mut messages: Vec<&String> = Vec::new();
             for prohibition in &self.world.prohibitions {
@@ -396,8 +396,8 @@ impl Rules<'_> {
         }
     }
 
-    /// What is installed stays where its Subscription cannot be met. What it requires and what
-    /// nothing that exists offers is no concern then.
+    /// Keeps the installed operators of Subscriptions that cannot be met. Of their requirements,
+    /// only those that an existing operator meets remain.
     fn keep_installed(&mut self) {
         let invalid = |constraint: &Constraint| match (
             &constraint.rule,
@@ -436,7 +436,7 @@ impl Rules<'_> {
         }
     }
 
-    /// At most one provider of each kind, and one operator of each package.
+    /// Adds the constraints for at most one provider of each API, and one operator of each package.
     fn add_uniqueness(&mut self) {
         let mut apis: Vec<Api> = Vec::new();
         let mut packages: Vec<String> = Vec::new();
@@ -490,7 +490,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The constraints that have to do with some things, in their order.
+    /// The constraints that name at least one of these variables, in their order.
     pub(crate) fn constraints_of(&self, variables: &[usize]) -> Vec<&Constraint> {
         let mut is_member = vec![false; self.variables.len()];
         for variable in variables {
@@ -502,7 +502,7 @@ impl Rules<'_> {
         self.constraints.iter().filter(of).collect()
     }
 
-    /// The names of the Subscriptions among some things, sorted.
+    /// The sorted names of the Subscriptions among these variables.
     pub(crate) fn subscriptions_of(&self, variables: &[usize]) -> Vec<String> {
         let names = variables.iter().filter_map(|variable| match self.variables[*variable] {
             Variable::Subscription(at) => Some(self.subscriptions[at].name.clone()),
@@ -513,7 +513,7 @@ impl Rules<'_> {
         names
     }
 
-    /// Whether the identifier of an entry leads back to it alone.
+    /// Whether the identifier of an entry is unambiguous.
     pub(crate) fn has_one_place(&self, entry: usize) -> bool {
         let Entry { source, name, channel, .. } = &self.entries[entry];
         let CatalogKey { name: catalog, namespace } = &self.sources[*source].key;

@@ -1,17 +1,17 @@
-//! Answers by trying, and whether there is one at all.
+//! Exhaustive search for the preferred answer, and a test whether any answer exists.
 
 use crate::rules::{Constraint, Rule, Rules};
 use std::collections::VecDeque;
 
-/// The search took more steps than it may.
+/// The search exceeded its limit of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Things that have to do with each other, directly or through others: each list of things is in
+/// The connected components of the variables: sets of variables that constraints connect, each in
 /// ascending order.
 pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..rules.variables.len()).collect();
-    // Every constraint gives all its things the least group among them, until nothing changes.
+    // Each constraint gives all its variables the least group among them, until nothing changes.
     loop {
         let mut changed = false;
         for constraint in &rules.constraints {
@@ -37,7 +37,7 @@ pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
 }
 
 impl Constraint {
-    /// Every thing that it names.
+    /// All variables that it names.
     pub(crate) fn variables(&self) -> Vec<usize> {
         let mut variables: Vec<usize> = self.about.into_iter().collect();
         match &self.rule {
@@ -48,7 +48,7 @@ impl Constraint {
         variables
     }
 
-    /// Whether a set meets it, given by a mark for each thing.
+    /// Whether a set of variables meets it, given as a flag for each variable.
     pub(crate) fn holds(&self, chosen: &[bool]) -> bool {
         let about = self.about.is_some_and(|variable| chosen[variable]);
         match &self.rule {
@@ -60,7 +60,7 @@ impl Constraint {
         }
     }
 
-    /// Whether more choices cannot mend it.
+    /// Whether it fails for all supersets of a set of variables.
     fn is_broken_for_good(&self, chosen: &[bool]) -> bool {
         match &self.rule {
             Rule::Must => false,
@@ -70,23 +70,24 @@ impl Constraint {
     }
 }
 
-/// An answer, and how it came about.
+/// An answer, with the choices that led to it.
 pub(crate) struct Found {
-    /// A mark for each thing.
+    /// For each variable, whether it is in the answer.
     pub chosen: Vec<bool>,
-    /// What was chosen for which constraint, by its place in the list; none for what must be there.
+    /// The choices: the index of the constraint (none for a mandatory variable), and the chosen
+    /// variable.
     pub choices: Vec<(Option<usize>, usize)>,
 }
 
-/// A choice to be made: one of these, for a constraint.
+/// A pending choice: one of these variables, for a constraint.
 type Choice = (Option<usize>, Vec<usize>);
 
-/// The first answer in the documented order, by trying one choice after the other.
+/// The first answer in the documented order, by backtracking.
 ///
-/// Choices are made first come, first served: what must be there in the order of the constraints,
-/// then what was chosen asks for its requirements. A choice that something chosen meets already is
-/// passed over. Nothing is concluded: a set that breaks a constraint is given up, and the last
-/// choice is made differently.
+/// Choices are made in a queue: first the mandatory variables in the order of the constraints, then
+/// the requirements of each chosen variable. A choice that a chosen variable meets already is
+/// skipped. The search propagates nothing: if a set of variables breaks a constraint, it changes
+/// the last choice.
 ///
 /// # Errors
 ///
@@ -142,14 +143,14 @@ fn attempt(
     Ok(None)
 }
 
-/// Whether any set at all meets constraints, where some things are known to be in it or not.
+/// A set of variables that meets all constraints, if there is any; `known` fixes some variables.
 ///
-/// This is the classic procedure: conclude what is certain, then try both for one thing that is
-/// not. It knows no order and no preference.
+/// This is the DPLL procedure: propagate what is certain, then try both values of one other
+/// variable. It has no order of preference.
 ///
 /// # Errors
 ///
-/// When more than `limit` things would be tried.
+/// When more than `limit` guesses would be tried.
 pub(crate) fn possible(
     known: &[Option<bool>],
     constraints: &[&Constraint],
@@ -168,7 +169,7 @@ pub(crate) fn possible(
             break;
         }
     }
-    // Something that may still matter: one way to meet a requirement that is not met yet.
+    // The next variable to guess: a candidate of a requirement that is not met yet.
     let undecided = constraints.iter().find_map(|constraint| {
         let Rule::OneOf(list) = &constraint.rule else { return None };
         let is_required = constraint.about.is_some_and(|variable| known[variable] == Some(true));
@@ -177,7 +178,7 @@ pub(crate) fn possible(
         open.filter(|_| is_required && !met)
     });
     let Some(&undecided) = undecided else {
-        // Whatever else is open may be left out.
+        // All other variables can be left out.
         return Ok(Some(known.iter().map(|value| *value == Some(true)).collect()));
     };
     for guess in [true, false] {
@@ -190,7 +191,7 @@ pub(crate) fn possible(
     Ok(None)
 }
 
-/// Notes what is certain. None on a contradiction, otherwise whether there was news.
+/// Propagates one constraint. None on a contradiction, otherwise whether a variable got a value.
 fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool> {
     let mut changed = false;
     let mut note = |variable: usize, value: bool, known: &mut [Option<bool>]| {

@@ -1,4 +1,4 @@
-//! What a world resolves to, found by trying.
+//! Reference resolution of a world by exhaustive search.
 
 use crate::answer;
 use crate::candidates::rank;
@@ -7,31 +7,31 @@ use crate::search::{self, Found, TooLong};
 use mainstay_resolver::{Outcome, World};
 use std::collections::BTreeSet;
 
-/// What a world resolves to.
+/// The result of the reference resolution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The parts that have an answer, all together; without failures.
+    /// The outcome of all parts with an answer, without failures.
     pub outcome: Outcome,
-    /// The Subscriptions that are not resolved, by name.
+    /// The blocked Subscriptions, by name.
     pub blocked: BTreeSet<String>,
-    /// How many parts have no answer because their wishes contradict each other.
+    /// How many parts have no answer because of a contradiction.
     pub contradictions: usize,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The namespace as a whole has an error.
+    /// The whole namespace cannot be resolved.
     Broken(Broken),
-    /// It takes more steps than it may.
+    /// The search exceeds its limit of choices.
     TooLong,
 }
 
-/// What a world resolves to, found by trying; `limit` is the number of choices that may be made.
+/// Resolves a world by exhaustive search; `limit` is the maximal number of choices.
 ///
 /// # Errors
 ///
-/// When the namespace as a whole has an error, or the limit is reached.
+/// When the whole namespace cannot be resolved, or the search exceeds the limit.
 pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
     let rules = rules(world).map_err(Stopped::Broken)?;
     let mut answer = Answer::default();
@@ -54,7 +54,7 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
             }
         }
     }
-    // The package of a Subscription that is not resolved is not installed for others.
+    // The package of a blocked Subscription is not installed as a dependency.
     loop {
         let before = solved.len();
         solved.retain(|(part, chosen)| {
@@ -81,8 +81,8 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
     Ok(answer)
 }
 
-/// Whether an answer would be the same if every catalog could be asked, and leads back to one bundle
-/// each.
+/// Whether an answer is independent of unreadable catalogs, and all its identifiers are
+/// unambiguous.
 fn is_certain(rules: &Rules<'_>, constraints: &[&Constraint], found: &Found) -> bool {
     let source = |variable: usize| match rules.variables[variable] {
         Variable::Entry(entry) => Some(rules.entries[entry].source),

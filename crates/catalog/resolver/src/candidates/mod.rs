@@ -1,14 +1,16 @@
-//! Candidates: states the resolution problem of a world, with the candidates of each Subscription and
-//! requirement in order of preference.
+//! Candidates: states the resolution problem of a world, with the candidates of each Subscription
+//! and requirement in order of preference.
 //!
-//! Candidates of a Subscription are the entries of its catalog, package and channel; before the first
-//! installation only those with the name `startingCSV`. The default channel comes first, then the
-//! other channels by name, each from its head downwards. With an installed `ClusterServiceVersion`
-//! only its direct successors remain, followed by itself: to stay is the last choice.
+//! Candidates of a Subscription are the entries of its catalog, package and channel; before the
+//! first installation only those with the name `startingCSV`. The default channel comes first, then
+//! the other channels by name, each from its head downwards. With an installed
+//! `ClusterServiceVersion` only its direct successors remain, followed by itself: to stay is the
+//! last choice.
 //!
 //! Candidates of a requirement come from all visible catalogs: existing operators first, then the
-//! catalog of the requiring bundle, then catalogs by priority, own namespace and name. Whole channels
-//! are sorted before the requirement selects from them, because skipped entries are no candidates.
+//! catalog of the requiring bundle, then catalogs by priority, own namespace and name. Whole
+//! channels are sorted before the requirement selects from them, because skipped entries are no
+//! candidates.
 //!
 //! Broken input becomes a [`Fault`] and gives no candidates. A Subscription with a fault has no
 //! variable, and its installed `ClusterServiceVersion` stays.
@@ -31,11 +33,11 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// How many steps the search for all candidates takes at most: tests of a requirement on a bundle, costs
-/// of CEL expressions, candidates on lists. A step takes some nanoseconds.
+/// How many steps the search for all candidates takes at most: tests of a requirement on a bundle,
+/// costs of CEL expressions, candidates on lists. A step takes some nanoseconds.
 ///
-/// Each Subscription, demand or set of existing operators may use half of the remaining steps, so that
-/// one that is made to be hard does not block the others.
+/// Each Subscription, demand or set of existing operators may use half of the remaining steps, so
+/// that one that is made to be hard does not block the others.
 const BUDGET: u64 = 200_000_000;
 
 /// How many steps each of them may use, however many steps are used up.
@@ -442,8 +444,8 @@ impl<'a> Candidates<'a> {
     }
 
     /// The existing operators that meet a requirement. Several of one package are an error, because
-    /// they have no order. Of those without Subscription only the first by name counts, since all of
-    /// them stay anyway.
+    /// they have no order. Of those without Subscription only the first by name counts, since all
+    /// of them stay anyway.
     fn existing_providers(&self, requirement: &Predicate) -> Providers {
         let mut providers = Providers::default();
         let snapshot = self.sources[0].snapshot;
@@ -507,47 +509,6 @@ impl<'a> Candidates<'a> {
         self.add_requirements(stack, origin);
     }
 
-    /// Keeps the installed `ClusterServiceVersion` of each Subscription that cannot be met. Of its
-    /// requirements, only those that an existing operator meets remain.
-    fn keep_installed(&mut self) {
-        let unmet = self.problem.constraints.iter().filter_map(|constraint| {
-            match (&constraint.reason, self.problem.subjects[constraint.subject?.index()]) {
-                (Reason::NoCandidates(_), Subject::Subscription(at)) => Some(at),
-                _ => None,
-            }
-        });
-        let broken = self.faults.iter().filter_map(|fault| match fault.subject {
-            FaultSubject::Subscription(at) => Some(at),
-            _ => None,
-        });
-        let mut all: Vec<usize> = unmet.chain(broken).collect();
-        all.sort_unstable();
-        let mut kept = FxHashSet::default();
-        for at in all {
-            if let Some(installed) = self.installed(self.subscriptions[at]) {
-                let (var, _) = self.variable(installed);
-                if kept.insert(var) {
-                    self.problem.constrain(
-                        Some(var),
-                        Rule::Mandatory,
-                        Reason::SubscriptionUnmet(at),
-                    );
-                }
-            }
-        }
-        let subjects = &self.problem.subjects;
-        let exists =
-            |var: &Var| matches!(subjects[var.index()], Subject::Bundle(at) if at.source == 0);
-        for constraint in &mut self.problem.constraints {
-            if let (Rule::Dependency(vars), Some(subject)) = (&constraint.rule, constraint.subject)
-                && kept.contains(&subject)
-                && !vars.iter().any(exists)
-            {
-                constraint.rule = Rule::Dependency([subject].into());
-            }
-        }
-    }
-
     /// Adds the constraints for at most one provider of each API, and at most one operator of each
     /// package.
     fn add_uniqueness(&mut self) {
@@ -572,8 +533,8 @@ impl<'a> Candidates<'a> {
         let mut packages: Vec<_> =
             packages.into_iter().filter(|(_, vars)| vars.len() > 1).collect();
         packages.sort_unstable_by_key(|(package, _)| *package);
-        // Packages come first: where both constraints fail, users know the package, and upstream nearly
-        // always names it.
+        // Packages come first: where both constraints fail, users know the package, and upstream
+        // nearly always names it.
         for (package, vars) in packages {
             if mainstay_fault::is_on("packages-have-two-operators") {
                 break;
@@ -599,8 +560,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Whether the version of the cluster is at least `least`. Pre-release suffixes of vendors do not make it
-/// older.
+/// Whether the version of the cluster is at least `least`. Pre-release suffixes of vendors do not
+/// make it older.
 fn is_new_enough(there: &Version, least: &Version) -> bool {
     there.release() >= least.release()
 }

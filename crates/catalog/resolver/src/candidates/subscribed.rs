@@ -3,7 +3,7 @@
 use super::error::{CatalogError, SubscriptionError};
 use super::{Candidates, EntryRef, Fault, FaultOrigin, FaultSubject};
 use crate::channel::{self, ChannelError};
-use crate::problem::{Reason, Rule, Subject};
+use crate::problem::{Reason, Rule, Subject, Var};
 use crate::snapshot::Entry;
 use crate::world::{CatalogKey, Subscription};
 use rustc_hash::FxHashSet;
@@ -57,6 +57,47 @@ impl Candidates<'_> {
         self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
         let rule = Rule::Dependency(candidates.into());
         self.problem.constrain(Some(var), rule, Reason::SubscriptionWants);
+    }
+
+    /// Keeps the installed `ClusterServiceVersion` of each Subscription that cannot be met. Of its
+    /// requirements, only those that an existing operator meets remain.
+    pub(super) fn keep_installed(&mut self) {
+        let unmet = self.problem.constraints.iter().filter_map(|constraint| {
+            match (&constraint.reason, self.problem.subjects[constraint.subject?.index()]) {
+                (Reason::NoCandidates(_), Subject::Subscription(at)) => Some(at),
+                _ => None,
+            }
+        });
+        let broken = self.faults.iter().filter_map(|fault| match fault.subject {
+            FaultSubject::Subscription(at) => Some(at),
+            _ => None,
+        });
+        let mut all: Vec<usize> = unmet.chain(broken).collect();
+        all.sort_unstable();
+        let mut kept = FxHashSet::default();
+        for at in all {
+            if let Some(installed) = self.installed(self.subscriptions[at]) {
+                let (var, _) = self.variable(installed);
+                if kept.insert(var) {
+                    self.problem.constrain(
+                        Some(var),
+                        Rule::Mandatory,
+                        Reason::SubscriptionUnmet(at),
+                    );
+                }
+            }
+        }
+        let subjects = &self.problem.subjects;
+        let exists =
+            |var: &Var| matches!(subjects[var.index()], Subject::Bundle(at) if at.source == 0);
+        for constraint in &mut self.problem.constraints {
+            if let (Rule::Dependency(vars), Some(subject)) = (&constraint.rule, constraint.subject)
+                && kept.contains(&subject)
+                && !vars.iter().any(exists)
+            {
+                constraint.rule = Rule::Dependency([subject].into());
+            }
+        }
     }
 
     /// The existing operator that is the `installedCSV` of a Subscription.
@@ -160,7 +201,8 @@ impl Candidates<'_> {
         all.filter(|source| self.sources[*source].key == *catalog).collect()
     }
 
-    /// Sorts entries: the default channel first, then channels by name, each from its head downwards.
+    /// Sorts entries: the default channel first, then channels by name, each from its head
+    /// downwards.
     fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, ChannelError> {
         entries.sort_by_key(|at| {
             let entry = self.entry(*at).0;

@@ -92,8 +92,8 @@ pub(super) struct Conflict<'c> {
     /// The mandatory variables.
     pub roots: Vec<Var>,
     is_root: FxHashSet<Var>,
-    /// Cache: for a constraint and requirements, the members of the constraint that other requirements
-    /// need.
+    /// Cache: for a constraint and requirements, the members of the constraint that other
+    /// requirements need.
     needed: RefCell<FxHashMap<Among, Rc<[Var]>>>,
     /// The mandatory variables that stay because a Subscription, by its index, cannot be met.
     kept_for: FxHashMap<Var, usize>,
@@ -277,8 +277,8 @@ impl<'c> Conflict<'c> {
         rejections
     }
 
-    /// The members of a constraint that something other than the candidate `var` of the requirements `of`
-    /// needs.
+    /// The members of a constraint that something other than the candidate `var` of the
+    /// requirements `of` needs.
     fn rivals_needed_elsewhere(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
         let needed = |dependencies: &FxHashSet<Var>| -> Rc<[Var]> {
@@ -316,8 +316,8 @@ impl<'c> Conflict<'c> {
         dependencies
     }
 
-    /// Whether a variable is mandatory, or a requirement needs it that is neither in `except` nor of a
-    /// variable in `dependencies`.
+    /// Whether a variable is mandatory, or a requirement needs it that is neither in `except` nor
+    /// of a variable in `dependencies`.
     pub(super) fn needed_elsewhere(
         &self,
         var: Var,

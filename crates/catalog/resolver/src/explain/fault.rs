@@ -1,7 +1,7 @@
 //! Broken input: explains failures of catalogs, channels, bundles and the whole namespace.
 //!
-//! The messages of faults are those of upstream and hardly name the place. This module finds the place
-//! in the world again, by comparing messages.
+//! The messages of faults are those of upstream and hardly name the place. This module finds the
+//! place in the world again, by comparing messages.
 
 use super::missing::{catalogs, is_visible};
 use super::names;

@@ -3,17 +3,17 @@
 //! * A contradiction is a tree: the Subscriptions, their requirements and candidates, and why each
 //!   candidate is rejected (`tree`, over the unsatisfiable core in `conflict`). A requirement that
 //!   nothing meets comes with the nearest offers of the catalogs (`missing`).
-//! * Broken input is named with its place: the catalog, channel, bundle or annotation, and the error
-//!   there (`fault`).
-//! * The repairs follow. `suggestions` lists changes that may help, and `what_if` resolves a copy of
-//!   the world with each of them, so that the explanation has only repairs that work. The few that
-//!   cannot be tried are marked.
+//! * Broken input is named with its place: the catalog, channel, bundle or annotation, and the
+//!   error there (`fault`).
+//! * The repairs follow. `suggestions` lists changes that may help, and `what_if` resolves a copy
+//!   of the world with each of them, so that the explanation has only repairs that work. The few
+//!   that cannot be tried are marked.
 //!
 //! Rules for the prose: a text names objects as kubectl does (``Subscription `foo` ``, ``channel
-//! `stable` of package `x` ``). Each node is the cause of the node above it. No node repeats another
-//! one. Candidates that are rejected for the same reason share one line. A tree fits on a screen. If
-//! very many parts fail, only the first failures get repairs and nearest offers. The order is fixed:
-//! the same world gives the same bytes.
+//! `stable` of package `x` ``). Each node is the cause of the node above it. No node repeats
+//! another one. Candidates that are rejected for the same reason share one line. A tree fits on a
+//! screen. If very many parts fail, only the first failures get repairs and nearest offers. The
+//! order is fixed: the same world gives the same bytes.
 
 mod conflict;
 mod fault;

@@ -169,8 +169,8 @@ pub(super) fn quoted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String
     names.into_iter().map(|name| format!("`{name}`")).collect()
 }
 
-/// The names that a user may have meant instead of `wanted`, at most three, nearest first and otherwise
-/// in the given order.
+/// The names that a user may have meant instead of `wanted`, at most three, nearest first and
+/// otherwise in the given order.
 ///
 /// A name is near if few letters differ, or if one name is part of the other.
 pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {

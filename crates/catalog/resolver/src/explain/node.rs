@@ -30,8 +30,8 @@ impl Node {
         self
     }
 
-    /// The cause tree, without the middle of long chains, and without the deepest levels that do not
-    /// fit on a screen.
+    /// The cause tree, without the middle of long chains, and without the deepest levels that do
+    /// not fit on a screen.
     pub(super) fn into_cause(self) -> Cause {
         self.shorten_chains().limit_lines()
     }

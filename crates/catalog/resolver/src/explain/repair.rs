@@ -7,9 +7,9 @@ use std::fmt;
 
 /// One change that fixes a failure; its text is an instruction for users.
 ///
-/// A [certain](Self::is_certain) repair was tried: it fixes the failure and causes no other one. The
-/// other repairs change objects that the resolver cannot change in its copy of the world, or make the
-/// whole namespace resolvable, which can reveal other failures.
+/// A [certain](Self::is_certain) repair was tried: it fixes the failure and causes no other one.
+/// The other repairs change objects that the resolver cannot change in its copy of the world, or
+/// make the whole namespace resolvable, which can reveal other failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// Let a Subscription adopt an existing ClusterServiceVersion.
@@ -157,8 +157,8 @@ impl Repair {
         )
     }
 
-    /// Applies the change to a world; false if the world does not have the object, or if a world cannot
-    /// express the change.
+    /// Applies the change to a world; false if the world does not have the object, or if a world
+    /// cannot express the change.
     ///
     /// Of [`Self::UpgradeFirst`] it applies only the first step: the removal of the waiting
     /// Subscription.

@@ -1,5 +1,5 @@
-//! Suggested repairs of a contradiction, the smallest change first. Whether they work is for `what_if`
-//! to find out.
+//! Suggested repairs of a contradiction, the smallest change first. Whether they work is for
+//! `what_if` to find out.
 
 use super::fault::channels_without_order;
 use super::missing::{catalogs, is_installed, is_visible, own_snapshots};

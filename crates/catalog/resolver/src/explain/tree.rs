@@ -1,9 +1,10 @@
 //! Contradiction tree: Subscriptions, their candidates, and why each candidate is rejected.
 //!
-//! The core of a contradiction is irreducible, so that each of its constraints rejects a candidate of
-//! another one. The tree starts with the Subscription that is the easiest to give up. It goes from a
-//! Subscription to its candidates, from a candidate to its rejections, and from there to the dependents
-//! of the rival. It explains each constraint once. Candidates with the same rejections share one line.
+//! The core of a contradiction is irreducible, so that each of its constraints rejects a candidate
+//! of another one. The tree starts with the Subscription that is the easiest to give up. It goes
+//! from a Subscription to its candidates, from a candidate to its rejections, and from there to the
+//! dependents of the rival. It explains each constraint once. Candidates with the same rejections
+//! share one line.
 
 use super::conflict::{Conflict, Need, Rejection, Uniqueness};
 use super::missing;
@@ -415,8 +416,8 @@ impl<'c> TreeBuilder<'c> {
         nodes
     }
 
-    /// How certain it is that the other candidates of a requirement are rejected: some are rejected only
-    /// beside others.
+    /// How certain it is that the other candidates of a requirement are rejected: some are rejected
+    /// only beside others.
     fn certainty(&self, others: &[Var], at: usize) -> &'static str {
         let depends = |var: &Var| {
             let rejections = self.conflict.rejections(*var, &[at]);

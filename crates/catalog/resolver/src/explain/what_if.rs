@@ -1,12 +1,12 @@
 //! What-if resolution: finds the suggested repairs that work.
 //!
-//! Each suggested repair is applied to a copy of the world, which is then resolved. A repair works if it
-//! fixes the failure and causes no other one. The cost of all attempts is bounded, and their order is
-//! fixed.
+//! Each suggested repair is applied to a copy of the world, which is then resolved. A repair works
+//! if it fixes the failure and causes no other one. The cost of all attempts is bounded, and their
+//! order is fixed.
 //!
-//! In large namespaces the copy does not resolve other Subscriptions: their installed operators stay. If
-//! the new outcome can conflict with that of other Subscriptions, the repair is tried again in a whole
-//! copy.
+//! In large namespaces the copy does not resolve other Subscriptions: their installed operators
+//! stay. If the new outcome can conflict with that of other Subscriptions, the repair is tried
+//! again in a whole copy.
 
 use super::missing::is_installed;
 use super::repair::Repair;
@@ -92,7 +92,8 @@ impl<'s, 'a> FailureContext<'s, 'a> {
         patient
     }
 
-    /// The suggested repairs that fix the failure of these Subscriptions, the smallest change first.
+    /// The suggested repairs that fix the failure of these Subscriptions, the smallest change
+    /// first.
     pub(super) fn working_repairs(
         &mut self,
         blocked_by_failure: &[String],
@@ -241,8 +242,8 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         entry_of(self.context.world, chosen).map_or(&[], |(_, facts)| &facts.apis)
     }
 
-    /// The repair to upgrade the operator of another Subscription first, if the waiting Subscription can
-    /// be met after that.
+    /// The repair to upgrade the operator of another Subscription first, if the waiting
+    /// Subscription can be met after that.
     fn upgrade_first(&mut self, waiting: &str, participants: &Participants<'_>) -> Option<Repair> {
         let requested = self
             .base

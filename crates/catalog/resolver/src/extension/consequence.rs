@@ -8,8 +8,8 @@ use mainstay_version::Constraint;
 /// The consequence of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
-    /// Retry. Upstream's text is for conditions that have none yet; the message of the failure is for
-    /// `Progressing`.
+    /// Retry. Upstream's text is for conditions that have none yet; the message of the failure is
+    /// for `Progressing`.
     Retry(String),
     /// Keep the installed bundle: it meets the request, and no selected catalog exists any more.
     Keep,
@@ -18,9 +18,9 @@ pub enum Consequence {
 /// The consequence of a failure: an extension whose installed bundle meets the request survives the
 /// removal of its catalogs; all other failures lead to a retry.
 ///
-/// Upstream compares `version` with the installed version as strings, so that it does not even repair
-/// an extension with a range once its catalogs are gone. Here it is enough that the installed version
-/// is in the range.
+/// Upstream compares `version` with the installed version as strings, so that it does not even
+/// repair an extension with a range once its catalogs are gone. Here it is enough that the
+/// installed version is in the range.
 pub fn consequence(
     request: &Request,
     installed: Option<&Installed>,

@@ -1,8 +1,8 @@
 //! ClusterExtension resolution of OLM v1: which bundle an extension gets.
 //!
-//! [`resolve`] is a pure function of a [`Request`] (`spec.source.catalog`), the [`Installed`] bundle,
-//! and the [`Catalog`]s of the cluster. The order of catalogs, labels, bundles and entries does not
-//! change a byte of the result.
+//! [`resolve`] is a pure function of a [`Request`] (`spec.source.catalog`), the [`Installed`]
+//! bundle, and the [`Catalog`]s of the cluster. The order of catalogs, labels, bundles and entries
+//! does not change a byte of the result.
 //!
 //! ```text
 //! catalogs ─► selector, availability ─► per catalog: channels, range, edges ─► its best bundle ─┐
@@ -10,19 +10,19 @@
 //!                        Choice ◄── dependencies ◄── priority ◄── deprecated ones only if no other
 //! ```
 //!
-//! * A bundle fits if it is in one of the requested channels (if there are any), and if its version is
-//!   in the requested range (if there is one). Where edges count, it must also be the installed bundle
-//!   or a direct successor of it.
+//! * A bundle fits if it is in one of the requested channels (if there are any), and if its version
+//!   is in the requested range (if there is one). Where edges count, it must also be the installed
+//!   bundle or a direct successor of it.
 //! * The best bundle of a catalog is the one with the highest version and release that is not
 //!   deprecated; if all are deprecated, the highest one.
-//! * Between catalogs, deprecation counts before priority: a bundle that is not deprecated wins over
-//!   deprecated ones from catalogs of any priority. Equal highest priorities are an error, never a
-//!   guess.
-//! * An unreadable catalog is an error only if it could change the result. It cannot if the bundle is
-//!   not deprecated and comes from a catalog of higher priority.
+//! * Between catalogs, deprecation counts before priority: a bundle that is not deprecated wins
+//!   over deprecated ones from catalogs of any priority. Equal highest priorities are an error,
+//!   never a guess.
+//! * An unreadable catalog is an error only if it could change the result. It cannot if the bundle
+//!   is not deprecated and comes from a catalog of higher priority.
 //!
-//! A [`Failure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs, why
-//! each bundle does not fit, and [`Repair`]s, each of which was tried.
+//! A [`Failure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs,
+//! why each bundle does not fit, and [`Repair`]s, each of which was tried.
 //!
 //! ```
 //! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Offer, Request};

@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 /// A package of a catalog, as extensions choose from it: its update graph and its bundles.
 ///
-/// Catalogs of OLM v1 are not validated before they are served, so that an offer can be inconsistent:
-/// an entry can have no bundle, a version can be invalid. [`Offer::of`] takes the package of a validated
-/// catalog, [`Offer::new`] takes any content. Make an offer once per content and package, if several
-/// extensions request the package.
+/// Catalogs of OLM v1 are not validated before they are served, so that an offer can be
+/// inconsistent: an entry can have no bundle, a version can be invalid. [`Offer::of`] takes the
+/// package of a validated catalog, [`Offer::new`] takes any content. Make an offer once per content
+/// and package, if several extensions request the package.
 #[derive(Clone, Debug)]
 pub struct Offer {
     graph: Graph,
     /// The bundles, by name.
     offered: Vec<OfferedBundle>,
-    /// Two orders of preference, as indexes into `offered`. In the first order the build metadata of the
-    /// version is the release, in the second one the stated release counts.
+    /// Two orders of preference, as indexes into `offered`. In the first order the build metadata
+    /// of the version is the release, in the second one the stated release counts.
     orders: [Vec<u32>; 2],
 }
 
@@ -52,9 +52,9 @@ impl OfferedBundle {
         &self.versions[explicit as usize]
     }
 
-    /// The order of preference in one catalog: bundles without deprecation first, then by version and
-    /// release, the highest first; bundles without readable version last. Where upstream uses the order
-    /// of the file, this order is by name, the last name first.
+    /// The order of preference in one catalog: bundles without deprecation first, then by version
+    /// and release, the highest first; bundles without readable version last. Where upstream uses
+    /// the order of the file, this order is by name, the last name first.
     fn order(&self, other: &Self, explicit: bool) -> Ordering {
         let by_version = match (self.version(explicit), other.version(explicit)) {
             (Ok(this), Ok(that)) => that.cmp(this),
@@ -80,7 +80,8 @@ pub struct Bundle {
     pub release: Option<Arc<str>>,
     /// Its image.
     pub image: Arc<str>,
-    /// The type of its first property that requires other operators, which extensions do not support.
+    /// The type of its first property that requires other operators, which extensions do not
+    /// support.
     pub dependency: Option<Arc<str>>,
 }
 
@@ -118,8 +119,8 @@ impl Offer {
         Self::new(Graph::of(package), package.bundles().map(|bundle| Bundle::of(bundle)))
     }
 
-    /// An offer of bundles, with the graph of their edges and deprecations. The versions are those of
-    /// the bundles, not of the graph.
+    /// An offer of bundles, with the graph of their edges and deprecations. The versions are those
+    /// of the bundles, not of the graph.
     pub fn new(graph: Graph, bundles: impl IntoIterator<Item = Bundle>) -> Self {
         let mut entries: HashMap<&str, Vec<(u32, u32)>> = HashMap::new();
         for (channel, at) in graph.channels().iter().zip(0..) {

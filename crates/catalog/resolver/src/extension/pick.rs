@@ -207,8 +207,8 @@ pub(super) fn attempt(
             .unwrap_or_else(|| texts::no_start(why));
         return Err(Refusal { kind: FailureKind::Start, message, considered, rivals: vec![] });
     }
-    // An unreadable catalog can have any bundle. It cannot win against a bundle that is not deprecated
-    // and comes from a catalog of higher priority.
+    // An unreadable catalog can have any bundle. It cannot win against a bundle that is not
+    // deprecated and comes from a catalog of higher priority.
     let is_outranked = |other: &Considered| match decision {
         Decision::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
         Decision::None | Decision::Many(_) => false,
@@ -263,7 +263,8 @@ fn decide(considered: &[Considered]) -> Decision {
         };
         considered.iter().enumerate().filter_map(best)
     };
-    // Deprecation counts before priority: deprecated bundles are eligible only if all are deprecated.
+    // Deprecation counts before priority: deprecated bundles are eligible only if all are
+    // deprecated.
     let deprecated = picks().all(|(_, _, deprecated)| deprecated);
     let eligible: Vec<_> = picks().filter(|pick| pick.2 == deprecated).collect();
     let Some(top) = eligible.iter().map(|(_, priority, _)| *priority).max() else {
@@ -287,8 +288,8 @@ fn first_fault(
     })
 }
 
-/// Validates the best bundle. If it is not valid, no other bundle takes its place: the user did not ask
-/// for that one.
+/// Validates the best bundle. If it is not valid, no other bundle takes its place: the user did not
+/// ask for that one.
 fn validate(
     at: usize,
     considered: Vec<Considered>,

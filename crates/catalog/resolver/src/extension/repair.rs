@@ -130,7 +130,8 @@ struct RepairSearch<'w> {
     repairs: Vec<Repair>,
 }
 
-/// The repairs of a failure: those with the fewest changes first, otherwise in the order of the search.
+/// The repairs of a failure: those with the fewest changes first, otherwise in the order of the
+/// search.
 pub(super) fn repairs(
     request: &Request,
     installed: Option<&Installed>,
@@ -306,7 +307,8 @@ impl RepairSearch<'_> {
                 _ => Vec::new(),
             })
         };
-        // The bundles with the fewest reasons against them: for each set of reasons the preferred one.
+        // The bundles with the fewest reasons against them: for each set of reasons the preferred
+        // one.
         let Some(least) = all().map(|(_, verdict)| verdict.fell.count()).min() else {
             return Vec::new();
         };

@@ -23,12 +23,12 @@ pub struct Request {
     pub version: String,
     /// `upgradeConstraintPolicy`.
     pub policy: Policy,
-    /// `selector` as in the object (`matchLabels`, `matchExpressions`); none or an empty one selects all
-    /// catalogs.
+    /// `selector` as in the object (`matchLabels`, `matchExpressions`); none or an empty one
+    /// selects all catalogs.
     pub selector: Option<Value>,
-    /// Whether the `release` that a bundle states beside its version counts (upstream's feature gate
-    /// `BundleReleaseSupport`, off by default). Without the gate, or if a bundle states none, the release
-    /// is the build metadata of the version, if it has the form of a release.
+    /// Whether the `release` that a bundle states beside its version counts (upstream's feature
+    /// gate `BundleReleaseSupport`, off by default). Without the gate, or if a bundle states none,
+    /// the release is the build metadata of the version, if it has the form of a release.
     pub explicit_releases: bool,
 }
 
@@ -43,8 +43,8 @@ pub enum Policy {
 }
 
 impl Request {
-    /// The request of a ClusterExtension. Fields that are absent or of another type count as empty, like
-    /// the defaults of the API. All policies but `SelfCertified` count as `CatalogProvided`.
+    /// The request of a ClusterExtension. Fields that are absent or of another type count as empty,
+    /// like the defaults of the API. All policies but `SelfCertified` count as `CatalogProvided`.
     pub fn of(extension: &Object) -> Self {
         let at = |field: &'static str| ["spec", "source", "catalog", field];
         let channels = extension.array(&at("channels"));
@@ -95,8 +95,8 @@ impl Installed {
 pub struct Catalog<'a> {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.labels`. [`NAME_LABEL`] need not be among them: it always has the name of the catalog,
-    /// because upstream's admission webhook sets it.
+    /// `metadata.labels`. [`NAME_LABEL`] need not be among them: it always has the name of the
+    /// catalog, because upstream's admission webhook sets it.
     pub labels: BTreeMap<String, String>,
     /// `spec.priority`; higher is preferred.
     pub priority: i32,
@@ -158,7 +158,7 @@ pub enum Content<'a> {
     NotServed,
     /// It is served, but has not been read yet.
     NotLoaded,
-    /// It cannot be read. Messages contain the reason unchanged. Reasons of upstream are for example
-    /// `error retrieving cache for catalog "c": …` and `error loading package "p": …`.
+    /// It cannot be read. Messages contain the reason unchanged. Reasons of upstream are for
+    /// example `error retrieving cache for catalog "c": …` and `error loading package "p": …`.
     Failed(String),
 }

@@ -96,8 +96,8 @@ pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict>
     let channels = offer.graph().channels();
     let selected: Vec<bool> =
         channels.iter().map(|channel| selects_channel(request, channel)).collect();
-    // Only edges of the requested channels count, and only direct ones: an entry that a newer one skips
-    // can be a target like any other (PATH-03, PATH-05).
+    // Only edges of the requested channels count, and only direct ones: an entry that a newer one
+    // skips can be a target like any other (PATH-03, PATH-05).
     let entries = |offered: &'_ OfferedBundle| -> Vec<&Entry> {
         let places = offered.places.iter().filter(|(channel, _)| selected[*channel as usize]);
         places.map(|&(channel, at)| &channels[channel as usize].entries()[at as usize]).collect()
@@ -142,8 +142,8 @@ pub(super) fn follows_edges(request: &Request) -> bool {
     request.policy != Policy::SelfCertified
 }
 
-/// The range for exactly this version. Ranges ignore releases: of several releases of the version it
-/// selects the highest.
+/// The range for exactly this version. Ranges ignore releases: of several releases of the version
+/// it selects the highest.
 pub(super) fn pin(version: &VersionRelease) -> String {
     version.version().clone().without_build().to_string()
 }

@@ -17,7 +17,8 @@ impl Resolution<'_, '_> {
             .iter()
             .flat_map(|failure| failure.subscriptions.iter().cloned())
             .collect();
-        // The package of a blocked Subscription is not installed as a dependency of other operators.
+        // The package of a blocked Subscription is not installed as a dependency of other
+        // operators.
         loop {
             let mut changed = false;
             for at in 0..self.parts.len() {

@@ -1,10 +1,10 @@
 //! Unsatisfiable core: an irreducible set of constraints that contradict each other.
 //!
-//! The solver minimizes the constraints that the search found to contradict each other. It removes a
-//! constraint if the others still have no answer. If they have an answer, the constraint is needed.
-//! So is every other constraint that alone fails after a change of one variable of that answer
-//! (recursive model rotation, after Belov and Marques-Silva). Of a thousand candidates that are
-//! rejected for like reasons, only the first one needs a search.
+//! The solver minimizes the constraints that the search found to contradict each other. It removes
+//! a constraint if the others still have no answer. If they have an answer, the constraint is
+//! needed. So is every other constraint that alone fails after a change of one variable of that
+//! answer (recursive model rotation, after Belov and Marques-Silva). Of a thousand candidates that
+//! are rejected for like reasons, only the first one needs a search.
 
 use super::search::spend;
 use super::{Choice, Exhausted, Index, Solver};
@@ -12,8 +12,8 @@ use crate::problem::{Rule, Var};
 use rustc_hash::FxHashSet;
 
 impl Solver<'_, '_> {
-    /// The unsatisfiable core of a part without answer, in the order of the constraints. The flag is
-    /// true if the budget ended before the core was minimal.
+    /// The unsatisfiable core of a part without answer, in the order of the constraints. The flag
+    /// is true if the budget ended before the core was minimal.
     pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> (Vec<u32>, bool) {
         let mut core = part.to_vec();
         let coarse = self.minimize(part, &mut core, budget).is_err();
@@ -121,8 +121,8 @@ impl<'s, 'p> Rotation<'s, 'p> {
         }
     }
 
-    /// The only constraint that fails after a flip of `var`, if there is exactly one. `before` is the
-    /// only constraint that failed before the flip.
+    /// The only constraint that fails after a flip of `var`, if there is exactly one. `before` is
+    /// the only constraint that failed before the flip.
     fn only_broken(
         &self,
         var: Var,

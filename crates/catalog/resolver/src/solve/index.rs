@@ -36,8 +36,8 @@ impl Groups {
 
 /// A problem with an index from variables to constraints.
 ///
-/// Constraints that share a list of candidates share one list here. So the search counts the state of
-/// a candidate once per list, however many bundles require it.
+/// Constraints that share a list of candidates share one list here. So the search counts the state
+/// of a candidate once per list, however many bundles require it.
 #[derive(Debug)]
 pub(crate) struct Index<'p> {
     pub(super) problem: &'p Problem,

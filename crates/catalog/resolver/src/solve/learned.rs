@@ -5,8 +5,8 @@ use super::Exhausted;
 use super::search::{Antecedent, Contradiction, Literal, Search, literal_index, spend};
 use crate::problem::{Rule, Var};
 
-/// How many literals and origins all learned clauses have at most together; a search that exceeds it
-/// ends.
+/// How many literals and origins all learned clauses have at most together; a search that exceeds
+/// it ends.
 pub(super) const MAX_LEARNED: usize = 8_000_000;
 
 /// A learned clause: a constraint that follows from others, of which one literal holds.

@@ -56,8 +56,8 @@ impl<'i, 'p> Solver<'i, 'p> {
         Self { search: Search::new(index) }
     }
 
-    /// The choices that lead to the preferred answer of a part, in their order; none if the part has
-    /// no answer.
+    /// The choices that lead to the preferred answer of a part, in their order; none if the part
+    /// has no answer.
     pub(crate) fn solve(
         &mut self,
         part: &[u32],

@@ -71,7 +71,8 @@ pub(super) struct Search<'i, 'p> {
     pub(super) is_tracing: bool,
     /// The contradiction that ended the last search without an answer.
     pub(super) last_contradiction: Option<Contradiction>,
-    /// The first constraint of the last search. It identifies the part, as parts share no constraint.
+    /// The first constraint of the last search. It identifies the part, as parts share no
+    /// constraint.
     pub(super) first_constraint: Option<u32>,
 }
 

@@ -63,8 +63,8 @@ pub struct CatalogData {
     /// `spec.priority`; higher is preferred.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i64,
-    /// Empty for a readable catalog; `noClient` for one without connection, `listFails` for one that fails
-    /// with `message`, `noCatalogSource` for one that counts as absent.
+    /// Empty for a readable catalog; `noClient` for one without connection, `listFails` for one
+    /// that fails with `message`, `noCatalogSource` for one that counts as absent.
     #[serde(default, deserialize_with = "state", skip_serializing_if = "empty")]
     pub state: String,
     /// Why it fails.

@@ -6,8 +6,8 @@
 //!                     └─────────── of ──────────────┘
 //! ```
 //!
-//! A [`Universe`] is the resolution input of one namespace. A catalog has its content in plain data, or
-//! the name of a published catalog, whose content the caller passes along.
+//! A [`Universe`] is the resolution input of one namespace. A catalog has its content in plain
+//! data, or the name of a published catalog, whose content the caller passes along.
 //!
 //! ```
 //! use mainstay_resolver::{resolve, universe};

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 /// An outcome in the format of the recorded outcomes.
 ///
-/// `install` is in the order of names, `resolved` in the order of the outcome. With a failure, `error`
-/// and `errorKind` of the [`Outcome::summary`] come with the results of the other parts, without empty
-/// lists.
+/// `install` is in the order of names, `resolved` in the order of the outcome. With a failure,
+/// `error` and `errorKind` of the [`Outcome::summary`] come with the results of the other parts,
+/// without empty lists.
 pub fn to_json(outcome: &Outcome) -> Value {
     let mut all = Map::new();
     if let Some(summary) = &outcome.summary {
@@ -42,7 +42,8 @@ pub fn to_json(outcome: &Outcome) -> Value {
     Value::Object(all)
 }
 
-/// An outcome as by [`to_json`], with all failures and their explanations in `failures`, if it has any.
+/// An outcome as by [`to_json`], with all failures and their explanations in `failures`, if it has
+/// any.
 pub fn report(outcome: &Outcome) -> Value {
     let mut value = to_json(outcome);
     if !outcome.failures.is_empty() {

@@ -115,8 +115,8 @@ fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
     let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
     let mut field = Fields::default();
     field.advance(text.as_bytes(), offset.saturating_sub(1));
-    // A missing field is an error of the object, not of its last field; the message names an unknown
-    // field.
+    // A missing field is an error of the object, not of its last field; the message names an
+    // unknown field.
     if message.starts_with("missing field") || message.starts_with("unknown field") {
         field.leave();
     }
@@ -137,7 +137,8 @@ fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
 
 /// The position of a field, as line and column; none if the text does not have the field.
 ///
-/// The field is written as in [`UniverseError::field`], also if the universe is inside another value.
+/// The field is written as in [`UniverseError::field`], also if the universe is inside another
+/// value.
 pub fn locate(text: &str, field: &str) -> Option<(usize, usize)> {
     let mut fields = Fields::default();
     let inside = format!("universe.{field}");

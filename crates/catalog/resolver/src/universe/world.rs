@@ -43,8 +43,8 @@ impl Universe {
     /// The resolution input, with the content of its catalogs.
     ///
     /// # Errors
-    /// If a published catalog is not in `real`, or does not have a named bundle; if a range or version
-    /// cannot be read.
+    /// If a published catalog is not in `real`, or does not have a named bundle; if a range or
+    /// version cannot be read.
     pub fn world<'a>(
         &'a self,
         snapshots: &'a [Snapshot],
@@ -100,8 +100,8 @@ impl Universe {
         Ok(world)
     }
 
-    /// The plain data of a world. `content` gives the content of a catalog. A readable catalog for which
-    /// it gives none is written as one without connection.
+    /// The plain data of a world. `content` gives the content of a catalog. A readable catalog for
+    /// which it gives none is written as one without connection.
     pub fn of(world: &World<'_>, content: impl Fn(&CatalogKey) -> Option<CatalogData>) -> Self {
         let catalog = |view: &CatalogView<'_>| {
             let given = match &view.content {

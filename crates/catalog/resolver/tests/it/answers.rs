@@ -1,9 +1,9 @@
-//! Recorded answers of the original, where they are at hand.
+//! Comparison with recorded outcomes of upstream, if the recordings are available.
 //!
-//! An answer agrees when it is one that the original was seen to give. Contradictions are compared as
-//! sets of reasons: the original joins them in an order of its own. Where it names another set of reasons
-//! for the same contradiction, the case is listed in `other-reasons.txt` (that ours are contradictory and
-//! irreducible is tested in the crate).
+//! An outcome agrees if it equals one of the outcomes that upstream gave. Contradictions are
+//! compared as sets of reasons, because upstream joins them in no fixed order. If upstream names
+//! another set of reasons for the same contradiction, the case is listed in `other-reasons.txt`.
+//! Other tests check that the reasons here are contradictory and irreducible.
 
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_resolver::universe::{RealCatalog, Universe, to_json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-/// A case: a universe with every outcome that the original was seen to give.
+/// A case: a universe with all outcomes that upstream gave.
 #[derive(Deserialize)]
 struct Case {
     id: String,
@@ -25,12 +25,12 @@ struct Case {
     outcomes: Vec<Value>,
 }
 
-/// What came of the cases of a folder.
+/// The results of the cases of a folder.
 #[derive(Debug, Default)]
 struct Score {
     all: usize,
     same: usize,
-    /// Contradictions for which the original was only seen to name other reasons.
+    /// Contradictions for which upstream only named other reasons.
     other_reasons: Vec<String>,
     listed: usize,
     wrong: Vec<String>,
@@ -43,7 +43,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The recorded form, without counts, with lists in one order.
+/// An outcome in the recorded format, without counts and with sorted lists.
 fn comparable(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     let fields = outcome.as_object_mut().unwrap();
@@ -64,14 +64,14 @@ fn unsatisfiable(outcome: &Value) -> bool {
     outcome["errorKind"] == "NotSatisfiable"
 }
 
-/// The reasons of a contradiction and the bundles in them: the original joins both in an order of its
-/// own, and names some bundles twice.
+/// The reasons of a contradiction with their bundles, as sets: upstream joins both in no fixed
+/// order, and repeats some bundles.
 fn reasons(outcome: &Value) -> BTreeSet<&str> {
     let separators = Regex::new(", | or | and | at least one of ").unwrap();
     separators.split(outcome["error"].as_str().unwrap_or_default()).collect()
 }
 
-/// Whether two outcomes are the same; contradictions are compared as sets of reasons.
+/// Whether two outcomes are equal; contradictions are compared as sets of reasons.
 fn agree(recorded: &Value, ours: &Value) -> bool {
     recorded == ours
         || (unsatisfiable(recorded) && unsatisfiable(ours) && reasons(recorded) == reasons(ours))
@@ -94,7 +94,7 @@ fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<St
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let snapshots = case.universe.snapshots();
         let got = comparable(&to_json(&resolve(&case.universe.world(&snapshots, real).unwrap())));
-        // Where the original gives up a namespace, the healthy parts of it have their outcome here.
+        // Where upstream fails the whole namespace, the independent parts have an outcome here.
         let got = match (got.get("error"), got.get("errorKind")) {
             (Some(error), Some(kind)) => json!({"error": error, "errorKind": kind}),
             _ => got,

@@ -1,40 +1,40 @@
-//! Worlds in a few lines of text, and outcomes as text to read.
+//! Text format of worlds, and outcomes as readable text.
 //!
 //! ```text
 //! group fail-forward exclude-global        (without such a line there is one plain group)
 //! no-group
 //! kubernetes 1.29.0                        version of the cluster
-//! restore                                  ClusterServiceVersions that were deleted come back
-//! demand b:>=1.0.0                         a package that must be there, all versions without `:`
-//! without package b: MESSAGE               what must not be chosen: a package, a bundle,
-//! without bundle b.v2: MESSAGE             or every package that is not in a list
+//! restore                                  deleted ClusterServiceVersions are installed again
+//! demand b:>=1.0.0                         a demanded package, all versions without `:`
+//! without package b: MESSAGE               a prohibition: of a package, of a bundle,
+//! without bundle b.v2: MESSAGE             or of all packages that are not in a list
 //! only a,c: MESSAGE
 //! catalog cat/tenant 5                     name/namespace, priority
 //! catalog cat/tenant 5 not-connected       a catalog without content
 //! catalog cat/tenant fails REASON          a catalog that cannot be read
 //!   bundle a.v1 1.0.0 provides Apple requires Bread needs b:>=1.0.0 label fast deprecated
-//!                                          also wants-label, rule, min-kube, and as catalogs of
-//!                                          old have it: provided-api, required-api
+//!                                          also wants-label, rule, min-kube, and in the older
+//!                                          form: provided-api, required-api
 //!   property KIND VALUE                    of the bundle or CSV above; values are YAML
 //!   constraint VALUE                       property olm.constraint VALUE
 //!   dependency KIND VALUE                  requirement in the older form
 //!   literal KIND TEXT                      property with a text that need not be JSON
-//!   long-constraint 131072 Bread           olm.constraint of that many bytes for a kind
+//!   long-constraint 131072 Bread           olm.constraint of that many bytes for an API
 //!   channel a/stable* a.v2>a.v1 a.v1       package/channel, * for the default; per entry
 //!                                          NAME[>REPLACES][-SKIP...][@RANGE], _ for a blank
 //! sub a a/stable cat/tenant start=a.v1 installed=a.v1 current=a.v1
 //! csv a.v1 1.0.0 package=a provides=Apple requires=Bread needs=b:>=1.0.0 phase=Replacing
 //!     replaces=a.v0 copied                 (one line) without package= there is no annotation; then
-//!                                          crd= and requires-crd= name definitions
+//!                                          crd= and requires-crd= name CRDs
 //! csv a.v1 of cat/tenant phase=Failed      with version and properties of the bundle
 //! annotation TEXT                          of the CSV above
 //! delete sub a                             for worlds that change: also csv, catalog
-//! twin sub a …                             a second one of the name: also csv, catalog
+//! twin sub a …                             a second object of the name: also csv, catalog
 //! ```
 //!
 //! Kinds are `Kind`, `Kind.version` or `Kind.version.group`, several with commas. A bundle without
-//! a version, or without a line, has the version in its name: `a.v2` has 2.0.0. A line that names
-//! something that is there already takes its place.
+//! a version, or without a line, has the version in its name: `a.v2` has 2.0.0. A line for an
+//! object that exists replaces the object.
 
 mod stock;
 
@@ -48,7 +48,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use stock::{Draft, Shelf, Stock, bundle, catalog, shelf};
 
-/// Type and value of a property.
+/// The type and the value of a property.
 type Said = (String, String);
 
 /// A world that owns the content of its catalogs.
@@ -56,9 +56,9 @@ type Said = (String, String);
 pub(crate) struct Scene {
     catalogs: Vec<Shelf>,
     world: World<'static>,
-    /// Whether `ClusterServiceVersion`s that were deleted come back.
+    /// Whether deleted `ClusterServiceVersion`s are installed again.
     restores: bool,
-    /// What the annotations of CSVs say.
+    /// The properties in the annotations of CSVs.
     annotations: HashMap<String, Vec<Said>>,
 }
 
@@ -99,13 +99,13 @@ fn yaml(text: &str) -> String {
     read.unwrap_or_else(|error| panic!("{text}: {error:?}")).to_string()
 }
 
-/// A text and what stands behind its first word.
+/// The first word of a text, and the rest.
 fn first(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())
 }
 
-/// What the lines about properties belong to.
+/// The object that the next lines about properties belong to.
 enum Last {
     Nothing,
     Bundle(String),
@@ -123,7 +123,7 @@ impl Scene {
         scene
     }
 
-    /// Reads what is different from now on.
+    /// Reads changes of the world.
     pub(crate) fn change(&mut self, text: &str) {
         let mut drafts: Vec<Draft> = Vec::new();
         let mut last = Last::Nothing;
@@ -207,7 +207,7 @@ impl Scene {
             }
         }
         self.catalogs.extend(drafts.into_iter().map(shelf));
-        // A CSV may be like a bundle of a catalog that comes behind it.
+        // A CSV can refer to the bundle of a catalog in a later line.
         let names: Vec<String> = self.world.csvs.iter().map(|csv| csv.name.clone()).collect();
         for name in names {
             self.annotate(&name);
@@ -223,7 +223,7 @@ impl Scene {
         }
     }
 
-    /// Lines about the whole namespace.
+    /// Reads a line about the whole namespace.
     fn rule(&mut self, verb: &str, rest: &str) {
         let told = |text: &str| {
             let (what, message) = text.split_once(':').unwrap();
@@ -270,7 +270,7 @@ impl Scene {
         };
         self.annotations.remove(name);
         if let ["of", catalog, ..] = words {
-            // Read when all catalogs are known.
+            // Resolved when all catalogs are known.
             self.annotations.insert(name.to_owned(), vec![("of".to_owned(), (*catalog).into())]);
         } else if let Some(package) = value(words, "package") {
             made.version = parse_tolerant(words[0]).ok();
@@ -289,7 +289,7 @@ impl Scene {
         self.world.csvs.push(made);
     }
 
-    /// Writes what was said about a CSV into its annotation.
+    /// Writes the properties of a CSV into its annotation.
     fn annotate(&mut self, name: &str) {
         let Some(said) = self.annotations.get(name) else { return };
         let (mut all, mut version) = (Vec::new(), None);
@@ -309,7 +309,7 @@ impl Scene {
         }
     }
 
-    /// The world, with the content of its catalogs.
+    /// The resolution input.
     pub(crate) fn world(&self) -> World<'_> {
         let mut world = self.world.clone();
         world.catalogs = self
@@ -331,7 +331,7 @@ impl Scene {
         world
     }
 
-    /// Does what an outcome says, as if everything went well.
+    /// Applies an outcome, as if all installations succeeded.
     pub(crate) fn follow(&mut self, outcome: &Outcome) {
         for install in &outcome.installs {
             let chosen = &outcome.resolved[install.chosen];
@@ -392,7 +392,7 @@ fn crd(api: &Api) -> CrdReference {
     CrdReference { name, version: version.clone(), kind: kind.clone() }
 }
 
-/// The property that a line of its own states.
+/// The property of a `property`, `constraint` or similar line.
 fn said(verb: &str, rest: &str) -> Said {
     let (word, value) = first(rest);
     match verb {
@@ -425,7 +425,7 @@ fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription
     }
 }
 
-/// What a world in text resolves to, as text.
+/// The outcome of a world in text, as text.
 pub(crate) fn outcome(text: &str) -> String {
     render(&resolve(&Scene::read(text).world()))
 }

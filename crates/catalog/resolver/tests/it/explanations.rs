@@ -1,4 +1,4 @@
-//! What a failure tells people: the prose of typical failures, and repairs that mend them.
+//! Failure explanations: the text of typical failures, and repairs that fix them.
 
 mod broken;
 mod conflicts;
@@ -20,7 +20,7 @@ fn blocked(outcome: &Outcome) -> BTreeSet<&str> {
     outcome.failures.iter().flat_map(|failure| &failure.subscriptions).map(String::as_str).collect()
 }
 
-/// Why a repair does not keep its promise.
+/// Why a repair does not work.
 fn broken_promise(
     world: &World<'_>,
     before: &Outcome,
@@ -43,7 +43,7 @@ fn broken_promise(
     }
 }
 
-/// What the failures of a world tell, after every repair was made that is said to work.
+/// The explanations of all failures of a world, after a test of all certain repairs.
 fn told(text: &str) -> String {
     let scene = Scene::read(text);
     let world = scene.world();
@@ -94,7 +94,7 @@ fn one_failure_does_not_hide_another() {
     ");
 }
 
-/// A namespace with so many Subscriptions that trying leaves out those of others.
+/// A namespace with so many Subscriptions that what-if resolutions leave out others.
 fn large_namespace(rest: &str) -> String {
     let mut text = "catalog cat\n".to_owned();
     for at in 0..40 {
@@ -125,7 +125,7 @@ fn repairs_in_large_namespaces_do_not_change_other_subscriptions() {
           → set `spec.channel` of Subscription `a` to `beta`
         "
     );
-    // The other channel would need what belongs to somebody else.
+    // The other channel would need the package of another Subscription.
     assert_snapshot!(
         told(&large_namespace("
             bundle a.v1 1.0.0 requires Bread
@@ -158,7 +158,7 @@ fn only_the_first_failures_are_explained_in_full() {
     assert!(outcome.failures.iter().all(|failure| !failure.cause.children().is_empty()));
 }
 
-/// A chain of packages, each of which needs the next one.
+/// A chain of packages, each of which requires the next one.
 fn chain(length: usize, versions: usize) -> String {
     let mut text = "catalog cat\n".to_owned();
     for at in 0..length {
@@ -250,7 +250,7 @@ proptest! {
             }
             let told = failure.cause.render();
             prop_assert!(told.lines().count() <= 32, "{}", told);
-            // Who is part of the contradiction is part of the tree.
+            // The tree names all participants of the contradiction.
             let whole = !told.contains(" more");
             for reason in failure.message.split(", ").filter(|_| whole) {
                 let words: Vec<&str> = reason.split(' ').collect();

@@ -1,4 +1,4 @@
-//! Worlds whose catalogs are files, as administrators have them.
+//! Worlds whose catalogs are file-based catalogs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -97,7 +97,7 @@ fn bundles_with_a_later_min_kube_version_are_not_chosen() {
         json!({"type": "olm.bundle.object", "value": {"data": data}}),
     ] {
         let catalog = tea(&property);
-        // Plain data of it mean the same.
+        // The plain data of the catalog give the same outcome.
         for content in [Snapshot::of(&catalog), CatalogData::of(&catalog).snapshot()] {
             for (version, wanted) in [
                 (Some(Version::new(1, 35, 0)), "tea.v1"),

@@ -1,5 +1,5 @@
-//! Worlds that are made to be hard: they come to the right end, or to a clear error; no time is
-//! measured. What takes all of a budget is tried in release builds only.
+//! Hard worlds: they get the right outcome or a clear error. The tests measure no time. Worlds that
+//! use up a whole step budget are resolved in release builds only.
 
 use mainstay_reference::check;
 use mainstay_reference::hostile::{
@@ -13,14 +13,14 @@ use mainstay_testdata::skipped;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// What is to come of a world.
+/// The expected outcome of a world.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// So much is resolved, nothing fails.
+    /// That many entries are chosen, and nothing fails.
     Resolved(usize),
-    /// The wishes contradict each other, with so many reasons.
+    /// The constraints contradict each other, with that many reasons.
     Contradiction(usize),
-    /// It fails for another reason, whose text has this in it.
+    /// It fails with another message, which contains this text.
     Error(&'static str),
 }
 
@@ -55,9 +55,9 @@ fn ends(name: &str, place: &Place, expected: &End) {
 #[test]
 fn hard_worlds_resolve_within_the_step_budget() {
     for (name, place, expected) in [
-        // Six exist and want a hole each, and for each hole there is one pigeon at most.
+        // Six reasons that the pigeons exist, one for each hole that has at most one pigeon.
         ("pigeons", pigeons(5), End::Contradiction(6 + 6 + 5)),
-        // The choices before it are no reasons: `root` wants `knot`, which wants three others.
+        // The earlier choices are no reasons: `root` requires `knot`, which requires three others.
         ("late conflict", late_conflict(200, false), End::Contradiction(2 + 1 + 3 + 6)),
         (
             "late conflict behind wishes",
@@ -149,7 +149,7 @@ fn hard_parts_do_not_block_other_parts() {
         universe["subscriptions"].as_array_mut().unwrap().push(subscription);
     };
     let api = |kind: &str, name: String| json!({"type": kind, "value": {"group": "g", "version": "v1", "kind": name}});
-    // Too hard, hard enough that the proof is found but not which of its reasons are needed, and easy.
+    // A part that is too hard, one whose core is not minimal within the budget, and an easy one.
     for (group, pigeons) in [("x", 30), ("y", 11)] {
         let holes: Vec<String> = (0..pigeons - 1).map(|at| format!("h{at:02}")).collect();
         for at in 0..pigeons {
@@ -196,7 +196,8 @@ fn exhausted_budget_is_never_reported_as_contradiction() {
     for (name, place, expected) in [
         ("pigeons", pigeons(30), End::Error("given up")),
         ("many pigeons", pigeons(100), End::Error("given up")),
-        // The bundle that asks does not meet it; whether the other one does cannot be told.
+        // The requiring bundle does not meet the constraint; for the other one the budget is
+        // exhausted.
         (
             "one look",
             rules(&format!("size(properties) > 5 && {}", levels(12)), 1),
@@ -209,7 +210,7 @@ fn exhausted_budget_is_never_reported_as_contradiction() {
     }
 }
 
-/// One package with one version that says this, and a Subscription to it.
+/// A world with one package with one version and these properties, and a Subscription to it.
 fn alone(said: &[Said]) -> Place {
     let mut shelf = Shelf::default();
     shelf.one("root", said);
@@ -237,7 +238,8 @@ fn names_and_numbers_can_have_any_value() {
         place.shelve(1, i64::MIN, Shelf::default());
         place.shelve(2, i64::MAX, Shelf::default());
         let outcome = resolve(&place.world());
-        // What replaces itself has no head; so the other one lacks something.
+        // A channel whose entry replaces itself has no head, so that the other requirement is not
+        // met.
         assert_eq!(outcome.failures.len(), 2, "{package:.40}");
         assert!(outcome.failures.iter().all(|failure| failure.kind == FailureKind::Error));
         for failure in outcome.failures {
@@ -266,7 +268,7 @@ fn json_can_have_any_depth_and_length() {
     for (name, said, expected) in [
         ("deep value", vec![("own.kind", deep(100))], End::Resolved(1)),
         ("deeper value", vec![("own.kind", deep(5_000))], End::Resolved(1)),
-        // An even number of denials of something that nobody offers.
+        // An even number of negations of a package that no catalog offers.
         ("deep denial", nots(40), End::Contradiction(3)),
         ("deep denial, odd", nots(41), End::Resolved(1)),
         ("deeper denial", nots(1_000), End::Error("parse olm.constraint")),

@@ -1,5 +1,5 @@
-//! What holds for every world, by means that share nothing with the resolver: the rules written a
-//! second time, a checker of outcomes, and answers found by trying.
+//! Properties of resolution on random worlds, checked with the reference resolver: its rules, its
+//! outcome checker, and its exhaustive search.
 
 use crate::laws_worlds::{Ground, Seed, Size, seeds, shuffle};
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// Choices that answers by trying may take; worlds that need more are passed over.
+/// The maximal number of choices of the exhaustive search; worlds that need more are skipped.
 const LIMIT: u64 = 20_000;
 
-/// Small enough for trying.
+/// Small enough for exhaustive search.
 const SMALL: Size = Size { products: 6, releases: 3, wishes: 3, policies: false };
-/// The same with wishes of administrators.
+/// Small worlds with demands and prohibitions of administrators.
 const RULED: Size = Size { policies: true, ..SMALL };
-/// Too large for trying.
+/// Too large for exhaustive search.
 const MIDDLE: Size = Size { products: 10, releases: 5, wishes: 6, policies: true };
 
-/// Holds a law to that many worlds, always the same ones.
+/// Checks a property on that many worlds, always the same ones.
 fn every_world(size: Size, cases: u32, law: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>) {
     let config = ProptestConfig {
         cases,
@@ -47,7 +47,7 @@ fn every_world(size: Size, cases: u32, law: impl Fn(&Seed, &Value) -> Result<(),
     }
 }
 
-/// A world to read, one item of its lists in a line.
+/// A world as text, with one list item per line.
 fn shown(universe: &Value) -> String {
     let mut lines = Vec::new();
     for (key, value) in universe.as_object().unwrap() {
@@ -75,7 +75,7 @@ fn order_of_lists_does_not_change_the_outcome() {
     });
 }
 
-/// A resolution that remembers others of nearly the same world answers as one that does not.
+/// A resolution with the memory of similar worlds gives the same outcome as one without memory.
 #[test]
 fn memory_does_not_change_outcomes() {
     let plain = |mut outcome: Outcome| {
@@ -114,7 +114,7 @@ fn checker_accepts_random_worlds() {
     });
 }
 
-/// A package that nothing in other worlds has to do with.
+/// A package that is independent of all others.
 fn stranger(name: &str, property: &Value) -> [Value; 3] {
     let identity = json!({"packageName": name, "version": "1.0.0"});
     let bundle = format!("{name}.v1");
@@ -131,14 +131,14 @@ fn stranger(name: &str, property: &Value) -> [Value; 3] {
     ]
 }
 
-/// What an outcome says of everything but strangers.
+/// An outcome without the independent packages.
 fn without_strangers(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
     let strange = |name: &str| name.starts_with("zz-");
     outcome.failures.retain(|failure| {
         failure.subscriptions.is_empty()
             || !failure.subscriptions.iter().all(|subscription| strange(subscription))
     });
-    // What ends the whole namespace names everybody.
+    // A failure of the whole namespace names all Subscriptions.
     for failure in &mut outcome.failures {
         failure.subscriptions.retain(|subscription| !strange(subscription));
     }
@@ -164,7 +164,7 @@ fn unrelated_content_does_not_change_the_outcome() {
         stranger("zz-c", &json!({"type": "olm.gvk.required", "value": api("Unicorn")})),
     ];
     every_world(MIDDLE, 300, |seed, universe| {
-        // What must not be a certain thing may be anything, strangers too.
+        // An independent package can meet a requirement of the form `not`.
         if universe.to_string().contains("\"not\"") {
             return Ok(());
         }
@@ -185,7 +185,7 @@ fn unrelated_content_does_not_change_the_outcome() {
     });
 }
 
-/// The answer to a world is the first that trying finds.
+/// The outcome of a world is the first answer of the exhaustive search.
 fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
     let ground = Ground::new(seed, universe);
     let none = HashMap::new();
@@ -204,7 +204,7 @@ fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
     prop_assert_eq!(&blocked, &expected.blocked);
     got.failures.clear();
     got.summary = None;
-    // Trying knows no parts.
+    // The reference resolver does not number the parts.
     got.parts.clear();
     got.installs.iter_mut().for_each(|install| install.part = 0);
     prop_assert_eq!(got, expected.outcome);
@@ -227,7 +227,8 @@ struct Case {
     universe: Universe,
 }
 
-/// How many recorded worlds a folder has, and what the checker finds in their outcomes.
+/// The number of recorded worlds of a folder, and the errors that the checker finds in their
+/// outcomes.
 fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<String>) {
     let mut wrong = Vec::new();
     let mut files: Vec<_> =

@@ -1,7 +1,7 @@
-//! Small random worlds, in the format of recorded ones.
+//! Small random worlds, in the format of the recorded ones.
 //!
-//! A world grows from plain numbers, which are taken modulo whatever there is to choose from; so any
-//! list of numbers is a world, and smaller numbers are simpler worlds.
+//! Plain numbers, modulo the number of options, define a world. So any list of numbers is a world,
+//! and smaller numbers give simpler worlds.
 
 use mainstay_resolver::universe::{RealCatalog, Universe};
 use mainstay_resolver::{Demand, Prohibited, Prohibition, Snapshot, World};
@@ -35,17 +35,17 @@ pub(crate) enum Need {
     Not(Vec<Self>),
 }
 
-/// A version of a package as numbers.
+/// A release of a package as numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Release {
-    /// Kinds and labels that it provides, as bits.
+    /// The APIs and labels that it provides, as bits.
     provides: u8,
     needs: Vec<Need>,
-    /// Deprecated below this mark.
+    /// It is deprecated if this number is below a limit.
     deprecated: u8,
-    /// Bits: whether it is in each channel.
+    /// The channels that it is in, as bits.
     channels: u8,
-    /// What of the entry is unusual: skips, range.
+    /// Bits for `skips` and `skipRange` of its entry.
     edge: u8,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Wish {
     channel: u8,
     from: u8,
     start: u8,
-    /// What exists of it: the version, and how it says what it is.
+    /// The existing `ClusterServiceVersion`: its release, and the form of its properties.
     exists: u8,
     release: u8,
     phase: u8,
@@ -84,13 +84,13 @@ pub(crate) struct Seed {
     kubernetes: u8,
 }
 
-/// Which parts a law wants.
+/// The size of a random world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub products: usize,
     pub releases: usize,
     pub wishes: usize,
-    /// Whether administrators have wishes of their own.
+    /// Whether it has demands and prohibitions of administrators.
     pub policies: bool,
 }
 
@@ -187,7 +187,8 @@ fn api(kind: &str) -> Value {
 }
 
 impl Need {
-    /// As a constraint, or as the plain property that says the same where there is one.
+    /// The requirement as a constraint, or as the plain property of the same meaning, if there is
+    /// one.
     fn property(&self) -> Value {
         match self {
             Self::Kind(kind) => {
@@ -216,7 +217,7 @@ impl Need {
             Self::Package(package, range) => json!({"package": {
                 "packageName": pick(&PACKAGES, *package), "versionRange": pick(&RANGES, *range),
             }}),
-            // Constraints have no word for labels.
+            // Constraints cannot state labels.
             Self::Label(label) => json!({"cel": {"rule": format!(
                 "properties.exists(p, p.type == 'olm.label' && p.value.label == '{}')",
                 pick(&LABELS, *label)
@@ -240,7 +241,7 @@ impl Product {
         usize::from(self.catalog) % CATALOGS.len()
     }
 
-    /// The name of a version.
+    /// The name of a release.
     fn name(&self, release: usize) -> String {
         format!("{}.v{}", self.package(), release + 1)
     }
@@ -249,7 +250,7 @@ impl Product {
         let release = &self.releases[at];
         let identity = json!({"packageName": self.package(), "version": format!("{}.0.0", at + 1)});
         let mut list = vec![json!({"type": "olm.package", "value": identity})];
-        // Few enough that rivals are there but not everywhere.
+        // Few enough for some conflicts, but not everywhere.
         if !release.provides.is_multiple_of(3) {
             let kind = pick(&KINDS, release.provides / 3);
             list.push(json!({"type": "olm.gvk", "value": api(kind)}));
@@ -285,11 +286,11 @@ impl Product {
                 .map(|(at, &release)| {
                     let mut entry = json!({"name": self.name(release)});
                     let edge = self.releases[release].edge;
-                    // Rarely the chain is broken: a channel that has no order.
+                    // In rare cases the chain is broken, so that the channel has no order.
                     if at > 0 && edge < 253 {
                         entry["replaces"] = json!(self.name(members[at - 1]));
                         if edge % 4 == 1 {
-                            // The chain goes on behind what is skipped.
+                            // The chain continues after the skipped entry.
                             entry["skips"] = json!([self.name(members[at - 1])]);
                         }
                     }
@@ -308,7 +309,7 @@ impl Product {
 }
 
 impl Seed {
-    /// The products that count: one of each package in each catalog.
+    /// The products that count: the first one of each package in each catalog.
     fn products(&self) -> Vec<&Product> {
         let mut seen = BTreeSet::new();
         self.products
@@ -317,7 +318,7 @@ impl Seed {
             .collect()
     }
 
-    /// The world, in the format of recorded ones.
+    /// The world, in the format of the recorded ones.
     pub(crate) fn universe(&self) -> Value {
         let products = self.products();
         let catalogs: Vec<Value> = CATALOGS
@@ -424,7 +425,7 @@ impl Seed {
         })
     }
 
-    /// What must be there besides.
+    /// The demands of the administrator.
     fn demands(&self) -> Vec<Demand> {
         let demand = |(package, range): &(u8, u8)| Demand {
             package: pick(&PACKAGES, *package).to_owned(),
@@ -433,7 +434,7 @@ impl Seed {
         self.demands.iter().map(demand).collect()
     }
 
-    /// What must not be chosen.
+    /// The prohibitions of the administrator.
     fn prohibitions(&self) -> Vec<Prohibition> {
         let products = self.products();
         let prohibition = |(at, (which, how)): (usize, &(u8, u8))| {
@@ -457,7 +458,7 @@ impl Seed {
     }
 }
 
-/// Puts every list of a universe into another order.
+/// Shuffles all lists of a universe.
 pub(crate) fn shuffle(universe: &mut Value, mut number: u64) {
     let mut next = move |below: usize| {
         // A linear congruential generator is random enough here.
@@ -478,7 +479,7 @@ fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
                 mix(item, next);
             }
         }
-        // What a property says has an order of its own: that of compound constraints is told.
+        // The order inside a property matters: messages show compound constraints in their order.
         Value::Object(fields) => {
             for (_, inner) in fields.iter_mut().filter(|(key, _)| *key != "value") {
                 mix(inner, next);
@@ -488,7 +489,7 @@ fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
     }
 }
 
-/// A world with all that it stands on.
+/// A world that owns the content of its catalogs.
 #[derive(Debug)]
 pub(crate) struct Ground {
     universe: Universe,
@@ -499,7 +500,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Of a seed, perhaps with its universe changed.
+    /// The world of a seed, after a change of its universe.
     pub(crate) fn new(seed: &Seed, universe: &Value) -> Self {
         let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
         let snapshots = universe.snapshots();
@@ -509,7 +510,7 @@ impl Ground {
         Self { universe, snapshots, demands, prohibitions, kubernetes }
     }
 
-    /// The same with the wishes of administrators in the opposite order.
+    /// The world with demands and prohibitions in the opposite order.
     pub(crate) fn turned(mut self) -> Self {
         self.demands.reverse();
         self.prohibitions.reverse();

@@ -1,40 +1,40 @@
-//! Worlds and what must come of them, as data: `scenarios/classic/*.yaml`.
+//! Scenarios of classic resolution as data: `scenarios/classic/*.yaml`.
 //!
 //! A file is a list of scenarios:
 //!
 //! ```text
 //! name         the rule, as a sentence
-//! ids          rows of the specification that it shows: a list where one thing is expected, else lists
-//!              by the expectation that shows them
-//! why          what is not to be seen from the rest
+//! ids          rows of the specification that it shows: a list if it has one expectation, else lists by
+//!              the expectation that shows them
+//! why          what the other keys do not show
 //! world        the world (see `dsl`)
 //! EXPECTATIONS
-//! then         further steps: each follows what came of the one before, as if all went well, takes
-//!              up `change` (lines of a world), and has EXPECTATIONS of its own
+//! then         further steps: each applies the outcome of the step before, then `change` (lines of a
+//!              world), and has EXPECTATIONS of its own
 //! ```
 //!
-//! Expectations, of which there is at least one:
+//! Expectations, at least one:
 //!
 //! ```text
 //! nothing      true: no install, no update, no failure
-//! installs     what is installed, all of it; each `NAME [of PACKAGE/CHANNEL] [from CATALOG]
-//!              [replaces NAME] [for SUBSCRIPTION,…]`, where `for -` means that nobody asked
-//! keeps        what is chosen without being installed, all of it, in the same form
-//! subscribes   names of the Subscriptions that are made, all of them
-//! updates      Subscriptions and their new version, all of them
-//! failures     all of them, each with
+//! installs     all installations; each `NAME [of PACKAGE/CHANNEL] [from CATALOG]
+//!              [replaces NAME] [for SUBSCRIPTION,…]`, where `for -` means no Subscription
+//! keeps        all entries that are chosen without installation, in the same form
+//! subscribes   the names of all new Subscriptions
+//! updates      all updated Subscriptions and their new `currentCSV`
+//! failures     all failures, each with
 //!   kind       NotSatisfiable or Error
 //!   error      the whole message
-//!   reasons    the reasons of a contradiction, all of them
-//!   contains   texts that are in the message
-//!   blocks     the Subscriptions that it blocks, all of them
-//!   says       texts that are in the explanation
-//!   repairs    changes that are proposed, in words; others may be proposed too
+//!   reasons    all reasons of a contradiction
+//!   contains   parts of the message
+//!   blocks     all Subscriptions that it blocks
+//!   says       parts of the explanation
+//!   repairs    texts of repairs; it may have others too
 //! ```
 //!
-//! The keys of a failure may stand beside the others where there is one failure. `installs`,
-//! `keeps` and `failures` that are not given are empty; the others are not looked at then. Whatever
-//! is expected: each proposed change that says to be certain is made, and what it mends must be mended.
+//! If there is only one failure, its keys may stand beside the others. By default `installs`,
+//! `keeps` and `failures` are empty, and the other keys are not compared. In each scenario, the
+//! test applies all certain repairs, which must fix their failures.
 
 use crate::dsl::{Scene, render};
 use mainstay_resolver::{Chosen, Failure, Outcome, resolve};
@@ -78,7 +78,7 @@ struct Scenario {
     then: Vec<Step>,
 }
 
-/// A later step: it may have a name of its own, and no world.
+/// A later step, without world and with an optional name.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Step(Value);
@@ -126,7 +126,7 @@ impl Scenario {
             || !self.failures().is_empty()
     }
 
-    /// What is not as expected, one line each.
+    /// The differences from the expectations, one line each.
     fn differences(&self, outcome: &Outcome) -> Vec<String> {
         let mut wrong = Vec::new();
         let installed: BTreeSet<usize> =
@@ -245,7 +245,7 @@ fn compare(what: &str, expected: &[String], got: &[(&Chosen, &[String])], wrong:
     wrong.extend(left.iter().map(|(chosen, _)| format!("{what} {}: not expected", chosen.name)));
 }
 
-/// Whether something chosen is what `NAME of … from … replaces … for …` says.
+/// Whether a chosen entry matches `NAME of … from … replaces … for …`.
 fn fits(words: &[&str], chosen: &Chosen, asking: &[String]) -> bool {
     words[0] == chosen.name
         && words[1..].chunks(2).all(|pair| match pair {
@@ -276,7 +276,7 @@ fn read(path: &Path) -> Result<Vec<Scenario>, String> {
     items.into_iter().map(one).collect()
 }
 
-/// Makes each change that is proposed and certain; what does not mend what it should, one line each.
+/// Applies all certain repairs; gives a line for each that does not fix its failure.
 fn try_repairs(scene: &Scene, outcome: &Outcome) -> Vec<String> {
     let mut wrong = Vec::new();
     for failure in &outcome.failures {
@@ -298,7 +298,7 @@ fn try_repairs(scene: &Scene, outcome: &Outcome) -> Vec<String> {
     wrong
 }
 
-/// Runs a scenario; what is not as expected, as text.
+/// Runs a scenario; gives the differences from the expectations as text.
 fn run(scenario: &Scenario) -> String {
     let mut report = String::new();
     let mut scene = Scene::read(&scenario.world);

@@ -1,4 +1,4 @@
-//! One rule each: a world in a few lines, and what comes of it.
+//! Resolution rules: each test has a world in a few lines, and its outcome.
 
 use crate::dsl::{Scene, outcome, render};
 use insta::assert_snapshot;
@@ -216,7 +216,7 @@ fn cel_constraint_is_met_by_a_bundle_or_fails_with_its_text() {
      | ..........................^
     ");
     assert_snapshot!(outcome(&world("properties.size()")), @"ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: cel expressions must have type Bool");
-    // What fails while it is evaluated is not met.
+    // A rule whose evaluation fails is not met.
     assert_snapshot!(outcome(&world("properties.all(p,p.value.nothing==1)")), @r#"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1"#);
 }
 

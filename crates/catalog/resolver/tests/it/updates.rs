@@ -1,5 +1,4 @@
-//! The update graph and the resolver agree on what follows what is installed, where nothing but the
-//! graph decides.
+//! The update graph and the resolver agree on the next update, if only the graph decides.
 
 use mainstay_catalog::{Catalog, Keep, LoadOptions, Package};
 use mainstay_resolver::extension::{self, Bundle, Offer, Request};
@@ -13,7 +12,7 @@ use mainstay_version::{Version, parse_strict};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What comes of a Subscription to a channel of a package, with something installed.
+/// The next `currentCSV` of a Subscription to a channel of a package, with a bundle installed.
 fn resolved(
     content: &Snapshot,
     package: &str,
@@ -49,10 +48,10 @@ fn resolved(
 /// An entry by numbers: channel, bundle, what it replaces, what it skips, a range from and to.
 type Plain = (u8, u8, Option<u8>, Vec<u8>, Option<(u8, u8)>);
 
-/// Channels; the second is the default one.
+/// The channels; the second is the default one.
 const CHANNELS: [&str; 2] = ["fast", "stable"];
 
-/// Mostly chains in which each replaces the one before.
+/// Mostly chains in which each entry replaces the one before.
 fn entries() -> impl Strategy<Value = Vec<Plain>> {
     let range = proptest::option::weighted(0.4, (0..8u8, 0..9u8));
     let entry = (0..2u8, 0..7u8, 0..12u8, vec(0..8u8, 0..2), range);
@@ -177,7 +176,7 @@ proptest! {
     }
 }
 
-/// Whether nothing but the graph decides about a package.
+/// Whether only the update graph decides on the updates of a package.
 fn is_plain(package: &Package) -> bool {
     let mut apis = std::collections::BTreeSet::new();
     package.bundles().all(|bundle| {

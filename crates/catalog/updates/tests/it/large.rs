@@ -67,7 +67,8 @@ fn cycles_of_five_thousand_entries_terminate() {
 
 #[test]
 fn five_thousand_dead_ends_each_have_their_own_reason() {
-    // Each entry skips the next in a cycle beside the head, and its range holds only its own version.
+    // Each entry skips the next in a cycle beside the head, and its range holds only its own
+    // version.
     let count = 5000;
     let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
     let mut builder = Graph::builder("p").entry("stable", "p.w", Edges::default());

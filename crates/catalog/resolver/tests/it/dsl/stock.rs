@@ -1,4 +1,4 @@
-//! Catalogs of worlds in text.
+//! Catalogs in the text format of worlds.
 
 use super::{Said, apis, first, gvk, identity, key, needs};
 use mainstay_resolver::{
@@ -9,12 +9,12 @@ use mainstay_version::parse_tolerant;
 use serde_json::json;
 use std::collections::HashMap;
 
-/// A catalog of a scene.
+/// A catalog of a world in text.
 pub(super) struct Shelf {
     pub(super) key: CatalogKey,
     pub(super) priority: i64,
     pub(super) stock: Stock,
-    /// Version and properties of its bundles.
+    /// The versions and properties of its bundles.
     pub(super) bundles: HashMap<String, (String, Vec<Said>)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Stock {
     Failed(String),
 }
 
-/// A catalog as the lines tell it.
+/// A catalog as parsed from its lines.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) key: CatalogKey,
@@ -35,7 +35,7 @@ pub(super) struct Draft {
     pub(super) channels: Vec<Vec<String>>,
 }
 
-/// A bundle as its lines tell it.
+/// A bundle as parsed from its lines.
 #[derive(Clone, Default)]
 pub(super) struct BundleDraft {
     version: String,

@@ -1,4 +1,4 @@
-//! Things that are broken, and namespaces that cannot be resolved at all.
+//! Explanations of broken input, and of namespaces that cannot be resolved at all.
 
 use super::{told, with_catalog};
 use crate::dsl::Scene;

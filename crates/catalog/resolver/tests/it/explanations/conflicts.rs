@@ -1,4 +1,4 @@
-//! Wishes that are not possible beside something else.
+//! Explanations of contradictions.
 
 use super::{told, with_catalog};
 use insta::assert_snapshot;
@@ -88,7 +88,7 @@ fn explanation_lists_remaining_and_rejected_candidates() {
           → delete Subscription `two`
         "
     );
-    // Three wishes for two things: each candidate falls only beside others.
+    // Three Subscriptions for two APIs: each candidate is rejected only beside others.
     assert_snapshot!(
         told("
             catalog cat

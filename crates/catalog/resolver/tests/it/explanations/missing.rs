@@ -1,4 +1,4 @@
-//! Wishes and requirements that nothing meets.
+//! Explanations of Subscriptions and requirements that nothing meets.
 
 use super::{told, with_catalog};
 use insta::assert_snapshot;

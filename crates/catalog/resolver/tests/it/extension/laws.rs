@@ -1,4 +1,4 @@
-//! What holds for every question, on small worlds made at random.
+//! Properties of extension resolution, on small random scenarios.
 
 use super::scene::{
     Asked, Channel, Deprecated, Entry, Expected, InstalledBundle, Package, Scene, Source, Whole,
@@ -108,7 +108,7 @@ fn selector() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-/// A question; what is expected stays open.
+/// A random scenario without expected result.
 fn scenes() -> impl Strategy<Value = Scene> {
     let installed = prop::option::of(select(&VERSIONS[..]));
     let channels = prop_oneof![Just(BTreeSet::default()), btree_set(select(&CHANNELS[..]), 1..3)];
@@ -140,7 +140,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
     })
 }
 
-/// What should come out, from the rules in the most direct words there are.
+/// The expected result, by a direct implementation of the rules.
 #[derive(Debug, PartialEq)]
 enum Plain {
     Bundle(String, String),
@@ -233,7 +233,7 @@ fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
     in_range && follows && (asked.channels.is_empty() || entries().count() > 0)
 }
 
-/// The same question with everything in another order.
+/// The scenario with all lists in another order.
 fn shuffled(scene: &Scene, order: &[Index]) -> Scene {
     let mut scene = scene.clone();
     let mut order = order.iter().cycle();
@@ -262,7 +262,7 @@ fn turn<T>(list: &mut [T], next: &mut impl FnMut(usize) -> usize) {
     }
 }
 
-/// What comes of a repair.
+/// The result after a repair.
 fn mended(scene: &Scene, repair: &Repair) -> Option<(String, String)> {
     let offers = scene.offers();
     let mut catalogs = scene.catalogs(&offers);
@@ -275,7 +275,7 @@ fn mended(scene: &Scene, repair: &Repair) -> Option<(String, String)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The answer is what the rules say in the most direct words.
+    /// The result equals that of the direct implementation of the rules.
     #[test]
     fn extension_choice_equals_that_of_exhaustive_search(scene in scenes()) {
         let answer = match scene.answer() {
@@ -285,14 +285,14 @@ proptest! {
         prop_assert_eq!(answer, plain(&scene));
     }
 
-    /// Order means nothing, not for a byte of the explanation.
+    /// The order of lists does not change a byte of the result or its explanation.
     #[test]
     fn order_of_content_does_not_change_the_choice(scene in scenes(), order in vec(any::<Index>(), 1..40)) {
         let other = shuffled(&scene, &order);
         prop_assert_eq!(format!("{:?}", scene.answer()), format!("{:?}", other.answer()));
     }
 
-    /// What is said to help helps, and gives the bundle that is named.
+    /// Each repair leads to the bundle that it names.
     #[test]
     fn each_repair_leads_to_a_bundle(scene in scenes()) {
         if let Err(failure) = scene.answer() {
@@ -303,7 +303,7 @@ proptest! {
         }
     }
 
-    /// The steps that are told lead into the range, one update after the other.
+    /// The onward steps of a repair lead into the range, one update after the other.
     #[test]
     fn onward_steps_lead_into_the_requested_range(scene in scenes()) {
         let Err(failure) = scene.answer() else { return Ok(()) };
@@ -331,7 +331,7 @@ proptest! {
     }
 }
 
-/// Bundles that fit in one of the catalogs.
+/// The bundles of all catalogs that fit.
 fn fitting(scene: &Scene) -> Vec<String> {
     let packages = scene.catalogs.iter().filter_map(|source| source.package.as_ref());
     packages
@@ -341,7 +341,7 @@ fn fitting(scene: &Scene) -> Vec<String> {
         .collect()
 }
 
-/// So that the laws are about something.
+/// The random scenarios cover all kinds of results.
 #[test]
 fn random_scenes_cover_all_failure_kinds() {
     use proptest::strategy::ValueTree;

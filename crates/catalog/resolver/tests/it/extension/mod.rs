@@ -1,4 +1,4 @@
-//! Which bundle an extension gets.
+//! Tests of extension resolution.
 
 mod laws;
 mod prose;
@@ -9,7 +9,7 @@ use mainstay_resolver::extension::{FailureKind, State};
 use scene::Scene;
 use std::path::Path;
 
-/// Every scenario of `scenarios/extension`.
+/// All scenarios of `scenarios/extension`.
 #[test]
 fn scenarios_have_the_answers_of_the_specification() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/extension");
@@ -25,7 +25,7 @@ fn scenarios_have_the_answers_of_the_specification() {
     }
 }
 
-/// Worlds made at random, with the answers that operator-controller 1.11 gave to them.
+/// Random scenarios, with the recorded results of operator-controller 1.11.
 #[test]
 fn extension_choices_equal_the_recorded_choices_of_upstream() {
     for line in include_str!("answers.jsonl").lines() {
@@ -38,14 +38,14 @@ fn extension_choices_equal_the_recorded_choices_of_upstream() {
 
 const STOPPED: &str = "error walking catalogs: error getting package ";
 
-/// Upstream stops at any catalog that it cannot ask. Here the answer that stands without it is
-/// given where it cannot have had a better one.
+/// Upstream fails at any unreadable catalog. Here resolution succeeds if that catalog cannot have a
+/// better bundle.
 fn only_what_might_matter_blocks(scene: &Scene) {
     let mut rest = scene.clone();
     rest.catalogs.retain(|catalog| !catalog.is_broken());
     let choice = match scene.answer() {
         Ok(choice) => choice,
-        // The last look at the bundle that stands.
+        // The validation of the chosen bundle.
         Err(failure) if failure.kind == FailureKind::Dependency => {
             assert_eq!(failure.message, rest.answer().unwrap_err().message, "{}", scene.name);
             return;

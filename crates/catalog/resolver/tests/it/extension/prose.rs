@@ -1,9 +1,9 @@
-//! What people read when there is no answer. Questions are those of the scenarios, by name.
+//! Explanations of extension failures. The requests are those of the scenarios, by name.
 
 use super::scene::Scene;
 use insta::assert_snapshot;
 
-/// Message and explanation of a scenario of a file.
+/// The message and the explanation of a scenario.
 fn told(file: &str, name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/extension/");
     let text = std::fs::read_to_string(format!("{folder}{file}.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! Extensions on catalogs: on published ones, where they are at hand.
+//! Extensions on file-based catalogs, and on published ones if they are available.
 
 use mainstay_catalog::{Catalog, Files, Keep, LoadOptions};
 use mainstay_resolver::extension::{
@@ -9,7 +9,7 @@ use mainstay_version::{Release, VersionRelease};
 
 const CATALOGS: [&str; 2] = ["catalog-certified-v4.14", "catalog-community-v4.19"];
 
-/// What an extension with that bundle gets.
+/// The bundle that an extension gets, with that bundle installed.
 fn next(
     catalog: &Catalog,
     package: &str,
@@ -25,8 +25,8 @@ fn next(
     extension::resolve(&request, installed, &catalogs)
 }
 
-/// Where updates go from every bundle is what the update graph says, and whoever gets nothing gets
-/// nothing because the bundle asks for other operators.
+/// From each bundle, the update of an extension is that of the update graph. An extension without
+/// update has none because the bundle requires other operators.
 #[test]
 fn extension_updates_follow_the_update_graph() {
     for name in CATALOGS {
@@ -69,7 +69,7 @@ fn extension_updates_follow_the_update_graph() {
     }
 }
 
-/// What bundles of a catalog say about themselves.
+/// The bundles of a catalog in an offer.
 #[test]
 fn offer_has_the_properties_of_its_bundles() {
     let text = r#"

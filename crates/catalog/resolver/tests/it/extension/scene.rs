@@ -1,4 +1,4 @@
-//! Questions about extensions in plain data, with the answers that are expected.
+//! Extension scenarios in plain data: a request, catalogs, and the expected result.
 
 use mainstay_resolver::extension::{
     self, Bundle, Catalog, Choice, Considered, Content, Failure, Installed, Offer, Policy, Request,
@@ -10,12 +10,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A question with its answer.
+/// A scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Scene {
     pub(super) name: String,
-    /// Rules and tests of the specification that it stands for.
+    /// The rules and tests of the specification that it shows.
     #[serde(default)]
     #[expect(dead_code, reason = "for the list of what is covered")]
     pub(super) ids: Value,
@@ -81,7 +81,8 @@ pub(super) struct Channel {
     pub(super) entries: Vec<Entry>,
 }
 
-/// A bundle or an entry of a channel: a version, which stands for `package.vVERSION`, or all of it.
+/// A bundle or an entry of a channel: a version, short for the name `package.vVERSION`, or all
+/// fields.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Entry {
@@ -103,7 +104,7 @@ pub(super) struct Whole {
 }
 
 impl Entry {
-    /// All of it, with the name that follows from the version.
+    /// All fields, with the name that follows from the version.
     pub(super) fn whole(&self, package: &str) -> Whole {
         let mut whole = match self {
             Self::Version(version) => Whole { version: version.clone(), ..Whole::default() },
@@ -124,7 +125,7 @@ pub(super) struct Deprecated {
     pub(super) bundles: BTreeMap<String, String>,
 }
 
-/// What is expected; what is not said is not looked at.
+/// The expected result; only the given fields are compared.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Expected {
@@ -133,21 +134,21 @@ pub(super) struct Expected {
     version: Option<String>,
     release: Option<String>,
     image: Option<String>,
-    /// What the catalog of the bundle says about bundles; null for nothing.
+    /// The deprecation message of the bundle in its catalog; null for none.
     deprecated: Option<BTreeMap<String, String>>,
     pub(super) error: Option<String>,
-    /// Catalogs that were asked, by name.
+    /// The evaluated catalogs, by name.
     eligible: Option<Vec<String>>,
-    /// Bundles that fit, over all catalogs, the preferred ones first.
+    /// The bundles of all catalogs that fit, in order of preference.
     fits: Option<Vec<String>>,
-    /// All repairs in their words.
+    /// The texts of all repairs.
     repairs: Option<Vec<String>>,
-    /// What a controller does then.
+    /// The consequence of the failure.
     then: Option<String>,
 }
 
 impl Scene {
-    /// Reads a list of them.
+    /// Reads a list of scenarios.
     pub(super) fn read(yaml: &str) -> Vec<Self> {
         let value = mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default());
         serde_json::from_value(value.unwrap()).unwrap()
@@ -177,7 +178,7 @@ impl Scene {
         })
     }
 
-    /// What the catalogs offer, one for each.
+    /// The offer of each catalog.
     pub(super) fn offers(&self) -> Vec<Option<Offer>> {
         let package = &self.request.package;
         let of = |source: &Source| source.package.as_ref().map(|content| content.offer(package));
@@ -195,14 +196,14 @@ impl Scene {
         self.catalogs.iter().zip(offers).map(with).collect()
     }
 
-    /// The answer.
+    /// Resolves the request.
     pub(super) fn answer(&self) -> Result<Choice, Box<Failure>> {
         let offers = self.offers();
         let catalogs = self.catalogs(&offers);
         extension::resolve(&self.request(), self.installed().as_ref(), &catalogs)
     }
 
-    /// Compares the answer with what is expected.
+    /// Compares the result with the expected one.
     pub(super) fn check(&self) {
         let (name, expected) = (&self.name, &self.expect);
         let answer = self.answer();
@@ -288,7 +289,7 @@ fn strings(map: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<String, String> {
 }
 
 impl Source {
-    /// Whether it cannot be asked.
+    /// Whether it cannot be read.
     pub(super) fn is_broken(&self) -> bool {
         self.not_served || self.not_loaded || !self.failed.is_empty()
     }
