@@ -32,8 +32,8 @@ struct Score {
     same: usize,
     /// Contradictions for which upstream only named other reasons.
     other_reasons: Vec<String>,
-    listed: usize,
-    wrong: Vec<String>,
+    expected: usize,
+    errors: Vec<String>,
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -86,7 +86,7 @@ fn differences() -> BTreeMap<&'static str, &'static str> {
 }
 
 fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<String>) -> Score {
-    let listed = differences();
+    let expected = differences();
     let mut score = Score::default();
     for file in files(folder) {
         let text = std::fs::read_to_string(&file).unwrap();
@@ -104,43 +104,43 @@ fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<St
             score.same += 1;
         } else if unsatisfiable(&got) && case.outcomes.iter().any(unsatisfiable) {
             score.other_reasons.push(case.id.clone());
-        } else if listed.contains_key(&*case.id) {
-            score.listed += 1;
+        } else if expected.contains_key(&*case.id) {
+            score.expected += 1;
             used.push(case.id);
         } else {
             let Case { id, rule, outcomes, .. } = case;
-            score.wrong.push(format!("{id} {rule}\n   ours {got}\n  first {}", outcomes[0]));
+            score.errors.push(format!("{id} {rule}\n   ours {got}\n  first {}", outcomes[0]));
         }
     }
     score
 }
 
 fn report(name: &str, score: &Score) {
-    let Score { all, same, other_reasons, listed, wrong } = score;
+    let Score { all, same, other_reasons, expected, errors } = score;
     ran(&format!(
-        "recorded resolutions, {name}: {same} same, {} with other reasons, {listed} listed, \
+        "recorded resolutions, {name}: {same} same, {} with other reasons, {expected} listed, \
          {} wrong, of {all}",
         other_reasons.len(),
-        wrong.len()
+        errors.len()
     ));
 }
 
 #[test]
 fn outcomes_equal_the_recorded_outcomes_of_upstream() {
     let Some(root) = unpack("answers/resolver", "recorded resolutions") else { return };
-    let (mut used, mut wrong, mut other_reasons) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut used, mut errors, mut other_reasons) = (Vec::new(), Vec::new(), Vec::new());
     for name in ["hand", "random", "large"] {
         let score = compare(&root.path().join("resolver").join(name), &HashMap::new(), &mut used);
         report(name, &score);
         assert!(score.all > 0, "{name} is empty");
-        wrong.extend(score.wrong);
+        errors.extend(score.errors);
         other_reasons.extend(score.other_reasons);
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let listed = include_str!("other-reasons.txt").lines();
-    let listed: Vec<&str> = listed.filter(|line| !line.starts_with('#')).collect();
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+    let expected = include_str!("other-reasons.txt").lines();
+    let expected: Vec<&str> = expected.filter(|line| !line.starts_with('#')).collect();
     assert_eq!(
-        other_reasons, listed,
+        other_reasons, expected,
         "contradictions with other reasons, and those that are listed"
     );
     let unused: Vec<_> =
@@ -162,6 +162,6 @@ fn outcomes_for_published_catalogs_equal_those_of_upstream() {
     }
     let score = compare(&root.path().join("resolver/real"), &real, &mut Vec::new());
     report("real", &score);
-    assert!(score.wrong.is_empty(), "{}", score.wrong.join("\n"));
+    assert!(score.errors.is_empty(), "{}", score.errors.join("\n"));
     assert_eq!(score.other_reasons, Vec::<String>::new(), "contradictions with other reasons");
 }

@@ -36,8 +36,9 @@
 //! a version, or without a line, has the version in its name: `a.v2` has 2.0.0. A line for an
 //! object that exists replaces the object.
 
-mod stock;
+mod catalogs;
 
+use catalogs::{CatalogState, Draft, TestCatalog, build_catalog, bundle, catalog};
 use mainstay_resolver::{
     Api, CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, OperatorGroup, Outcome,
     Prohibited, Prohibition, Subscription, World, resolve,
@@ -46,20 +47,19 @@ use mainstay_version::{Range, parse_tolerant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use stock::{Draft, Shelf, Stock, bundle, catalog, shelf};
 
 /// The type and the value of a property.
-type Said = (String, String);
+type PropertyText = (String, String);
 
 /// A world that owns the content of its catalogs.
 #[derive(Default)]
-pub(crate) struct Scene {
-    catalogs: Vec<Shelf>,
+pub(crate) struct TestWorld {
+    catalogs: Vec<TestCatalog>,
     world: World<'static>,
     /// Whether deleted `ClusterServiceVersion`s are installed again.
     restores: bool,
     /// The properties in the annotations of CSVs.
-    annotations: HashMap<String, Vec<Said>>,
+    annotations: HashMap<String, Vec<PropertyText>>,
 }
 
 fn key(text: &str) -> CatalogKey {
@@ -77,19 +77,19 @@ fn apis(text: &str) -> Vec<Api> {
     text.split(',').map(api).collect()
 }
 
-fn gvk(kind: &str, api: &Api) -> Said {
+fn gvk(kind: &str, api: &Api) -> PropertyText {
     let Api { group, version, kind: name } = api;
     (kind.to_owned(), json!({"group": group, "version": version, "kind": name}).to_string())
 }
 
-fn needs(text: &str) -> Said {
+fn needs(text: &str) -> PropertyText {
     let (package, range) = text.split_once(':').unwrap();
     let range = range.replace('_', " ");
     let value = json!({"packageName": package, "versionRange": range});
     ("olm.package.required".to_owned(), value.to_string())
 }
 
-fn identity(package: &str, version: &str) -> Said {
+fn identity(package: &str, version: &str) -> PropertyText {
     let value = json!({"packageName": package, "version": version});
     ("olm.package".to_owned(), value.to_string())
 }
@@ -106,39 +106,39 @@ fn first(text: &str) -> (&str, &str) {
 }
 
 /// The object that the next lines about properties belong to.
-enum Last {
+enum PropertyOwner {
     Nothing,
     Bundle(String),
     Csv(String),
 }
 
-impl Scene {
+impl TestWorld {
     /// Reads a world.
     pub(crate) fn read(text: &str) -> Self {
-        let mut scene = Self::default();
-        "tenant".clone_into(&mut scene.world.namespace);
-        "olm".clone_into(&mut scene.world.global_namespace);
-        scene.world.operator_groups.push(OperatorGroup::default());
-        scene.change(text);
-        scene
+        let mut test_world = Self::default();
+        "tenant".clone_into(&mut test_world.world.namespace);
+        "olm".clone_into(&mut test_world.world.global_namespace);
+        test_world.world.operator_groups.push(OperatorGroup::default());
+        test_world.change(text);
+        test_world
     }
 
     /// Reads changes of the world.
     pub(crate) fn change(&mut self, text: &str) {
         let mut drafts: Vec<Draft> = Vec::new();
-        let mut last = Last::Nothing;
-        let mut fresh_groups = true;
+        let mut owner = PropertyOwner::Nothing;
+        let mut is_first_group = true;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (mut verb, mut rest) = first(line);
-            let twin = verb == "twin";
-            if twin {
+            let is_duplicate = verb == "twin";
+            if is_duplicate {
                 (verb, rest) = first(rest);
             }
             let words: Vec<&str> = rest.split_whitespace().collect();
             match (verb, words.as_slice()) {
                 ("#", _) => {}
                 ("group", flags) => {
-                    if std::mem::take(&mut fresh_groups) {
+                    if std::mem::take(&mut is_first_group) {
                         self.world.operator_groups.clear();
                     }
                     self.world.operator_groups.push(OperatorGroup {
@@ -150,7 +150,7 @@ impl Scene {
                 ("no-group", []) => self.world.operator_groups.clear(),
                 ("restore", []) => self.restores = true,
                 ("catalog", [name, ..]) => {
-                    if !twin {
+                    if !is_duplicate {
                         self.delete("catalog", name);
                     }
                     drafts.push(catalog(name, first(rest).1));
@@ -158,46 +158,46 @@ impl Scene {
                 ("bundle", [name, rest @ ..]) => {
                     let bundles = &mut drafts.last_mut().unwrap().bundles;
                     bundles.insert((*name).to_owned(), bundle(name, rest));
-                    last = Last::Bundle((*name).to_owned());
+                    owner = PropertyOwner::Bundle((*name).to_owned());
                 }
                 ("channel", _) => {
                     let channel = words.iter().map(|word| (*word).to_owned()).collect();
                     drafts.last_mut().unwrap().channels.push(channel);
                 }
                 ("sub", [name, of, from, rest @ ..]) => {
-                    if !twin {
+                    if !is_duplicate {
                         self.delete("sub", name);
                     }
                     self.world.subscriptions.push(subscription(name, of, from, rest));
                 }
                 ("csv", [name, rest @ ..]) => {
-                    if !twin {
+                    if !is_duplicate {
                         self.delete("csv", name);
                     }
                     self.add_csv(name, rest);
-                    last = Last::Csv((*name).to_owned());
+                    owner = PropertyOwner::Csv((*name).to_owned());
                 }
                 ("property" | "constraint" | "dependency" | "literal" | "long-constraint", _) => {
-                    let said = said(verb, rest);
-                    match &last {
-                        Last::Bundle(name) => {
+                    let property = property(verb, rest);
+                    match &owner {
+                        PropertyOwner::Bundle(name) => {
                             let bundles = &mut drafts.last_mut().unwrap().bundles;
                             let bundle = bundles.get_mut(name).unwrap();
                             let list = match verb {
                                 "dependency" => &mut bundle.dependencies,
                                 _ => &mut bundle.properties,
                             };
-                            list.push(said);
+                            list.push(property);
                         }
-                        Last::Csv(name) => {
-                            self.annotations.entry(name.clone()).or_default().push(said);
+                        PropertyOwner::Csv(name) => {
+                            self.annotations.entry(name.clone()).or_default().push(property);
                             self.annotate(&name.clone());
                         }
-                        Last::Nothing => panic!("{line}: of what?"),
+                        PropertyOwner::Nothing => panic!("{line}: of what?"),
                     }
                 }
                 ("annotation", _) => {
-                    if let Last::Csv(name) = &last {
+                    if let PropertyOwner::Csv(name) = &owner {
                         self.annotations.remove(name);
                     }
                     self.world.csvs.last_mut().unwrap().properties = Some(rest.to_owned());
@@ -206,7 +206,7 @@ impl Scene {
                 _ => self.rule(verb, rest),
             }
         }
-        self.catalogs.extend(drafts.into_iter().map(shelf));
+        self.catalogs.extend(drafts.into_iter().map(build_catalog));
         // A CSV can refer to the bundle of a catalog in a later line.
         let names: Vec<String> = self.world.csvs.iter().map(|csv| csv.name.clone()).collect();
         for name in names {
@@ -225,7 +225,7 @@ impl Scene {
 
     /// Reads a line about the whole namespace.
     fn rule(&mut self, verb: &str, rest: &str) {
-        let told = |text: &str| {
+        let split_message = |text: &str| {
             let (what, message) = text.split_once(':').unwrap();
             (what.trim().to_owned(), message.trim().to_owned())
         };
@@ -242,16 +242,16 @@ impl Scene {
                 self.world.demands.push(Demand { package: package.to_owned(), range });
             }
             ("only", _) => {
-                let (list, message) = told(rest);
+                let (list, message) = split_message(rest);
                 let packages = list.split(',').map(str::to_owned).collect();
                 prohibit(Prohibited::OutsideOf(packages), message);
             }
             ("without", ("package", rest)) => {
-                let (name, message) = told(rest);
+                let (name, message) = split_message(rest);
                 prohibit(Prohibited::Package(name), message);
             }
             ("without", ("bundle", rest)) => {
-                let (name, message) = told(rest);
+                let (name, message) = split_message(rest);
                 prohibit(Prohibited::Bundle(name), message);
             }
             _ => panic!("{verb} {rest}"),
@@ -261,7 +261,7 @@ impl Scene {
     fn add_csv(&mut self, name: &str, words: &[&str]) {
         let text = |name: &str| value(words, name).unwrap_or_default().to_owned();
         let list = |name: &str| value(words, name).map(apis).unwrap_or_default();
-        let mut made = Csv {
+        let mut csv = Csv {
             name: name.to_owned(),
             replaces: text("replaces"),
             phase: value(words, "phase").unwrap_or("Succeeded").to_owned(),
@@ -273,33 +273,33 @@ impl Scene {
             // Resolved when all catalogs are known.
             self.annotations.insert(name.to_owned(), vec![("of".to_owned(), (*catalog).into())]);
         } else if let Some(package) = value(words, "package") {
-            made.version = parse_tolerant(words[0]).ok();
-            let mut said = vec![identity(package, words[0])];
-            said.extend(list("provides").iter().map(|api| gvk("olm.gvk", api)));
-            said.extend(list("requires").iter().map(|api| gvk("olm.gvk.required", api)));
-            said.extend(value(words, "needs").map(needs));
-            self.annotations.insert(name.to_owned(), said);
+            csv.version = parse_tolerant(words[0]).ok();
+            let mut properties = vec![identity(package, words[0])];
+            properties.extend(list("provides").iter().map(|api| gvk("olm.gvk", api)));
+            properties.extend(list("requires").iter().map(|api| gvk("olm.gvk.required", api)));
+            properties.extend(value(words, "needs").map(needs));
+            self.annotations.insert(name.to_owned(), properties);
         } else {
-            made.version = parse_tolerant(words[0]).ok();
-            made.owned_apis = list("provides");
-            made.required_apis = list("requires");
-            made.owned_crds = list("crd").iter().map(crd).collect();
-            made.required_crds = list("requires-crd").iter().map(crd).collect();
+            csv.version = parse_tolerant(words[0]).ok();
+            csv.owned_apis = list("provides");
+            csv.required_apis = list("requires");
+            csv.owned_crds = list("crd").iter().map(crd).collect();
+            csv.required_crds = list("requires-crd").iter().map(crd).collect();
         }
-        self.world.csvs.push(made);
+        self.world.csvs.push(csv);
     }
 
     /// Writes the properties of a CSV into its annotation.
     fn annotate(&mut self, name: &str) {
-        let Some(said) = self.annotations.get(name) else { return };
+        let Some(properties) = self.annotations.get(name) else { return };
         let (mut all, mut version) = (Vec::new(), None);
-        for (kind, text) in said {
+        for (kind, text) in properties {
             if kind != "of" {
                 all.push((kind.clone(), text.clone()));
                 continue;
             }
-            let shelf = self.catalogs.iter().find(|shelf| shelf.key == key(text));
-            let Some(known) = shelf.and_then(|shelf| shelf.bundles.get(name)) else { return };
+            let catalog = self.catalogs.iter().find(|catalog| catalog.key == key(text));
+            let Some(known) = catalog.and_then(|catalog| catalog.bundles.get(name)) else { return };
             version = parse_tolerant(&known.0).ok();
             all.extend(known.1.iter().cloned());
         }
@@ -315,13 +315,13 @@ impl Scene {
         world.catalogs = self
             .catalogs
             .iter()
-            .map(|Shelf { key, priority, stock, .. }| CatalogView {
+            .map(|TestCatalog { key, priority, state, .. }| CatalogView {
                 key: key.clone(),
                 priority: *priority,
-                content: match stock {
-                    Stock::Ready(snapshot) => Content::Ready(snapshot),
-                    Stock::NotConnected => Content::NotConnected,
-                    Stock::Failed(reason) => Content::Failed(reason.clone()),
+                content: match state {
+                    CatalogState::Ready(snapshot) => Content::Ready(snapshot),
+                    CatalogState::NotConnected => Content::NotConnected,
+                    CatalogState::Failed(reason) => Content::Failed(reason.clone()),
                 },
             })
             .collect();
@@ -335,15 +335,16 @@ impl Scene {
     pub(crate) fn follow(&mut self, outcome: &Outcome) {
         for install in &outcome.installs {
             let chosen = &outcome.resolved[install.chosen];
-            let shelf = self.catalogs.iter().find(|shelf| shelf.key == chosen.catalog).unwrap();
-            let known = shelf.bundles.get(&chosen.name).cloned();
-            let (version, mut said) = known.unwrap_or_default();
-            if !said.iter().any(|(kind, _)| kind == "olm.package") {
-                said.push(identity(&chosen.package, &version));
+            let catalog =
+                self.catalogs.iter().find(|catalog| catalog.key == chosen.catalog).unwrap();
+            let known = catalog.bundles.get(&chosen.name).cloned();
+            let (version, mut properties) = known.unwrap_or_default();
+            if !properties.iter().any(|(kind, _)| kind == "olm.package") {
+                properties.push(identity(&chosen.package, &version));
             }
             let replaces = chosen.replaces.clone().unwrap_or_default();
             self.world.csvs.retain(|csv| csv.name != chosen.name && csv.name != replaces);
-            self.annotations.insert(chosen.name.clone(), said);
+            self.annotations.insert(chosen.name.clone(), properties);
             self.world.csvs.push(Csv {
                 name: chosen.name.clone(),
                 version: parse_tolerant(&version).ok(),
@@ -374,8 +375,8 @@ impl Scene {
     }
 }
 
-fn annotation(said: &[Said]) -> String {
-    let items: Vec<String> = said
+fn annotation(properties: &[PropertyText]) -> String {
+    let items: Vec<String> = properties
         .iter()
         .map(|(kind, text)| format!("{{\"type\":{},\"value\":{text}}}", json!(kind)))
         .collect();
@@ -393,7 +394,7 @@ fn crd(api: &Api) -> CrdReference {
 }
 
 /// The property of a `property`, `constraint` or similar line.
-fn said(verb: &str, rest: &str) -> Said {
+fn property(verb: &str, rest: &str) -> PropertyText {
     let (word, value) = first(rest);
     match verb {
         "constraint" => ("olm.constraint".to_owned(), yaml(rest)),
@@ -427,7 +428,7 @@ fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription
 
 /// The outcome of a world in text, as text.
 pub(crate) fn outcome(text: &str) -> String {
-    render(&resolve(&Scene::read(text).world()))
+    render(&resolve(&TestWorld::read(text).world()))
 }
 
 /// An outcome as text.

@@ -4,8 +4,8 @@ mod broken;
 mod conflicts;
 mod missing;
 
-use crate::dsl::Scene;
-use crate::laws_worlds::{Ground, Size, seeds, shuffle};
+use crate::dsl::TestWorld;
+use crate::laws_worlds::{OwnedWorld, Size, seeds, shuffle};
 use insta::assert_snapshot;
 use mainstay_resolver::universe::Universe;
 use mainstay_resolver::{Failure, Outcome, Repair, World, resolve};
@@ -21,38 +21,39 @@ fn blocked(outcome: &Outcome) -> BTreeSet<&str> {
 }
 
 /// Why a repair does not work.
-fn broken_promise(
+fn repair_error(
     world: &World<'_>,
     before: &Outcome,
     failure: &Failure,
     repair: &Repair,
 ) -> Option<String> {
-    let mut mended = world.clone();
-    if !repair.apply(&mut mended) {
+    let mut repaired = world.clone();
+    if !repair.apply(&mut repaired) {
         return Some(format!("{repair}: there is nothing to change"));
     }
-    let after = resolve(&mended);
-    let (was, is) = (blocked(before), blocked(&after));
-    let ours = failure.subscriptions.iter().find(|name| is.contains(name.as_str()));
-    let new = is.iter().find(|name| !was.contains(*name));
-    let unmended = failure.subscriptions.is_empty()
+    let after = resolve(&repaired);
+    let (blocked_before, blocked_after) = (blocked(before), blocked(&after));
+    let still_blocked =
+        failure.subscriptions.iter().find(|name| blocked_after.contains(name.as_str()));
+    let newly_blocked = blocked_after.iter().find(|name| !blocked_before.contains(*name));
+    let still_fails = failure.subscriptions.is_empty()
         && after.failures.iter().any(|other| other.message == failure.message);
-    match (ours, new) {
-        (None, None) if !unmended => None,
+    match (still_blocked, newly_blocked) {
+        (None, None) if !still_fails => None,
         _ => Some(format!("{repair}: then {:#?}", after.failures)),
     }
 }
 
 /// The explanations of all failures of a world, after a test of all certain repairs.
-fn told(text: &str) -> String {
-    let scene = Scene::read(text);
-    let world = scene.world();
+fn explanations(text: &str) -> String {
+    let test_world = TestWorld::read(text);
+    let world = test_world.world();
     let outcome = resolve(&world);
     let mut out = String::new();
     for failure in &outcome.failures {
         for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
-            if let Some(broken) = broken_promise(&world, &outcome, failure, repair) {
-                panic!("{broken}");
+            if let Some(error) = repair_error(&world, &outcome, failure, repair) {
+                panic!("{error}");
             }
         }
         for repair in &failure.repairs {
@@ -76,7 +77,7 @@ const CATALOG: &str = "
 ";
 
 fn with_catalog(rest: &str) -> String {
-    told(&format!("{CATALOG}{rest}"))
+    explanations(&format!("{CATALOG}{rest}"))
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn large_namespace(rest: &str) -> String {
 #[test]
 fn repairs_in_large_namespaces_do_not_change_other_subscriptions() {
     assert_snapshot!(
-        told(&large_namespace("
+        explanations(&large_namespace("
             bundle a.v1 1.0.0 requires Bread
             channel a/stable* a.v1
             channel a/beta a.v2
@@ -127,7 +128,7 @@ fn repairs_in_large_namespaces_do_not_change_other_subscriptions() {
     );
     // The other channel would need the package of another Subscription.
     assert_snapshot!(
-        told(&large_namespace("
+        explanations(&large_namespace("
             bundle a.v1 1.0.0 requires Bread
             channel a/stable* a.v1
             bundle a.v2 2.0.0 provides Kind7
@@ -150,8 +151,8 @@ fn only_the_first_failures_are_explained_in_full() {
     for at in 0..150 {
         writeln!(text, "channel p{at}/stable* p{at}.v1\nsub s{at} p{at}/stabel cat").unwrap();
     }
-    let scene = Scene::read(&text);
-    let outcome = resolve(&scene.world());
+    let test_world = TestWorld::read(&text);
+    let outcome = resolve(&test_world.world());
     let with_repairs =
         outcome.failures.iter().filter(|failure| !failure.repairs.is_empty()).count();
     assert_eq!((outcome.failures.len(), with_repairs), (150, 100));
@@ -181,7 +182,7 @@ fn chain(length: usize, versions: usize) -> String {
 
 #[test]
 fn explanation_of_many_candidates_has_few_lines() {
-    assert_snapshot!(told(&chain(3, 12)), @r"
+    assert_snapshot!(explanations(&chain(3, 12)), @r"
     [s]
     Subscription `s` cannot be met
       because nothing in channel `c` of package `p0` in catalog `cat` can be installed
@@ -190,7 +191,7 @@ fn explanation_of_many_candidates_has_few_lines() {
             because all 12 versions (1.0.0 to 12.0.0) need the API `Bread` (example.com/v1), which nothing offers
       → add a catalog that offers the API `Bread` (example.com/v1)
     ");
-    assert_snapshot!(told(&chain(40, 2)), @r"
+    assert_snapshot!(explanations(&chain(40, 2)), @r"
     [s]
     Subscription `s` cannot be met
       because nothing in channel `c` of package `p0` in catalog `cat` can be installed
@@ -221,8 +222,8 @@ fn repairs_of_recorded_failures_work() {
                 longest = longest.max(failure.cause.render().lines().count());
                 for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
                     repairs += 1;
-                    let broken = broken_promise(&world, &outcome, failure, repair);
-                    assert_eq!(broken, None, "{}", path.display());
+                    let error = repair_error(&world, &outcome, failure, repair);
+                    assert_eq!(error, None, "{}", path.display());
                 }
             }
         }
@@ -236,31 +237,31 @@ proptest! {
 
     #[test]
     fn every_repair_works_and_order_does_not_matter(
-        seed in seeds(Size { products: 7, releases: 4, wishes: 5, policies: true }),
+        seed in seeds(Size { products: 7, releases: 4, subscriptions: 5, policies: true }),
     ) {
         let mut universe = seed.universe();
-        let ground = Ground::new(&seed, &universe);
+        let owned_world = OwnedWorld::new(&seed, &universe);
         let real = HashMap::new();
-        let world = ground.world(&real);
+        let world = owned_world.world(&real);
         let outcome = resolve(&world);
         for failure in &outcome.failures {
             for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
-                let broken = broken_promise(&world, &outcome, failure, repair);
-                prop_assert!(broken.is_none(), "{}\n{}", failure.cause.render(), broken.unwrap());
+                let error = repair_error(&world, &outcome, failure, repair);
+                prop_assert!(error.is_none(), "{}\n{}", failure.cause.render(), error.unwrap());
             }
-            let told = failure.cause.render();
-            prop_assert!(told.lines().count() <= 32, "{}", told);
+            let explanations = failure.cause.render();
+            prop_assert!(explanations.lines().count() <= 32, "{}", explanations);
             // The tree names all participants of the contradiction.
-            let whole = !told.contains(" more");
+            let whole = !explanations.contains(" more");
             for reason in failure.message.split(", ").filter(|_| whole) {
                 let words: Vec<&str> = reason.split(' ').collect();
                 if let [.., "subscription" | "clusterserviceversion", name, "exists"] = words[..] {
-                    prop_assert!(told.contains(&format!("`{name}`")), "{}\n{}", reason, told);
+                    prop_assert!(explanations.contains(&format!("`{name}`")), "{}\n{}", reason, explanations);
                 }
             }
         }
         shuffle(&mut universe, 1);
-        let ground = Ground::new(&seed, &universe);
-        prop_assert_eq!(resolve(&ground.world(&real)).failures, outcome.failures);
+        let owned_world = OwnedWorld::new(&seed, &universe);
+        prop_assert_eq!(resolve(&owned_world.world(&real)).failures, outcome.failures);
     }
 }

@@ -109,11 +109,11 @@ fn bundles_with_a_later_min_kube_version_are_not_chosen() {
             }
             let outcome = resolve(&world(&content, Some(Version::new(1, 35, 0)), "tea.v2"));
             let failure = &outcome.failures[0];
-            let told = failure.cause.render();
+            let text = failure.cause.render();
             let why = "needs Kubernetes 1.40.0 or later, and the cluster has 1.35.0";
-            assert!(told.contains(why), "{told}");
+            assert!(text.contains(why), "{text}");
             let upgrade = Repair::UpgradeKubernetes { version: Version::new(1, 40, 0) };
-            assert!(failure.repairs.contains(&upgrade), "{told}");
+            assert!(failure.repairs.contains(&upgrade), "{text}");
         }
     }
 }

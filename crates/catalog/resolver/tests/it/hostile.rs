@@ -43,12 +43,12 @@ fn end_of(outcome: &Outcome, expected: &End) -> End {
     }
 }
 
-fn ends(name: &str, place: &Place, expected: &End) {
+fn assert_end(name: &str, place: &Place, expected: &End) {
     let outcome = resolve(&place.world());
     assert_eq!(end_of(&outcome, expected), *expected, "{name}");
     for failure in &outcome.failures {
-        let told = failure.cause.render();
-        assert!(told.len() < 20_000, "{name}: {} bytes of explanation", told.len());
+        let explanation = failure.cause.render();
+        assert!(explanation.len() < 20_000, "{name}: {} bytes of explanation", explanation.len());
     }
 }
 
@@ -77,7 +77,7 @@ fn hard_worlds_resolve_within_the_step_budget() {
         ("costly rule", costly_rule(3, 20), End::Resolved(1)),
         ("nests", nests(200, 1), End::Contradiction(3)),
     ] {
-        ends(name, &place, &expected);
+        assert_end(name, &place, &expected);
     }
 }
 
@@ -111,8 +111,8 @@ fn checker_accepts_small_worlds_of_the_same_shape() {
         ("nests", nests(3, 2)),
     ] {
         let world = place.world();
-        let wrong = check(&world, &resolve(&world));
-        assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+        let errors = check(&world, &resolve(&world));
+        assert!(errors.is_empty(), "{name}: {}", errors.join("\n"));
     }
 }
 
@@ -134,8 +134,8 @@ fn hard_parts_do_not_block_other_parts() {
             .iter()
             .map(|channel| json!({"name": channel, "entries": [{"name": name(channel)}]}))
             .collect();
-        let made = json!({"name": package, "defaultChannel": channels[0], "channels": all});
-        content["packages"].as_array_mut().unwrap().push(made);
+        let package_json = json!({"name": package, "defaultChannel": channels[0], "channels": all});
+        content["packages"].as_array_mut().unwrap().push(package_json);
         for (at, channel) in channels.iter().enumerate() {
             let bundle = json!({
                 "name": name(channel), "package": package, "version": "1.0.0",
@@ -175,8 +175,11 @@ fn hard_parts_do_not_block_other_parts() {
     assert!(of("x00").message.contains("the search was given up"), "{}", of("x00").message);
     let coarse = of("y00");
     assert_eq!(coarse.kind, FailureKind::NotSatisfiable, "{}", coarse.message);
-    let told = coarse.cause.render();
-    assert!(told.contains("which of them are needed for that was not found out"), "{told}");
+    let explanation = coarse.cause.render();
+    assert!(
+        explanation.contains("which of them are needed for that was not found out"),
+        "{explanation}"
+    );
     for at in 0..11 {
         assert_eq!(of(&format!("z{at:02}")).repairs.len(), 1);
     }
@@ -206,14 +209,14 @@ fn exhausted_budget_is_never_reported_as_contradiction() {
         ("many looks", costly_rule(9, 20_000), End::Error("given up")),
         ("many ways", everything_requires_everything(20_000, false), End::Error("given up")),
     ] {
-        ends(name, &place, &expected);
+        assert_end(name, &place, &expected);
     }
 }
 
 /// A world with one package with one version and these properties, and a Subscription to it.
-fn alone(said: &[Said]) -> Place {
+fn single_package(properties: &[Said]) -> Place {
     let mut shelf = Shelf::default();
-    shelf.one("root", said);
+    shelf.one("root", properties);
     Place::new(shelf, ["root".to_owned()])
 }
 
@@ -265,7 +268,7 @@ fn json_can_have_any_depth_and_length() {
     let many = |kind: &'static str, count: usize| -> Vec<Said> {
         (0..count).map(|at| (kind, json!({"label": at.to_string()}).to_string())).collect()
     };
-    for (name, said, expected) in [
+    for (name, properties, expected) in [
         ("deep value", vec![("own.kind", deep(100))], End::Resolved(1)),
         ("deeper value", vec![("own.kind", deep(5_000))], End::Resolved(1)),
         // An even number of negations of a package that no catalog offers.
@@ -278,10 +281,10 @@ fn json_can_have_any_depth_and_length() {
         ("many unknown properties", many("own.kind", 10_000), End::Resolved(1)),
         ("a kind that is offered twice", vec![provides("K"), provides("K")], End::Contradiction(3)),
     ] {
-        ends(name, &alone(&said), &expected);
+        assert_end(name, &single_package(&properties), &expected);
     }
-    let mut place = alone(&[]);
+    let mut place = single_package(&[]);
     let properties = Some(format!("{{\"properties\":{}}}", deep(100_000)));
     place.csvs.push(Csv { name: "there".to_owned(), properties, ..Csv::default() });
-    ends("deep annotation", &place, &End::Error("failed to unmarshal properties annotation"));
+    assert_end("deep annotation", &place, &End::Error("failed to unmarshal properties annotation"));
 }

@@ -1,7 +1,7 @@
 //! Properties of resolution on random worlds, checked with the reference resolver: its rules, its
 //! outcome checker, and its exhaustive search.
 
-use crate::laws_worlds::{Ground, Seed, Size, seeds, shuffle};
+use crate::laws_worlds::{OwnedWorld, Seed, Size, seeds, shuffle};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::Cause;
 use mainstay_reference::{Stopped, check, solve};
@@ -19,36 +19,40 @@ use std::path::Path;
 const LIMIT: u64 = 20_000;
 
 /// Small enough for exhaustive search.
-const SMALL: Size = Size { products: 6, releases: 3, wishes: 3, policies: false };
+const SMALL: Size = Size { products: 6, releases: 3, subscriptions: 3, policies: false };
 /// Small worlds with demands and prohibitions of administrators.
-const RULED: Size = Size { policies: true, ..SMALL };
+const SMALL_WITH_POLICIES: Size = Size { policies: true, ..SMALL };
 /// Too large for exhaustive search.
-const MIDDLE: Size = Size { products: 10, releases: 5, wishes: 6, policies: true };
+const MIDDLE: Size = Size { products: 10, releases: 5, subscriptions: 6, policies: true };
 
 /// Checks a property on that many worlds, always the same ones.
-fn every_world(size: Size, cases: u32, law: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>) {
+fn every_world(
+    size: Size,
+    cases: u32,
+    check_world: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>,
+) {
     let config = ProptestConfig {
         cases,
         rng_seed: RngSeed::Fixed(7),
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let told = TestRunner::new(config).run(&seeds(size), |seed| {
+    let result = TestRunner::new(config).run(&seeds(size), |seed| {
         let universe = seed.universe();
-        law(&seed, &universe).map_err(|error| match error {
+        check_world(&seed, &universe).map_err(|error| match error {
             TestCaseError::Fail(reason) => {
-                TestCaseError::fail(format!("{reason}\n{}", shown(&universe)))
+                TestCaseError::fail(format!("{reason}\n{}", pretty(&universe)))
             }
             other @ TestCaseError::Reject(_) => other,
         })
     });
-    if let Err(error) = told {
+    if let Err(error) = result {
         panic!("{error}");
     }
 }
 
 /// A world as text, with one list item per line.
-fn shown(universe: &Value) -> String {
+fn pretty(universe: &Value) -> String {
     let mut lines = Vec::new();
     for (key, value) in universe.as_object().unwrap() {
         match value.as_array() {
@@ -62,14 +66,14 @@ fn shown(universe: &Value) -> String {
 #[test]
 fn order_of_lists_does_not_change_the_outcome() {
     every_world(MIDDLE, 100, |seed, universe| {
-        let expected = resolve(&Ground::new(seed, universe).world(&HashMap::new()));
+        let expected = resolve(&OwnedWorld::new(seed, universe).world(&HashMap::new()));
         for number in 0..3 {
             let mut other = universe.clone();
             shuffle(&mut other, number);
-            let ground = Ground::new(seed, &other).turned();
+            let owned_world = OwnedWorld::new(seed, &other).with_reversed_policies();
             let none = HashMap::new();
             // shows CL-RES-30
-            prop_assert_eq!(&resolve(&ground.world(&none)), &expected, "{}", shown(&other));
+            prop_assert_eq!(&resolve(&owned_world.world(&none)), &expected, "{}", pretty(&other));
         }
         Ok(())
     });
@@ -105,17 +109,17 @@ fn memory_does_not_change_outcomes() {
 #[test]
 fn checker_accepts_random_worlds() {
     every_world(MIDDLE, 200, |seed, universe| {
-        let ground = Ground::new(seed, universe);
+        let owned_world = OwnedWorld::new(seed, universe);
         let none = HashMap::new();
-        let world = ground.world(&none);
-        let wrong = check(&world, &resolve(&world));
-        prop_assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let world = owned_world.world(&none);
+        let errors = check(&world, &resolve(&world));
+        prop_assert!(errors.is_empty(), "{}", errors.join("\n"));
         Ok(())
     });
 }
 
 /// A package that is independent of all others.
-fn stranger(name: &str, property: &Value) -> [Value; 3] {
+fn unrelated_package(name: &str, property: &Value) -> [Value; 3] {
     let identity = json!({"packageName": name, "version": "1.0.0"});
     let bundle = format!("{name}.v1");
     [
@@ -132,25 +136,25 @@ fn stranger(name: &str, property: &Value) -> [Value; 3] {
 }
 
 /// An outcome without the independent packages.
-fn without_strangers(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
-    let strange = |name: &str| name.starts_with("zz-");
+fn without_unrelated(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
+    let is_unrelated = |name: &str| name.starts_with("zz-");
     outcome.failures.retain(|failure| {
         failure.subscriptions.is_empty()
-            || !failure.subscriptions.iter().all(|subscription| strange(subscription))
+            || !failure.subscriptions.iter().all(|subscription| is_unrelated(subscription))
     });
     // A failure of the whole namespace names all Subscriptions.
     for failure in &mut outcome.failures {
-        failure.subscriptions.retain(|subscription| !strange(subscription));
+        failure.subscriptions.retain(|subscription| !is_unrelated(subscription));
     }
     let chosen: Vec<_> = outcome
         .installs
         .iter()
         .map(|install| (outcome.resolved[install.chosen].clone(), install.subscriptions.clone()))
-        .filter(|(chosen, _)| !strange(&chosen.package))
+        .filter(|(chosen, _)| !is_unrelated(&chosen.package))
         .collect();
-    outcome.resolved.retain(|chosen| !strange(&chosen.package));
-    outcome.new_subscriptions.retain(|subscription| !strange(&subscription.package));
-    outcome.updated_subscriptions.retain(|subscription| !strange(&subscription.name));
+    outcome.resolved.retain(|chosen| !is_unrelated(&chosen.package));
+    outcome.new_subscriptions.retain(|subscription| !is_unrelated(&subscription.package));
+    outcome.updated_subscriptions.retain(|subscription| !is_unrelated(&subscription.name));
     let Outcome { resolved, new_subscriptions, updated_subscriptions, failures, .. } = outcome;
     (chosen, resolved, new_subscriptions, updated_subscriptions, failures)
 }
@@ -158,10 +162,10 @@ fn without_strangers(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
 #[test]
 fn unrelated_content_does_not_change_the_outcome() {
     let api = |kind: &str| json!({"group": "zoo", "version": "v1", "kind": kind});
-    let strangers = [
-        stranger("zz-a", &json!({"type": "olm.gvk.required", "value": api("Yak")})),
-        stranger("zz-b", &json!({"type": "olm.gvk", "value": api("Yak")})),
-        stranger("zz-c", &json!({"type": "olm.gvk.required", "value": api("Unicorn")})),
+    let unrelated = [
+        unrelated_package("zz-a", &json!({"type": "olm.gvk.required", "value": api("Yak")})),
+        unrelated_package("zz-b", &json!({"type": "olm.gvk", "value": api("Yak")})),
+        unrelated_package("zz-c", &json!({"type": "olm.gvk.required", "value": api("Unicorn")})),
     ];
     every_world(MIDDLE, 300, |seed, universe| {
         // An independent package can meet a requirement of the form `not`.
@@ -169,17 +173,18 @@ fn unrelated_content_does_not_change_the_outcome() {
             return Ok(());
         }
         let mut more = universe.clone();
-        for [_, _, subscription] in &strangers {
+        for [_, _, subscription] in &unrelated {
             more["subscriptions"].as_array_mut().unwrap().push(subscription.clone());
         }
         more["catalogs"].as_array_mut().unwrap().push(json!({
             "name": "zoo", "namespace": "tenant", "priority": -1,
-            "packages": strangers.each_ref().map(|product| &product[0]),
-            "bundles": strangers.each_ref().map(|product| &product[1]),
+            "packages": unrelated.each_ref().map(|product| &product[0]),
+            "bundles": unrelated.each_ref().map(|product| &product[1]),
         }));
         let none = HashMap::new();
-        let [with, without] = [&more, universe]
-            .map(|universe| without_strangers(resolve(&Ground::new(seed, universe).world(&none))));
+        let [with, without] = [&more, universe].map(|universe| {
+            without_unrelated(resolve(&OwnedWorld::new(seed, universe).world(&none)))
+        });
         prop_assert_eq!(with, without);
         Ok(())
     });
@@ -187,9 +192,9 @@ fn unrelated_content_does_not_change_the_outcome() {
 
 /// The outcome of a world is the first answer of the exhaustive search.
 fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
-    let ground = Ground::new(seed, universe);
+    let owned_world = OwnedWorld::new(seed, universe);
     let none = HashMap::new();
-    let world = ground.world(&none);
+    let world = owned_world.world(&none);
     let mut got = resolve(&world);
     let expected = match solve(&world, LIMIT) {
         Ok(expected) => expected,
@@ -218,7 +223,7 @@ fn outcome_equals_that_of_exhaustive_search() {
 
 #[test]
 fn outcome_with_demands_and_prohibitions_equals_that_of_exhaustive_search() {
-    every_world(RULED, 600, is_the_first);
+    every_world(SMALL_WITH_POLICIES, 600, is_the_first);
 }
 
 #[derive(Deserialize)]
@@ -230,7 +235,7 @@ struct Case {
 /// The number of recorded worlds of a folder, and the errors that the checker finds in their
 /// outcomes.
 fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<String>) {
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -239,21 +244,21 @@ fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<S
         let snapshots = case.universe.snapshots();
         let world = case.universe.world(&snapshots, real).unwrap();
         let found = check(&world, &resolve(&world));
-        wrong.extend(found.into_iter().map(|difference| format!("{}: {difference}", case.id)));
+        errors.extend(found.into_iter().map(|difference| format!("{}: {difference}", case.id)));
     }
-    (files.len(), wrong)
+    (files.len(), errors)
 }
 
 #[test]
 fn recorded_worlds_pass_the_checker() {
     let Some(root) = unpack("answers/resolver", "recorded worlds") else { return };
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     for name in ["hand", "random", "large"] {
         let (count, found) = recorded(&root.path().join("resolver").join(name), &HashMap::new());
         ran(&format!("checker on recorded worlds, {name}: {} wrong of {count}", found.len()));
-        wrong.extend(found);
+        errors.extend(found);
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
 #[test]
@@ -267,7 +272,7 @@ fn recorded_worlds_of_published_catalogs_pass_the_checker() {
         let snapshot = Snapshot::of(&catalog);
         real.insert(name.to_owned(), RealCatalog { catalog, snapshot });
     }
-    let (count, wrong) = recorded(&root.path().join("resolver/real"), &real);
-    ran(&format!("checker on {what}: {} wrong of {count}", wrong.len()));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let (count, errors) = recorded(&root.path().join("resolver/real"), &real);
+    ran(&format!("checker on {what}: {} wrong of {count}", errors.len()));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }

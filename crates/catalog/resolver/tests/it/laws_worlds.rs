@@ -25,7 +25,7 @@ const RANGES: [&str; 6] = [">=1.0.0", ">=2.0.0", "<2.0.0", ">=1.0.0 <3.0.0", "3.
 
 /// A requirement as numbers.
 #[derive(Clone, Debug)]
-pub(crate) enum Need {
+pub(crate) enum RequirementSeed {
     Kind(u8),
     Package(u8, u8),
     Label(u8),
@@ -40,7 +40,7 @@ pub(crate) enum Need {
 pub(crate) struct Release {
     /// The APIs and labels that it provides, as bits.
     provides: u8,
-    needs: Vec<Need>,
+    needs: Vec<RequirementSeed>,
     /// It is deprecated if this number is below a limit.
     deprecated: u8,
     /// The channels that it is in, as bits.
@@ -60,7 +60,7 @@ pub(crate) struct Product {
 
 /// A Subscription as numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct SubscriptionSeed {
     product: u8,
     channel: u8,
     from: u8,
@@ -76,9 +76,9 @@ pub(crate) struct Wish {
 pub(crate) struct Seed {
     products: Vec<Product>,
     priorities: [u8; 3],
-    wishes: Vec<Wish>,
+    subscriptions: Vec<SubscriptionSeed>,
     /// Existing operators without Subscription: product and release.
-    alone: Vec<(u8, u8)>,
+    unsubscribed: Vec<(u8, u8)>,
     demands: Vec<(u8, u8)>,
     prohibitions: Vec<(u8, u8)>,
     kubernetes: u8,
@@ -89,24 +89,24 @@ pub(crate) struct Seed {
 pub(crate) struct Size {
     pub products: usize,
     pub releases: usize,
-    pub wishes: usize,
+    pub subscriptions: usize,
     /// Whether it has demands and prohibitions of administrators.
     pub policies: bool,
 }
 
-fn need() -> impl Strategy<Value = Need> {
+fn need() -> impl Strategy<Value = RequirementSeed> {
     let leaf = prop_oneof![
-        5 => any::<u8>().prop_map(Need::Kind),
-        3 => (any::<u8>(), any::<u8>()).prop_map(|(package, range)| Need::Package(package, range)),
-        1 => any::<u8>().prop_map(Need::Label),
-        1 => any::<u8>().prop_map(Need::Rule),
+        5 => any::<u8>().prop_map(RequirementSeed::Kind),
+        3 => (any::<u8>(), any::<u8>()).prop_map(|(package, range)| RequirementSeed::Package(package, range)),
+        1 => any::<u8>().prop_map(RequirementSeed::Label),
+        1 => any::<u8>().prop_map(RequirementSeed::Rule),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
         let list = || prop::collection::vec(inner.clone(), 1..3);
         prop_oneof![
-            2 => list().prop_map(Need::All),
-            2 => list().prop_map(Need::Any),
-            1 => list().prop_map(Need::Not),
+            2 => list().prop_map(RequirementSeed::All),
+            2 => list().prop_map(RequirementSeed::Any),
+            1 => list().prop_map(RequirementSeed::Not),
         ]
     })
 }
@@ -142,8 +142,8 @@ pub(crate) fn seeds(size: Size) -> impl Strategy<Value = Seed> {
             default_channel,
             releases,
         });
-    let wish = prop::array::uniform7(any::<u8>()).prop_map(
-        |[product, channel, from, start, exists, release, phase]| Wish {
+    let subscription_seed = prop::array::uniform7(any::<u8>()).prop_map(
+        |[product, channel, from, start, exists, release, phase]| SubscriptionSeed {
             product,
             channel,
             from,
@@ -158,18 +158,26 @@ pub(crate) fn seeds(size: Size) -> impl Strategy<Value = Seed> {
     (
         prop::collection::vec(product, 1..=size.products),
         any::<[u8; 3]>(),
-        prop::collection::vec(wish, 1..=size.wishes),
+        prop::collection::vec(subscription_seed, 1..=size.subscriptions),
         pairs(1),
         pairs(policies),
         pairs(policies),
         any::<u8>().prop_map(move |number| if size.policies { number } else { 0 }),
     )
         .prop_map(
-            |(products, priorities, wishes, alone, demands, prohibitions, kubernetes)| Seed {
+            |(
                 products,
                 priorities,
-                wishes,
-                alone,
+                subscriptions,
+                unsubscribed,
+                demands,
+                prohibitions,
+                kubernetes,
+            )| Seed {
+                products,
+                priorities,
+                subscriptions,
+                unsubscribed,
                 demands,
                 prohibitions,
                 kubernetes,
@@ -186,7 +194,7 @@ fn api(kind: &str) -> Value {
     json!({"group": "example.com", "version": "v1", "kind": kind})
 }
 
-impl Need {
+impl RequirementSeed {
     /// The requirement as a constraint, or as the plain property of the same meaning, if there is
     /// one.
     fn property(&self) -> Value {
@@ -260,7 +268,7 @@ impl Product {
                 list.push(json!({"type": "olm.label", "value": {"label": label}}));
             }
         }
-        list.extend(release.needs.iter().map(Need::property));
+        list.extend(release.needs.iter().map(RequirementSeed::property));
         if release.deprecated.is_multiple_of(8) && release.deprecated > 0 {
             let value = json!({"minKubeVersion": format!("1.{}.0", 20 + release.deprecated / 64)});
             list.push(json!({"type": "olm.csv.metadata", "value": value}));
@@ -311,10 +319,10 @@ impl Product {
 impl Seed {
     /// The products that count: the first one of each package in each catalog.
     fn products(&self) -> Vec<&Product> {
-        let mut seen = BTreeSet::new();
+        let mut products_seen = BTreeSet::new();
         self.products
             .iter()
-            .filter(|product| seen.insert((product.package(), product.catalog())))
+            .filter(|product| products_seen.insert((product.package(), product.catalog())))
             .collect()
     }
 
@@ -380,32 +388,38 @@ impl Seed {
             name
         };
         let subscriptions: Vec<Value> = self
-            .wishes
+            .subscriptions
             .iter()
             .enumerate()
-            .map(|(at, wish)| {
-                let product = pick(&products, wish.product);
+            .map(|(at, subscription_seed)| {
+                let product = pick(&products, subscription_seed.product);
                 let mut subscription =
                     json!({"name": format!("sub-{at}"), "package": product.package()});
                 let channels = product.channels();
-                if wish.channel % 3 > 0 {
-                    subscription["channel"] = pick(&channels, wish.channel / 3)["name"].clone();
-                } else if wish.channel > 250 {
+                if subscription_seed.channel % 3 > 0 {
+                    subscription["channel"] =
+                        pick(&channels, subscription_seed.channel / 3)["name"].clone();
+                } else if subscription_seed.channel > 250 {
                     subscription["channel"] = json!("unknown");
                 }
-                if wish.from < 250 {
+                if subscription_seed.from < 250 {
                     let (source, namespace) = CATALOGS[product.catalog()];
                     subscription["source"] = json!(source);
                     subscription["sourceNamespace"] = json!(namespace);
                 }
-                if wish.start > 220 {
-                    let release = usize::from(wish.start) % product.releases.len();
+                if subscription_seed.start > 220 {
+                    let release = usize::from(subscription_seed.start) % product.releases.len();
                     subscription["startingCSV"] = json!(product.name(release));
                 }
-                if wish.exists % 4 > 1 {
-                    let release = usize::from(wish.release) % product.releases.len();
-                    let name = exist(product, release, wish.exists / 4, wish.phase);
-                    if wish.exists % 32 != 31 {
+                if subscription_seed.exists % 4 > 1 {
+                    let release = usize::from(subscription_seed.release) % product.releases.len();
+                    let name = exist(
+                        product,
+                        release,
+                        subscription_seed.exists / 4,
+                        subscription_seed.phase,
+                    );
+                    if subscription_seed.exists % 32 != 31 {
                         subscription["installedCSV"] = json!(name);
                     }
                     subscription["currentCSV"] = json!(name);
@@ -413,7 +427,7 @@ impl Seed {
                 subscription
             })
             .collect();
-        for (product, release) in &self.alone {
+        for (product, release) in &self.unsubscribed {
             let product = pick(&products, *product);
             if release % 6 == 5 {
                 exist(product, usize::from(*release) % product.releases.len(), *release, 0);
@@ -491,7 +505,7 @@ fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
 
 /// A world that owns the content of its catalogs.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct OwnedWorld {
     universe: Universe,
     snapshots: Vec<Snapshot>,
     demands: Vec<Demand>,
@@ -499,7 +513,7 @@ pub(crate) struct Ground {
     kubernetes: Option<Version>,
 }
 
-impl Ground {
+impl OwnedWorld {
     /// The world of a seed, after a change of its universe.
     pub(crate) fn new(seed: &Seed, universe: &Value) -> Self {
         let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
@@ -511,7 +525,7 @@ impl Ground {
     }
 
     /// The world with demands and prohibitions in the opposite order.
-    pub(crate) fn turned(mut self) -> Self {
+    pub(crate) fn with_reversed_policies(mut self) -> Self {
         self.demands.reverse();
         self.prohibitions.reverse();
         self

@@ -9,6 +9,7 @@ mod folders;
 mod hostile;
 mod laws;
 mod laws_worlds;
+mod rules;
 mod scenarios;
-mod scenes;
+
 mod updates;

@@ -36,7 +36,7 @@
 //! `keeps` and `failures` are empty, and the other keys are not compared. In each scenario, the
 //! test applies all certain repairs, which must fix their failures.
 
-use crate::dsl::{Scene, render};
+use crate::dsl::{TestWorld, render};
 use mainstay_resolver::{Chosen, Failure, Outcome, resolve};
 use mainstay_yaml::{DuplicateKeys, Options};
 use serde::Deserialize;
@@ -111,7 +111,7 @@ impl Scenario {
             repairs: self.repairs.clone(),
         };
         let mut all = self.failures.clone().unwrap_or_default();
-        if one.says_something() {
+        if one.has_expectations() {
             all.push(one);
         }
         all
@@ -128,7 +128,7 @@ impl Scenario {
 
     /// The differences from the expectations, one line each.
     fn differences(&self, outcome: &Outcome) -> Vec<String> {
-        let mut wrong = Vec::new();
+        let mut errors = Vec::new();
         let installed: BTreeSet<usize> =
             outcome.installs.iter().map(|install| install.chosen).collect();
         let (mut installs, mut keeps) = (Vec::new(), Vec::new());
@@ -137,17 +137,17 @@ impl Scenario {
             let install = outcome.installs.iter().find(|install| install.chosen == at);
             list.push((chosen, install.map_or(&[][..], |install| &install.subscriptions)));
         }
-        compare("installs", self.installs.as_deref().unwrap_or(&[]), &installs, &mut wrong);
-        compare("keeps", self.keeps.as_deref().unwrap_or(&[]), &keeps, &mut wrong);
-        let made: BTreeSet<String> = outcome
+        compare("installs", self.installs.as_deref().unwrap_or(&[]), &installs, &mut errors);
+        compare("keeps", self.keeps.as_deref().unwrap_or(&[]), &keeps, &mut errors);
+        let created: BTreeSet<String> = outcome
             .new_subscriptions
             .iter()
             .map(|subscription| subscription.name.clone())
             .collect();
         let none = BTreeSet::new();
         let expected = self.subscribes.as_ref().or(self.nothing.then_some(&none));
-        if let Some(expected) = expected.filter(|expected| **expected != made) {
-            wrong.push(format!("subscribes {expected:?}: got {made:?}"));
+        if let Some(expected) = expected.filter(|expected| **expected != created) {
+            errors.push(format!("subscribes {expected:?}: got {created:?}"));
         }
         let updates: BTreeMap<String, String> = outcome
             .updated_subscriptions
@@ -157,34 +157,34 @@ impl Scenario {
         let none = BTreeMap::new();
         let expected = self.updates.as_ref().or(self.nothing.then_some(&none));
         if let Some(expected) = expected.filter(|expected| **expected != updates) {
-            wrong.push(format!("updates {expected:?}: got {updates:?}"));
+            errors.push(format!("updates {expected:?}: got {updates:?}"));
         }
-        self.compare_failures(&outcome.failures, &mut wrong);
-        wrong
+        self.compare_failures(&outcome.failures, &mut errors);
+        errors
     }
 
-    fn compare_failures(&self, got: &[Failure], wrong: &mut Vec<String>) {
+    fn compare_failures(&self, got: &[Failure], errors: &mut Vec<String>) {
         let expected = self.failures();
         if expected.len() != got.len() {
-            wrong.push(format!("{} failures expected, got {}", expected.len(), got.len()));
+            errors.push(format!("{} failures expected, got {}", expected.len(), got.len()));
         }
-        let mut left: Vec<&Failure> = got.iter().collect();
+        let mut remaining: Vec<&Failure> = got.iter().collect();
         for one in expected {
-            let best = left
+            let best = remaining
                 .iter()
                 .enumerate()
                 .map(|(at, failure)| (one.differences(failure), at))
                 .min_by_key(|(differences, _)| differences.len());
             if let Some((differences, at)) = best {
-                left.remove(at);
-                wrong.extend(differences);
+                remaining.remove(at);
+                errors.extend(differences);
             }
         }
     }
 }
 
 impl Expected {
-    fn says_something(&self) -> bool {
+    fn has_expectations(&self) -> bool {
         self.kind.is_some()
             || self.error.is_some()
             || self.reasons.is_some()
@@ -195,11 +195,11 @@ impl Expected {
     }
 
     fn differences(&self, failure: &Failure) -> Vec<String> {
-        let mut wrong = Vec::new();
+        let mut errors = Vec::new();
         let kind = self.kind.as_deref().or(self.reasons.as_ref().map(|_| "NotSatisfiable"));
         let got = format!("{:?}", failure.kind);
         if let Some(kind) = kind.filter(|kind| *kind != got) {
-            wrong.push(format!("kind {kind}: got {got}"));
+            errors.push(format!("kind {kind}: got {got}"));
         }
         let from_reasons = self.reasons.as_ref().map(|reasons| {
             let mut sorted = reasons.clone();
@@ -208,45 +208,54 @@ impl Expected {
         });
         for error in self.error.iter().chain(&from_reasons) {
             if *error != failure.message {
-                wrong.push(format!("message  {error}\n      got      {}", failure.message));
+                errors.push(format!("message  {error}\n      got      {}", failure.message));
             }
         }
         for part in self.contains.iter().filter(|part| !failure.message.contains(*part)) {
-            wrong.push(format!("message with {part}\n      got {}", failure.message));
+            errors.push(format!("message with {part}\n      got {}", failure.message));
         }
         if let Some(blocks) = self.blocks.as_ref().filter(|names| **names != failure.subscriptions)
         {
-            wrong.push(format!("blocks {blocks:?}: got {:?}", failure.subscriptions));
+            errors.push(format!("blocks {blocks:?}: got {:?}", failure.subscriptions));
         }
-        let told = failure.cause.render();
-        for part in self.says.iter().filter(|part| !told.contains(*part)) {
-            wrong.push(format!("explanation with {part}\n      got {told}"));
+        let explanation = failure.cause.render();
+        for part in self.says.iter().filter(|part| !explanation.contains(*part)) {
+            errors.push(format!("explanation with {part}\n      got {explanation}"));
         }
-        let proposed: Vec<String> = failure.repairs.iter().map(ToString::to_string).collect();
-        for repair in self.repairs.iter().filter(|repair| !proposed.contains(repair)) {
-            wrong.push(format!("repair {repair}\n      got {proposed:?}"));
+        let actual_repairs: Vec<String> = failure.repairs.iter().map(ToString::to_string).collect();
+        for repair in self.repairs.iter().filter(|repair| !actual_repairs.contains(repair)) {
+            errors.push(format!("repair {repair}\n      got {actual_repairs:?}"));
         }
-        wrong
+        errors
     }
 }
 
-fn compare(what: &str, expected: &[String], got: &[(&Chosen, &[String])], wrong: &mut Vec<String>) {
-    let mut left: Vec<_> = got.to_vec();
+fn compare(
+    what: &str,
+    expected: &[String],
+    got: &[(&Chosen, &[String])],
+    errors: &mut Vec<String>,
+) {
+    let mut remaining: Vec<_> = got.to_vec();
     for item in expected {
         let words: Vec<&str> = item.split_whitespace().collect();
-        let at = left.iter().position(|(chosen, asking)| fits(&words, chosen, asking));
+        let at = remaining
+            .iter()
+            .position(|(chosen, subscriptions)| fits(&words, chosen, subscriptions));
         match at {
             Some(at) => {
-                left.remove(at);
+                remaining.remove(at);
             }
-            None => wrong.push(format!("{what} {item}: not among them")),
+            None => errors.push(format!("{what} {item}: not among them")),
         }
     }
-    wrong.extend(left.iter().map(|(chosen, _)| format!("{what} {}: not expected", chosen.name)));
+    errors.extend(
+        remaining.iter().map(|(chosen, _)| format!("{what} {}: not expected", chosen.name)),
+    );
 }
 
 /// Whether a chosen entry matches `NAME of … from … replaces … for …`.
-fn fits(words: &[&str], chosen: &Chosen, asking: &[String]) -> bool {
+fn fits(words: &[&str], chosen: &Chosen, subscriptions: &[String]) -> bool {
     words[0] == chosen.name
         && words[1..].chunks(2).all(|pair| match pair {
             ["of", place] => *place == format!("{}/{}", chosen.package, chosen.channel),
@@ -257,8 +266,8 @@ fn fits(words: &[&str], chosen: &Chosen, asking: &[String]) -> bool {
             ["replaces", name] => {
                 *name == chosen.replaces.as_deref().filter(|name| !name.is_empty()).unwrap_or("-")
             }
-            ["for", "-"] => asking.is_empty(),
-            ["for", names] => names.split(',').eq(asking),
+            ["for", "-"] => subscriptions.is_empty(),
+            ["for", names] => names.split(',').eq(subscriptions),
             other => panic!("{words:?}: {other:?}"),
         })
 }
@@ -277,49 +286,49 @@ fn read(path: &Path) -> Result<Vec<Scenario>, String> {
 }
 
 /// Applies all certain repairs; gives a line for each that does not fix its failure.
-fn try_repairs(scene: &Scene, outcome: &Outcome) -> Vec<String> {
-    let mut wrong = Vec::new();
+fn try_repairs(test_world: &TestWorld, outcome: &Outcome) -> Vec<String> {
+    let mut errors = Vec::new();
     for failure in &outcome.failures {
         for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
-            let mut world = scene.world();
+            let mut world = test_world.world();
             if !repair.apply(&mut world) {
-                wrong.push(format!("repair {repair}: cannot be made"));
+                errors.push(format!("repair {repair}: cannot be made"));
                 continue;
             }
             let after = resolve(&world);
-            let still = after.failures.iter().find(|left| {
-                left.subscriptions.iter().any(|name| failure.subscriptions.contains(name))
+            let still = after.failures.iter().find(|remaining| {
+                remaining.subscriptions.iter().any(|name| failure.subscriptions.contains(name))
             });
             if let Some(still) = still {
-                wrong.push(format!("repair {repair}: leaves {}", still.message));
+                errors.push(format!("repair {repair}: leaves {}", still.message));
             }
         }
     }
-    wrong
+    errors
 }
 
 /// Runs a scenario; gives the differences from the expectations as text.
 fn run(scenario: &Scenario) -> String {
     let mut report = String::new();
-    let mut scene = Scene::read(&scenario.world);
+    let mut test_world = TestWorld::read(&scenario.world);
     let mut step = |number: usize, expected: &Scenario| {
-        scene.change(&expected.change);
-        let outcome = resolve(&scene.world());
-        let mut wrong = expected.differences(&outcome);
-        wrong.extend(try_repairs(&scene, &outcome));
+        test_world.change(&expected.change);
+        let outcome = resolve(&test_world.world());
+        let mut errors = expected.differences(&outcome);
+        errors.extend(try_repairs(&test_world, &outcome));
         if !expected.expects() {
-            wrong.push("nothing is expected of it".to_owned());
+            errors.push("nothing is expected of it".to_owned());
         }
-        if !wrong.is_empty() {
+        if !errors.is_empty() {
             writeln!(report, "  step {number}").unwrap();
-            for line in wrong {
+            for line in errors {
                 writeln!(report, "    {line}").unwrap();
             }
             for line in render(&outcome).lines() {
                 writeln!(report, "      | {line}").unwrap();
             }
         }
-        scene.follow(&outcome);
+        test_world.follow(&outcome);
     };
     step(1, scenario);
     for (at, Step(value)) in scenario.then.iter().enumerate() {
@@ -350,10 +359,10 @@ fn scenarios_have_the_outcomes_of_the_specification() {
         };
         for scenario in scenarios {
             count += 1;
-            let wrong = run(&scenario);
-            if !wrong.is_empty() {
+            let errors = run(&scenario);
+            if !errors.is_empty() {
                 let Scenario { name, ids, .. } = &scenario;
-                writeln!(report, "{file}: {name} {ids}\n{wrong}").unwrap();
+                writeln!(report, "{file}: {name} {ids}\n{errors}").unwrap();
             }
             if !names.insert(scenario.name.clone()) {
                 writeln!(report, "{file}: {}: the name is taken", scenario.name).unwrap();

@@ -1,14 +1,15 @@
 //! Explanations of broken input, and of namespaces that cannot be resolved at all.
 
-use super::{told, with_catalog};
-use crate::dsl::Scene;
+use super::{explanations, with_catalog};
+use crate::dsl::TestWorld;
 use insta::assert_snapshot;
 use mainstay_resolver::resolve;
 
 #[test]
 fn explanation_of_channels_without_order() {
-    let channel =
-        |entries: &str| told(&format!("catalog cat \n channel a/c* {entries} \n sub s a/c cat"));
+    let channel = |entries: &str| {
+        explanations(&format!("catalog cat \n channel a/c* {entries} \n sub s a/c cat"))
+    };
     assert_snapshot!(channel("a.v3>a.v1 a.v2>a.v1 a.v1"), @r"
     [s]
     Subscription `s` cannot be resolved
@@ -28,7 +29,7 @@ fn explanation_of_channels_without_order() {
       → give the entries of channel `c` of package `a` in CatalogSource `cat` of namespace `tenant` one order
     ");
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               channel a/stable* a.v1 a.v2
               channel a/beta a.v3
@@ -42,7 +43,7 @@ fn explanation_of_channels_without_order() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog one
               channel a/stable* a.v1
             catalog two
@@ -63,7 +64,7 @@ fn explanation_of_channels_without_order() {
 #[test]
 fn explanation_of_unreadable_content() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0
               constraint {gvk: {group: g, version: v, kind: k, plural: ks}}
@@ -135,14 +136,16 @@ fn explanation_of_a_failure_of_the_whole_namespace() {
 #[test]
 fn repairs_of_a_whole_namespace_are_a_first_step() {
     for text in ["no-group", "group \n group", "csv x.v1 1.0.0 \n annotation {"] {
-        let scene = Scene::read(text);
-        let world = scene.world();
+        let test_world = TestWorld::read(text);
+        let world = test_world.world();
         let outcome = resolve(&world);
         let [failure] = outcome.failures.as_slice() else { panic!("{text}") };
         for repair in &failure.repairs {
-            let mut mended = world.clone();
-            assert!(!repair.is_certain() && repair.apply(&mut mended), "{repair}");
-            assert!(resolve(&mended).failures.iter().all(|other| other.message != failure.message));
+            let mut repaired = world.clone();
+            assert!(!repair.is_certain() && repair.apply(&mut repaired), "{repair}");
+            assert!(
+                resolve(&repaired).failures.iter().all(|other| other.message != failure.message)
+            );
         }
         assert!(!failure.repairs.is_empty(), "{text}");
     }

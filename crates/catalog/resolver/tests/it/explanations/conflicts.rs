@@ -1,6 +1,6 @@
 //! Explanations of contradictions.
 
-use super::{told, with_catalog};
+use super::{explanations, with_catalog};
 use insta::assert_snapshot;
 
 #[test]
@@ -17,7 +17,7 @@ fn explanation_of_two_conflicting_subscriptions() {
       → delete Subscription `two`
     ");
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 provides Bread
               bundle a.v2 2.0.0 provides Bread
@@ -39,7 +39,7 @@ fn explanation_of_two_conflicting_subscriptions() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 needs c:>=2.0.0
               channel a/stable* a.v1
@@ -66,7 +66,7 @@ fn explanation_of_two_conflicting_subscriptions() {
 #[test]
 fn explanation_lists_remaining_and_rejected_candidates() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 provides Bread
               bundle a.v2 2.0.0 requires Oven
@@ -90,7 +90,7 @@ fn explanation_lists_remaining_and_rejected_candidates() {
     );
     // Three Subscriptions for two APIs: each candidate is rejected only beside others.
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 provides Bread
               bundle a.v2 2.0.0 provides Cheese
@@ -144,7 +144,7 @@ fn explanation_of_csvs_without_subscription() {
       → delete ClusterServiceVersion `a.v2`
     ");
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 provides Bread
               channel a/stable* a.v1
@@ -161,7 +161,7 @@ fn explanation_of_csvs_without_subscription() {
           → delete ClusterServiceVersion `manual.v1`
         "
     );
-    assert_snapshot!(told("csv lone.v1 1.0.0 package=lone requires=Bread"), @r"
+    assert_snapshot!(explanations("csv lone.v1 1.0.0 package=lone requires=Bread"), @r"
     []
     ClusterServiceVersion `lone.v1` cannot stay
       because it needs the API `Bread` (example.com/v1), which nothing offers
@@ -169,7 +169,7 @@ fn explanation_of_csvs_without_subscription() {
       → delete ClusterServiceVersion `lone.v1`
     ");
     assert_snapshot!(
-        told("
+        explanations("
             csv one.v1 1.0.0 package=one provides=Bread
             csv two.v1 1.0.0 package=two provides=Bread
         "),
@@ -224,7 +224,7 @@ fn explanation_of_upgrades_in_progress() {
 #[test]
 fn explanation_of_an_installed_csv_that_can_neither_stay_nor_upgrade() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v2 2.0.0 requires Oven
               channel a/stable* a.v2>a.v1 a.v1
@@ -245,7 +245,7 @@ fn explanation_of_an_installed_csv_that_can_neither_stay_nor_upgrade() {
 #[test]
 fn explanation_of_a_csv_that_stays_because_its_subscription_fails() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v2 2.0.0 provides Bread
               channel a/stable* a.v2
@@ -272,7 +272,7 @@ fn explanation_of_a_csv_that_stays_because_its_subscription_fails() {
 #[test]
 fn explanation_of_an_upgrade_that_must_come_first() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 needs b:>=3.0.0
               channel a/stable* a.v1
@@ -313,7 +313,7 @@ fn demands() {
       → take back the demand for package `c`
     ");
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 provides Bread
               channel a/stable* a.v1

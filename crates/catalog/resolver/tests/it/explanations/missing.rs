@@ -1,6 +1,6 @@
 //! Explanations of Subscriptions and requirements that nothing meets.
 
-use super::{told, with_catalog};
+use super::{explanations, with_catalog};
 use insta::assert_snapshot;
 
 #[test]
@@ -74,7 +74,7 @@ fn explanation_of_a_missing_package_channel_or_csv() {
       → set `spec.startingCSV` of Subscription `s` to `a.v3`
       → set `spec.startingCSV` of Subscription `s` to `a.v2`
     ");
-    assert_snapshot!(told("catalog empty \n sub s a/stable empty"), @r"
+    assert_snapshot!(explanations("catalog empty \n sub s a/stable empty"), @r"
     [s]
     Subscription `s` cannot be met
       because catalog `empty` is empty
@@ -84,20 +84,20 @@ fn explanation_of_a_missing_package_channel_or_csv() {
 
 #[test]
 fn explanation_of_unreadable_catalogs() {
-    assert_snapshot!(told("catalog cat not-connected \n sub s a/stable cat"), @r"
+    assert_snapshot!(explanations("catalog cat not-connected \n sub s a/stable cat"), @r"
     [s]
     Subscription `s` cannot be resolved
       because catalog `cat` was not read so far: there is no connection to it yet
       → mend CatalogSource `cat` in namespace `tenant`
     ");
-    assert_snapshot!(told("catalog cat fails dial tcp: refused \n sub s a/stable cat"), @r"
+    assert_snapshot!(explanations("catalog cat fails dial tcp: refused \n sub s a/stable cat"), @r"
     [s]
     Subscription `s` cannot be resolved
       because catalog `cat` cannot be read: dial tcp: refused
       → mend CatalogSource `cat` in namespace `tenant`
     ");
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 requires Bread
               channel a/stable* a.v1
@@ -117,7 +117,7 @@ fn explanation_of_unreadable_catalogs() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 requires Bread
               channel a/stable* a.v1
@@ -143,7 +143,7 @@ fn explanation_of_unreadable_catalogs() {
 #[test]
 fn explanation_of_catalogs_in_other_namespaces() {
     assert_snapshot!(
-        told("
+        explanations("
             group exclude-global
             catalog cat
               bundle a.v1 1.0.0 requires Bread
@@ -163,7 +163,7 @@ fn explanation_of_catalogs_in_other_namespaces() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             group exclude-global
             catalog bakery/olm
               channel b/stable* b.v1
@@ -181,7 +181,7 @@ fn explanation_of_catalogs_in_other_namespaces() {
 #[test]
 fn explanation_of_unmet_requirements() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v3 3.0.0 requires Bread
               bundle a.v2 2.0.0 requires Bread requires Cheese
@@ -198,7 +198,7 @@ fn explanation_of_unmet_requirements() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v2 2.0.0 needs b:>=2.0.0
               bundle a.v1 1.0.0 needs b:>=3.0.0
@@ -217,7 +217,7 @@ fn explanation_of_unmet_requirements() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 requires Bread.v2
               channel a/stable* a.v1
@@ -235,7 +235,7 @@ fn explanation_of_unmet_requirements() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 needs bread:<2.0.0
               channel a/stable* a.v1
@@ -252,7 +252,7 @@ fn explanation_of_unmet_requirements() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 needs bread:<2.0.0
               channel a/stable* a.v1
@@ -269,7 +269,7 @@ fn explanation_of_unmet_requirements() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0
               constraint {failureMessage: a toaster is needed, all: {constraints: [{gvk: {group: example.com, version: v1, kind: Toaster}}, {not: {constraints: [{package: {packageName: cheap, versionRange: '>=0.0.0'}}]}}]}}
@@ -289,7 +289,7 @@ fn explanation_of_unmet_requirements() {
 #[test]
 fn explanation_of_an_empty_version_range() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 needs b:>2.0.0_<1.0.0
               channel a/stable* a.v1
@@ -310,7 +310,7 @@ fn explanation_of_an_empty_version_range() {
 #[test]
 fn explanation_of_requirements_whose_candidates_are_all_rejected() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 requires Bread
               channel a/stable* a.v1
@@ -334,7 +334,7 @@ fn explanation_of_requirements_whose_candidates_are_all_rejected() {
         "
     );
     assert_snapshot!(
-        told("
+        explanations("
             kubernetes 1.29.0
             without package b: the licence of b does not suit us
             catalog cat
@@ -362,7 +362,7 @@ fn explanation_of_requirements_whose_candidates_are_all_rejected() {
 #[test]
 fn explanation_of_an_impossible_starting_csv() {
     assert_snapshot!(
-        told("
+        explanations("
             catalog cat
               bundle a.v1 1.0.0 deprecated
               channel a/stable* a.v2>a.v1 a.v1

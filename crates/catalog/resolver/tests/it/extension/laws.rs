@@ -1,7 +1,8 @@
 //! Properties of extension resolution, on small random scenarios.
 
-use super::scene::{
-    Asked, Channel, Deprecated, Entry, Expected, InstalledBundle, Package, Scene, Source, Whole,
+use super::scenario::{
+    Channel, Deprecations, Entry, EntryFields, Expected, InstalledBundle, Package, RequestData,
+    Scenario, Source,
 };
 use mainstay_resolver::extension::{self, Change, FailureKind, Repair};
 use mainstay_version::{Constraint, Range, VersionRelease, parse_strict};
@@ -33,7 +34,7 @@ fn name(version: &str) -> String {
     format!("p.v{version}")
 }
 
-fn whole() -> impl Strategy<Value = Whole> {
+fn fields() -> impl Strategy<Value = EntryFields> {
     let dependency = prop_oneof![
         9 => Just(vec![]),
         1 => Just(vec!["olm.constraint".to_owned()]),
@@ -43,41 +44,43 @@ fn whole() -> impl Strategy<Value = Whole> {
         vec(select(&VERSIONS[..]), 0..2),
         select(&SKIP_RANGES[..]),
     );
-    (dependency, edges).prop_map(|(properties, (replaces, skips, range))| Whole {
+    (dependency, edges).prop_map(|(properties, (replaces, skips, range))| EntryFields {
         properties,
         replaces: replaces.map(name).unwrap_or_default(),
         skips: skips.into_iter().map(name).collect(),
         skip_range: range.to_owned(),
-        ..Whole::default()
+        ..EntryFields::default()
     })
 }
 
 fn package() -> impl Strategy<Value = Package> {
     let versions = subsequence(&VERSIONS[..], 1..=5);
-    let entries = vec(vec((any::<bool>(), whole()), 5), CHANNELS.len());
+    let entries = vec(vec((any::<bool>(), fields()), 5), CHANNELS.len());
     let old = prop_oneof![Just(vec![false; 5]), vec(any::<bool>(), 5)];
-    let properties = vec(whole(), 5);
+    let properties = vec(fields(), 5);
     (versions, entries, old, properties).prop_map(|(versions, channels, old, properties)| {
-        let bundle = |(version, whole): (&&str, Whole)| {
+        let bundle = |(version, fields): (&&str, EntryFields)| {
             let name = name(version);
-            let (version, properties) = ((*version).to_owned(), whole.properties);
-            Entry::Whole(Whole { name, version, properties, ..Whole::default() })
+            let (version, properties) = ((*version).to_owned(), fields.properties);
+            Entry::EntryFields(EntryFields { name, version, properties, ..EntryFields::default() })
         };
-        let channel = |(channel, entries): (&str, Vec<(bool, Whole)>)| Channel {
+        let channel = |(channel, entries): (&str, Vec<(bool, EntryFields)>)| Channel {
             name: channel.to_owned(),
             entries: versions
                 .iter()
                 .zip(entries)
                 .filter(|(_, (there, _))| *there)
-                .map(|(version, (_, whole))| Entry::Whole(Whole { name: name(version), ..whole }))
+                .map(|(version, (_, fields))| {
+                    Entry::EntryFields(EntryFields { name: name(version), ..fields })
+                })
                 .collect(),
         };
         let old = versions.iter().zip(old).filter(|(_, old)| *old);
         Package {
             channels: CHANNELS.into_iter().zip(channels).map(channel).collect(),
-            deprecations: Some(Deprecated {
+            deprecations: Some(Deprecations {
                 bundles: old.map(|(version, _)| (name(version), "old".to_owned())).collect(),
-                ..Deprecated::default()
+                ..Deprecations::default()
             }),
             bundles: versions.iter().zip(properties).map(bundle).collect(),
         }
@@ -109,19 +112,19 @@ fn selector() -> impl Strategy<Value = Option<Value>> {
 }
 
 /// A random scenario without expected result.
-fn scenes() -> impl Strategy<Value = Scene> {
+fn scenes() -> impl Strategy<Value = Scenario> {
     let installed = prop::option::of(select(&VERSIONS[..]));
     let channels = prop_oneof![Just(BTreeSet::default()), btree_set(select(&CHANNELS[..]), 1..3)];
-    let asked = (channels, select(&RANGES[..]), prop::bool::weighted(0.2), selector());
-    (vec(source(), 0..4), installed, asked).prop_map(|(mut catalogs, installed, asked)| {
-        let (channels, version, any_edge, selector) = asked;
+    let request = (channels, select(&RANGES[..]), prop::bool::weighted(0.2), selector());
+    (vec(source(), 0..4), installed, request).prop_map(|(mut catalogs, installed, request)| {
+        let (channels, version, any_edge, selector) = request;
         for (source, name) in catalogs.iter_mut().zip(CATALOGS) {
             name.clone_into(&mut source.name);
         }
-        Scene {
+        Scenario {
             name: "made at random".to_owned(),
             ids: Value::Null,
-            request: Asked {
+            request: RequestData {
                 package: "p".to_owned(),
                 channels: channels.into_iter().map(str::to_owned).collect(),
                 version: version.to_owned(),
@@ -147,35 +150,37 @@ enum Plain {
     Nothing(FailureKind),
 }
 
-fn plain(scene: &Scene) -> Plain {
-    let asked = &scene.request;
+fn plain(scenario: &Scenario) -> Plain {
+    let request = &scenario.request;
     let mut broken: Vec<&Source> = Vec::new();
-    let mut found: Vec<(&Source, Whole, bool)> = Vec::new();
+    let mut actual: Vec<(&Source, EntryFields, bool)> = Vec::new();
     for source in
-        scene.catalogs.iter().filter(|source| !source.unavailable && selected(asked, source))
+        scenario.catalogs.iter().filter(|source| !source.unavailable && selected(request, source))
     {
         if source.is_broken() {
             broken.push(source);
             continue;
         }
         let Some(package) = &source.package else { continue };
-        let old = |bundle: &Whole| {
+        let old = |bundle: &EntryFields| {
             package
                 .deprecations
                 .as_ref()
                 .is_some_and(|deprecations| deprecations.bundles.contains_key(&bundle.name))
         };
-        let mut fits: Vec<Whole> = package.bundles.iter().map(|bundle| bundle.whole("p")).collect();
-        fits.retain(|bundle| fits_in(scene, package, bundle));
-        let parsed = |bundle: &Whole| VersionRelease::legacy(&bundle.version).unwrap();
+        let mut fits: Vec<EntryFields> =
+            package.bundles.iter().map(|bundle| bundle.fields("p")).collect();
+        fits.retain(|bundle| fits_in(scenario, package, bundle));
+        let parsed = |bundle: &EntryFields| VersionRelease::legacy(&bundle.version).unwrap();
         let best = fits.into_iter().max_by_key(|bundle| (!old(bundle), parsed(bundle)));
-        found.extend(best.map(|bundle| (source, bundle.clone(), old(&bundle))));
+        actual.extend(best.map(|bundle| (source, bundle.clone(), old(&bundle))));
     }
-    if found.iter().any(|(_, _, old)| !old) {
-        found.retain(|(_, _, old)| !old);
+    if actual.iter().any(|(_, _, old)| !old) {
+        actual.retain(|(_, _, old)| !old);
     }
-    let top = found.iter().map(|(source, _, _)| source.priority).max();
-    let tops: Vec<_> = found.iter().filter(|(source, _, _)| Some(source.priority) == top).collect();
+    let top = actual.iter().map(|(source, _, _)| source.priority).max();
+    let tops: Vec<_> =
+        actual.iter().filter(|(source, _, _)| Some(source.priority) == top).collect();
     let blocked = |source: &&&Source| match tops.as_slice() {
         [(winner, _, old)] => *old || source.priority >= winner.priority,
         _ => true,
@@ -193,32 +198,32 @@ fn plain(scene: &Scene) -> Plain {
     }
 }
 
-fn selected(asked: &Asked, source: &Source) -> bool {
+fn selected(request: &RequestData, source: &Source) -> bool {
     let tier = source.labels.get("tier").map(String::as_str);
-    match &asked.selector {
+    match &request.selector {
         None => true,
         Some(selector) if selector.get("matchLabels").is_some() => tier == Some("gold"),
         Some(_) => tier.is_none(),
     }
 }
 
-fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
-    let asked = &scene.request;
+fn fits_in(scenario: &Scenario, package: &Package, bundle: &EntryFields) -> bool {
+    let request = &scenario.request;
     let entries = || {
         let of = |channel: &&Channel| {
-            asked.channels.is_empty() || asked.channels.contains(&channel.name)
+            request.channels.is_empty() || request.channels.contains(&channel.name)
         };
         let channels = package.channels.iter().filter(of);
         channels
             .flat_map(|channel| &channel.entries)
-            .map(|entry| entry.whole("p"))
-            .filter(|whole| whole.name == bundle.name)
+            .map(|entry| entry.fields("p"))
+            .filter(|fields| fields.name == bundle.name)
     };
     let version = VersionRelease::legacy(&bundle.version).unwrap();
-    let in_range = asked.version.is_empty()
-        || Constraint::parse(&asked.version).unwrap().contains(version.version());
-    let follows = match &scene.installed {
-        Some(installed) if asked.policy != "SelfCertified" => {
+    let in_range = request.version.is_empty()
+        || Constraint::parse(&request.version).unwrap().contains(version.version());
+    let follows = match &scenario.installed {
+        Some(installed) if request.policy != "SelfCertified" => {
             let at = parse_strict(&installed.version).unwrap();
             let holds = |range: &str| Range::parse(range).is_ok_and(|range| range.contains(&at));
             version == VersionRelease::legacy(&installed.version).unwrap()
@@ -230,29 +235,29 @@ fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
         }
         _ => true,
     };
-    in_range && follows && (asked.channels.is_empty() || entries().count() > 0)
+    in_range && follows && (request.channels.is_empty() || entries().count() > 0)
 }
 
 /// The scenario with all lists in another order.
-fn shuffled(scene: &Scene, order: &[Index]) -> Scene {
-    let mut scene = scene.clone();
+fn shuffled(scenario: &Scenario, order: &[Index]) -> Scenario {
+    let mut scenario = scenario.clone();
     let mut order = order.iter().cycle();
     let mut next = |length: usize| order.next().map_or(0, |index| index.index(length.max(1)));
-    for source in &mut scene.catalogs {
+    for source in &mut scenario.catalogs {
         let Some(package) = &mut source.package else { continue };
         turn(&mut package.bundles, &mut next);
         turn(&mut package.channels, &mut next);
         for channel in &mut package.channels {
             turn(&mut channel.entries, &mut next);
             for entry in &mut channel.entries {
-                if let Entry::Whole(entry) = entry {
+                if let Entry::EntryFields(entry) = entry {
                     turn(&mut entry.skips, &mut next);
                 }
             }
         }
     }
-    turn(&mut scene.catalogs, &mut next);
-    scene
+    turn(&mut scenario.catalogs, &mut next);
+    scenario
 }
 
 fn turn<T>(list: &mut [T], next: &mut impl FnMut(usize) -> usize) {
@@ -263,12 +268,12 @@ fn turn<T>(list: &mut [T], next: &mut impl FnMut(usize) -> usize) {
 }
 
 /// The result after a repair.
-fn mended(scene: &Scene, repair: &Repair) -> Option<(String, String)> {
-    let offers = scene.offers();
-    let mut catalogs = scene.catalogs(&offers);
-    let mut request = scene.request();
+fn mended(scenario: &Scenario, repair: &Repair) -> Option<(String, String)> {
+    let offers = scenario.offers();
+    let mut catalogs = scenario.catalogs(&offers);
+    let mut request = scenario.request();
     repair.apply(&mut request, &mut catalogs);
-    let choice = extension::resolve(&request, scene.installed().as_ref(), &catalogs).ok()?;
+    let choice = extension::resolve(&request, scenario.installed().as_ref(), &catalogs).ok()?;
     Some((choice.catalog, choice.bundle.to_string()))
 }
 
@@ -277,38 +282,38 @@ proptest! {
 
     /// The result equals that of the direct implementation of the rules.
     #[test]
-    fn extension_choice_equals_that_of_exhaustive_search(scene in scenes()) {
-        let answer = match scene.answer() {
+    fn extension_choice_equals_that_of_exhaustive_search(scenario in scenes()) {
+        let answer = match scenario.answer() {
             Ok(choice) => Plain::Bundle(choice.catalog, choice.bundle.to_string()),
             Err(failure) => Plain::Nothing(failure.kind),
         };
-        prop_assert_eq!(answer, plain(&scene));
+        prop_assert_eq!(answer, plain(&scenario));
     }
 
     /// The order of lists does not change a byte of the result or its explanation.
     #[test]
-    fn order_of_content_does_not_change_the_choice(scene in scenes(), order in vec(any::<Index>(), 1..40)) {
-        let other = shuffled(&scene, &order);
-        prop_assert_eq!(format!("{:?}", scene.answer()), format!("{:?}", other.answer()));
+    fn order_of_content_does_not_change_the_choice(scenario in scenes(), order in vec(any::<Index>(), 1..40)) {
+        let other = shuffled(&scenario, &order);
+        prop_assert_eq!(format!("{:?}", scenario.answer()), format!("{:?}", other.answer()));
     }
 
     /// Each repair leads to the bundle that it names.
     #[test]
-    fn each_repair_leads_to_a_bundle(scene in scenes()) {
-        if let Err(failure) = scene.answer() {
+    fn each_repair_leads_to_a_bundle(scenario in scenes()) {
+        if let Err(failure) = scenario.answer() {
             for repair in &failure.repairs {
                 let named = (repair.catalog.clone(), repair.bundle.to_string());
-                prop_assert_eq!(mended(&scene, repair), Some(named), "{}", repair);
+                prop_assert_eq!(mended(&scenario, repair), Some(named), "{}", repair);
             }
         }
     }
 
     /// The onward steps of a repair lead into the range, one update after the other.
     #[test]
-    fn onward_steps_lead_into_the_requested_range(scene in scenes()) {
-        let Err(failure) = scene.answer() else { return Ok(()) };
+    fn onward_steps_lead_into_the_requested_range(scenario in scenes()) {
+        let Err(failure) = scenario.answer() else { return Ok(()) };
         for repair in failure.repairs.iter().filter(|repair| !repair.onward.is_empty()) {
-            let mut walk = scene.clone();
+            let mut walk = scenario.clone();
             for change in &repair.changes {
                 if let Change::Channel(name) = change {
                     walk.request.channels.push(name.clone());
@@ -324,7 +329,7 @@ proptest! {
                 at = follow[0].clone();
             }
             let last = at.strip_prefix("p.v").unwrap();
-            let range = Constraint::parse(&scene.request.version).unwrap();
+            let range = Constraint::parse(&scenario.request.version).unwrap();
             let last = VersionRelease::legacy(last).unwrap();
             prop_assert!(range.contains(last.version()), "{}", repair);
         }
@@ -332,11 +337,11 @@ proptest! {
 }
 
 /// The bundles of all catalogs that fit.
-fn fitting(scene: &Scene) -> Vec<String> {
-    let packages = scene.catalogs.iter().filter_map(|source| source.package.as_ref());
+fn fitting(scenario: &Scenario) -> Vec<String> {
+    let packages = scenario.catalogs.iter().filter_map(|source| source.package.as_ref());
     packages
-        .flat_map(|package| package.bundles.iter().map(move |bundle| (package, bundle.whole("p"))))
-        .filter(|(package, bundle)| fits_in(scene, package, bundle))
+        .flat_map(|package| package.bundles.iter().map(move |bundle| (package, bundle.fields("p"))))
+        .filter(|(package, bundle)| fits_in(scenario, package, bundle))
         .map(|(_, bundle)| bundle.name)
         .collect()
 }
@@ -349,8 +354,8 @@ fn random_scenes_cover_all_failure_kinds() {
     let mut kinds: BTreeMap<String, u32> = BTreeMap::new();
     let mut led = 0;
     for _ in 0..1500 {
-        let scene = scenes().new_tree(&mut runner).unwrap().current();
-        let kind = match scene.answer() {
+        let scenario = scenes().new_tree(&mut runner).unwrap().current();
+        let kind = match scenario.answer() {
             Ok(_) => "found".to_owned(),
             Err(failure) => {
                 led += usize::from(failure.repairs.iter().any(|repair| !repair.onward.is_empty()));

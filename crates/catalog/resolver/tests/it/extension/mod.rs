@@ -3,10 +3,10 @@
 mod laws;
 mod prose;
 mod real;
-mod scene;
+mod scenario;
 
 use mainstay_resolver::extension::{FailureKind, State};
-use scene::Scene;
+use scenario::Scenario;
 use std::path::Path;
 
 /// All scenarios of `scenarios/extension`.
@@ -19,8 +19,8 @@ fn scenarios_have_the_answers_of_the_specification() {
     files.sort();
     assert!(!files.is_empty());
     for file in files {
-        for scene in Scene::read(&std::fs::read_to_string(&file).unwrap()) {
-            scene.check();
+        for scenario in Scenario::read(&std::fs::read_to_string(&file).unwrap()) {
+            scenario.check();
         }
     }
 }
@@ -29,10 +29,10 @@ fn scenarios_have_the_answers_of_the_specification() {
 #[test]
 fn extension_choices_equal_the_recorded_choices_of_upstream() {
     for line in include_str!("answers.jsonl").lines() {
-        let scene: Scene = serde_json::from_str(line).unwrap();
+        let scenario: Scenario = serde_json::from_str(line).unwrap();
         let stopped =
-            scene.expect.error.as_deref().is_some_and(|message| message.contains(STOPPED));
-        if stopped { only_what_might_matter_blocks(&scene) } else { scene.check() }
+            scenario.expect.error.as_deref().is_some_and(|message| message.contains(STOPPED));
+        if stopped { only_what_might_matter_blocks(&scenario) } else { scenario.check() }
     }
 }
 
@@ -40,32 +40,32 @@ const STOPPED: &str = "error walking catalogs: error getting package ";
 
 /// Upstream fails at any unreadable catalog. Here resolution succeeds if that catalog cannot have a
 /// better bundle.
-fn only_what_might_matter_blocks(scene: &Scene) {
-    let mut rest = scene.clone();
+fn only_what_might_matter_blocks(scenario: &Scenario) {
+    let mut rest = scenario.clone();
     rest.catalogs.retain(|catalog| !catalog.is_broken());
-    let choice = match scene.answer() {
+    let choice = match scenario.answer() {
         Ok(choice) => choice,
         // The validation of the chosen bundle.
         Err(failure) if failure.kind == FailureKind::Dependency => {
-            assert_eq!(failure.message, rest.answer().unwrap_err().message, "{}", scene.name);
+            assert_eq!(failure.message, rest.answer().unwrap_err().message, "{}", scenario.name);
             return;
         }
         Err(failure) => {
-            assert!(failure.message.starts_with(STOPPED), "{}: {}", scene.name, failure.message);
+            assert!(failure.message.starts_with(STOPPED), "{}: {}", scenario.name, failure.message);
             return;
         }
     };
     let without = rest.answer().unwrap();
     assert_eq!((&choice.catalog, &choice.bundle), (&without.catalog, &without.bundle));
-    assert!(!choice.deprecation.bundles.contains_key(&choice.bundle), "{}", scene.name);
+    assert!(!choice.deprecation.bundles.contains_key(&choice.bundle), "{}", scenario.name);
     let priority =
-        |name: &str| scene.catalogs.iter().find(|source| source.name == name).unwrap().priority;
+        |name: &str| scenario.catalogs.iter().find(|source| source.name == name).unwrap().priority;
     let top = priority(&choice.catalog);
     for other in choice
         .considered
         .iter()
         .filter(|considered| matches!(considered.state, State::Unreadable(_)))
     {
-        assert!(other.priority < top, "{}", scene.name);
+        assert!(other.priority < top, "{}", scenario.name);
     }
 }

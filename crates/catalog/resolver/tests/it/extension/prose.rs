@@ -1,20 +1,21 @@
 //! Explanations of extension failures. The requests are those of the scenarios, by name.
 
-use super::scene::Scene;
+use super::scenario::Scenario;
 use insta::assert_snapshot;
 
 /// The message and the explanation of a scenario.
-fn told(file: &str, name: &str) -> String {
+fn explanation(file: &str, name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/extension/");
     let text = std::fs::read_to_string(format!("{folder}{file}.yaml")).unwrap();
-    let scene = Scene::read(&text).into_iter().find(|scene| scene.name == name).unwrap();
-    let failure = scene.answer().unwrap_err();
+    let scenario =
+        Scenario::read(&text).into_iter().find(|scenario| scenario.name == name).unwrap();
+    let failure = scenario.answer().unwrap_err();
     format!("{}\n\n{}", failure.message, failure.cause.render())
 }
 
 #[test]
 fn explanation_of_no_matching_bundle() {
-    assert_snapshot!(told("install", "a pin without an edge to it is not followed"), @r#"
+    assert_snapshot!(explanation("install", "a pin without an edge to it is not followed"), @r#"
     error upgrading from currently installed version "1.14.5": no bundles found for package "openshift-pipelines-operator-rh" matching version "1.15.0"
 
     no bundle of package `openshift-pipelines-operator-rh` fits
@@ -25,7 +26,7 @@ fn explanation_of_no_matching_bundle() {
       → ask for version `1.15.2`: that gives `openshift-pipelines-operator-rh.v1.15.2` of catalog `openshift-redhat-operators`
       → if the jump is known to be safe, set the policy to `SelfCertified`: that gives `openshift-pipelines-operator-rh.v1.15.0` of catalog `openshift-redhat-operators`
     "#);
-    assert_snapshot!(told("upstream", "a version of another channel"), @r#"
+    assert_snapshot!(explanation("upstream", "a version of another channel"), @r#"
     no bundles found for package "p" matching version "3.0.0" in channels [beta]
 
     no bundle of package `p` fits
@@ -36,7 +37,7 @@ fn explanation_of_no_matching_bundle() {
       → ask for version `1.0.2`: that gives `p.v1.0.2` of catalog `c`
       → add `gamma` to the channels: that gives `p.v3.0.0` of catalog `c`
     "#);
-    assert_snapshot!(told("updates", "a jump over several edges is not made, and the steps are told"), @r#"
+    assert_snapshot!(explanation("updates", "a jump over several edges is not made, and the steps are told"), @r#"
     error upgrading from currently installed version "1.0.0": no bundles found for package "pkg" matching version "4.x"
 
     no bundle of package `pkg` fits
@@ -47,7 +48,7 @@ fn explanation_of_no_matching_bundle() {
       → ask for version `2.0.0`: that gives `pkg.v2.0.0` of catalog `a`, from where updates lead by `3.0.0` to `4.0.0`
       → if the jump is known to be safe, set the policy to `SelfCertified`: that gives `pkg.v4.0.0` of catalog `a`
     "#);
-    assert_snapshot!(told("upstream", "no successor in an empty range"), @r#"
+    assert_snapshot!(explanation("upstream", "no successor in an empty range"), @r#"
     error upgrading from currently installed version "0.1.0": no bundles found for package "p" matching version "<1.0.0 >=2.0.0"
 
     no bundle of package `p` fits
@@ -61,14 +62,14 @@ fn explanation_of_no_matching_bundle() {
 
 #[test]
 fn explanation_of_no_usable_catalog() {
-    assert_snapshot!(told("selection", "no catalog fits the selector"), @r#"
+    assert_snapshot!(explanation("selection", "no catalog fits the selector"), @r#"
     no bundles found for package "pkg"
 
     no bundle of package `pkg` fits
       because catalog `a` does not fit the selector `tier=gold`
       → let the selector select catalog `a` only: that gives `pkg.v1.0.0` of catalog `a`
     "#);
-    assert_snapshot!(told("selection", "all catalogs are switched off"), @r#"
+    assert_snapshot!(explanation("selection", "all catalogs are switched off"), @r#"
     no bundles found for package "pkg"
 
     no bundle of package `pkg` fits
@@ -76,20 +77,20 @@ fn explanation_of_no_usable_catalog() {
       because catalog `b` is switched off
       → make catalog `b` available: that gives `pkg.v1.0.0` of catalog `b`
     "#);
-    assert_snapshot!(told("selection", "there is no catalog"), @r#"
+    assert_snapshot!(explanation("selection", "there is no catalog"), @r#"
     no bundles found for package "pkg"
 
     no bundle of package `pkg` fits
       because there is no catalog
     "#);
-    assert_snapshot!(told("upstream", "no catalog has the package"), @r#"
+    assert_snapshot!(explanation("upstream", "no catalog has the package"), @r#"
     no bundles found for package "p"
 
     no bundle of package `p` fits
       because catalog `a` does not have the package
       because catalog `b` does not have the package
     "#);
-    assert_snapshot!(told("selection", "a deprecated bundle does not stand against a catalog that cannot be asked"), @r#"
+    assert_snapshot!(explanation("selection", "a deprecated bundle does not stand against a catalog that cannot be asked"), @r#"
     error walking catalogs: error getting package "pkg" from catalog "b": cache for catalog "b" not found
 
     a catalog that may have package `pkg` cannot be asked
@@ -103,7 +104,7 @@ fn explanation_of_no_usable_catalog() {
 
 #[test]
 fn explanation_of_ambiguous_catalogs() {
-    assert_snapshot!(told("upstream", "equal priorities at the top, and the lower ones are listed too"), @r#"
+    assert_snapshot!(explanation("upstream", "equal priorities at the top, and the lower ones are listed too"), @r#"
     found bundles for package "p" in multiple catalogs with the same priority [a b c]
 
     several catalogs could be the source of package `p`
@@ -115,7 +116,7 @@ fn explanation_of_ambiguous_catalogs() {
       → let the selector select catalog `a` only: that gives `p.v1.0.1` of catalog `a`
       → let the selector select catalog `c` only: that gives `p.v1.0.1` of catalog `c`
     "#);
-    assert_snapshot!(told("upstream", "two catalogs with bundles that are not deprecated"), @r#"
+    assert_snapshot!(explanation("upstream", "two catalogs with bundles that are not deprecated"), @r#"
     found bundles for package "p" in multiple catalogs with the same priority [d f]
 
     several catalogs could be the source of package `p`
@@ -131,21 +132,21 @@ fn explanation_of_ambiguous_catalogs() {
 
 #[test]
 fn explanation_of_an_invalid_request_or_bundle() {
-    assert_snapshot!(told("upstream", "a version that is none"), @r#"
+    assert_snapshot!(explanation("upstream", "a version that is none"), @r#"
     desired version range "foobar" is invalid: improper constraint: "foobar"
 
     version `foobar` is not a range
       because improper constraint: "foobar"
       → correct `spec.source.catalog.version`
     "#);
-    assert_snapshot!(told("upstream", "a selector with an operator that is none"), @r#"
+    assert_snapshot!(explanation("upstream", "a selector with an operator that is none"), @r#"
     desired catalog selector is invalid: "bad" is not a valid label selector operator
 
     the selector cannot be read
       because "bad" is not a valid label selector operator
       → correct `spec.source.catalog.selector`
     "#);
-    assert_snapshot!(told("selection", "the most preferred candidate asks for other operators, and there is no second choice"), @r#"
+    assert_snapshot!(explanation("selection", "the most preferred candidate asks for other operators, and there is no second choice"), @r#"
     validating bundle "pkg.v2.0.0": bundle "pkg.v2.0.0" has a dependency declared via property "olm.gvk.required" which is currently not supported
 
     bundle `pkg.v2.0.0` of catalog `a` cannot be installed

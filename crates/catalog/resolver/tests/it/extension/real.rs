@@ -36,7 +36,7 @@ fn extension_updates_follow_the_update_graph() {
         };
         let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
         let catalog = Catalog::load(folder.path(), &options).unwrap();
-        let (mut asked, mut chosen) = (0, 0);
+        let (mut requests, mut chosen) = (0, 0);
         for package in catalog.packages() {
             let offer = Offer::of(package);
             let view = offer.graph().view(Semantics::Extension, &[]).unwrap();
@@ -49,7 +49,7 @@ fn extension_updates_follow_the_update_graph() {
                 let known = offer.graph().bundle(&bundle.name).unwrap();
                 let expected = view.next(&known.into()).map(|step| step.bundle.name.clone());
                 let expected = expected.unwrap_or_else(|| bundle.name.clone());
-                asked += 1;
+                requests += 1;
                 match next(&catalog, &package.name, &[], Some(&installed)) {
                     Ok(choice) => {
                         assert_eq!(choice.bundle, expected, "{} {}", package.name, bundle.name);
@@ -64,7 +64,7 @@ fn extension_updates_follow_the_update_graph() {
                 }
             }
         }
-        assert!(chosen * 2 > asked, "{chosen} of {asked}");
+        assert!(chosen * 2 > requests, "{chosen} of {requests}");
         mainstay_testdata::ran(name);
     }
 }

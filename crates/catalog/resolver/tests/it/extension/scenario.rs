@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// A scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Scene {
+pub(super) struct Scenario {
     pub(super) name: String,
     /// The rules and tests of the specification that it shows.
     #[serde(default)]
     #[expect(dead_code, reason = "for the list of what is covered")]
     pub(super) ids: Value,
-    pub(super) request: Asked,
+    pub(super) request: RequestData,
     #[serde(default)]
     pub(super) installed: Option<InstalledBundle>,
     #[serde(default)]
@@ -31,7 +31,7 @@ pub(super) struct Scene {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct RequestData {
     pub(super) package: String,
     #[serde(default)]
     pub(super) channels: Vec<String>,
@@ -71,7 +71,7 @@ pub(super) struct Source {
 pub(super) struct Package {
     pub(super) channels: Vec<Channel>,
     pub(super) bundles: Vec<Entry>,
-    pub(super) deprecations: Option<Deprecated>,
+    pub(super) deprecations: Option<Deprecations>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -87,12 +87,12 @@ pub(super) struct Channel {
 #[serde(untagged)]
 pub(super) enum Entry {
     Version(String),
-    Whole(Whole),
+    EntryFields(EntryFields),
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Whole {
+pub(super) struct EntryFields {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) release: Option<String>,
@@ -105,21 +105,23 @@ pub(super) struct Whole {
 
 impl Entry {
     /// All fields, with the name that follows from the version.
-    pub(super) fn whole(&self, package: &str) -> Whole {
-        let mut whole = match self {
-            Self::Version(version) => Whole { version: version.clone(), ..Whole::default() },
-            Self::Whole(whole) => whole.clone(),
+    pub(super) fn fields(&self, package: &str) -> EntryFields {
+        let mut fields = match self {
+            Self::Version(version) => {
+                EntryFields { version: version.clone(), ..EntryFields::default() }
+            }
+            Self::EntryFields(fields) => fields.clone(),
         };
-        if whole.name.is_empty() {
-            whole.name = format!("{package}.v{}", whole.version);
+        if fields.name.is_empty() {
+            fields.name = format!("{package}.v{}", fields.version);
         }
-        whole
+        fields
     }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Deprecated {
+pub(super) struct Deprecations {
     pub(super) package: String,
     pub(super) channels: BTreeMap<String, String>,
     pub(super) bundles: BTreeMap<String, String>,
@@ -147,7 +149,7 @@ pub(super) struct Expected {
     then: Option<String>,
 }
 
-impl Scene {
+impl Scenario {
     /// Reads a list of scenarios.
     pub(super) fn read(yaml: &str) -> Vec<Self> {
         let value = mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default());
@@ -155,17 +157,17 @@ impl Scene {
     }
 
     pub(super) fn request(&self) -> Request {
-        let asked = &self.request;
+        let request = &self.request;
         Request {
-            package: asked.package.clone(),
-            channels: asked.channels.clone(),
-            version: asked.version.clone(),
-            policy: match asked.policy.as_str() {
+            package: request.package.clone(),
+            channels: request.channels.clone(),
+            version: request.version.clone(),
+            policy: match request.policy.as_str() {
                 "SelfCertified" => Policy::SelfCertified,
                 "" | "CatalogProvided" => Policy::CatalogProvided,
                 other => panic!("{other}"),
             },
-            selector: asked.selector.clone(),
+            selector: request.selector.clone(),
             explicit_releases: self.explicit_releases,
         }
     }
@@ -207,9 +209,9 @@ impl Scene {
     pub(super) fn check(&self) {
         let (name, expected) = (&self.name, &self.expect);
         let answer = self.answer();
-        let same = |what: &str, expected: &Option<String>, found: &str| {
+        let same = |what: &str, expected: &Option<String>, actual: &str| {
             if let Some(expected) = expected {
-                assert_eq!(expected, found, "{name}: {what}");
+                assert_eq!(expected, actual, "{name}: {what}");
             }
         };
         let considered = match &answer {
@@ -217,12 +219,12 @@ impl Scene {
             Err(failure) => &failure.considered,
         };
         if let Some(expected) = &expected.eligible {
-            let asked: Vec<&str> = considered
+            let evaluated: Vec<&str> = considered
                 .iter()
-                .filter(|considered| asked(considered))
+                .filter(|considered| is_evaluated(considered))
                 .map(|considered| &*considered.catalog)
                 .collect();
-            assert_eq!(*expected, asked, "{name}");
+            assert_eq!(*expected, evaluated, "{name}");
         }
         if let Some(expected) = &expected.fits {
             let fits: Vec<&str> = considered.iter().flat_map(fits).collect();
@@ -245,31 +247,31 @@ impl Scene {
             Err(failure) => {
                 assert_eq!(expected.error.as_ref(), Some(&failure.message), "{name}");
                 if let Some(expected) = &expected.repairs {
-                    let found: Vec<String> =
+                    let actual: Vec<String> =
                         failure.repairs.iter().map(ToString::to_string).collect();
-                    assert_eq!(*expected, found, "{name}");
+                    assert_eq!(*expected, actual, "{name}");
                 }
                 if let Some(expected) = &expected.then {
                     let offers = self.offers();
                     let catalogs = self.catalogs(&offers);
-                    let found = extension::consequence(
+                    let actual = extension::consequence(
                         &self.request(),
                         self.installed().as_ref(),
                         &catalogs,
                         failure,
                     );
-                    let found = match found {
+                    let actual = match actual {
                         extension::Consequence::Retry(text) => text,
                         extension::Consequence::Keep => "keep".to_owned(),
                     };
-                    assert_eq!(*expected, found, "{name}");
+                    assert_eq!(*expected, actual, "{name}");
                 }
             }
         }
     }
 }
 
-fn asked(considered: &Considered) -> bool {
+fn is_evaluated(considered: &Considered) -> bool {
     !matches!(considered.state, State::NotSelected | State::Unavailable)
 }
 
@@ -310,7 +312,7 @@ impl Source {
 impl Package {
     fn offer(&self, package: &str) -> Offer {
         let bundle = |bundle: &Entry| {
-            let bundle = bundle.whole(package);
+            let bundle = bundle.fields(package);
             let dependency = bundle.properties.iter().find(|kind| Bundle::is_dependency(kind));
             Bundle {
                 name: bundle.name.into(),
@@ -323,7 +325,7 @@ impl Package {
         let mut graph = Graph::builder(package);
         for channel in &self.channels {
             for entry in &channel.entries {
-                let Whole { name, replaces, skips, skip_range, .. } = entry.whole(package);
+                let EntryFields { name, replaces, skips, skip_range, .. } = entry.fields(package);
                 let skips: Vec<&str> = skips.iter().map(String::as_str).collect();
                 let (replaces, skip_range) = (Some(&*replaces), Some(&*skip_range));
                 let edges = Edges { replaces, skips: &skips, skip_range };

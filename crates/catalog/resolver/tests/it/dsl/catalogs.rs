@@ -1,6 +1,6 @@
 //! Catalogs in the text format of worlds.
 
-use super::{Said, apis, first, gvk, identity, key, needs};
+use super::{PropertyText, apis, first, gvk, identity, key, needs};
 use mainstay_resolver::{
     Api, BundleFacts, CatalogKey, EntryFacts, KnownBundle, LegacyDependency, Property, Snapshot,
     SnapshotBuilder,
@@ -10,16 +10,16 @@ use serde_json::json;
 use std::collections::HashMap;
 
 /// A catalog of a world in text.
-pub(super) struct Shelf {
+pub(super) struct TestCatalog {
     pub(super) key: CatalogKey,
     pub(super) priority: i64,
-    pub(super) stock: Stock,
+    pub(super) state: CatalogState,
     /// The versions and properties of its bundles.
-    pub(super) bundles: HashMap<String, (String, Vec<Said>)>,
+    pub(super) bundles: HashMap<String, (String, Vec<PropertyText>)>,
 }
 
 /// Its content.
-pub(super) enum Stock {
+pub(super) enum CatalogState {
     Ready(Box<Snapshot>),
     NotConnected,
     Failed(String),
@@ -30,7 +30,7 @@ pub(super) enum Stock {
 pub(super) struct Draft {
     pub(super) key: CatalogKey,
     pub(super) priority: i64,
-    down: Option<Stock>,
+    down: Option<CatalogState>,
     pub(super) bundles: HashMap<String, BundleDraft>,
     pub(super) channels: Vec<Vec<String>>,
 }
@@ -39,8 +39,8 @@ pub(super) struct Draft {
 #[derive(Clone, Default)]
 pub(super) struct BundleDraft {
     version: String,
-    pub(super) properties: Vec<Said>,
-    pub(super) dependencies: Vec<Said>,
+    pub(super) properties: Vec<PropertyText>,
+    pub(super) dependencies: Vec<PropertyText>,
     provided: Vec<Api>,
     required: Vec<Api>,
 }
@@ -54,39 +54,41 @@ pub(super) fn catalog(name: &str, rest: &str) -> Draft {
     }
     draft.down = match first(rest) {
         ("", _) => None,
-        ("not-connected", "") => Some(Stock::NotConnected),
-        ("fails", reason) => Some(Stock::Failed(reason.to_owned())),
+        ("not-connected", "") => Some(CatalogState::NotConnected),
+        ("fails", reason) => Some(CatalogState::Failed(reason.to_owned())),
         other => panic!("catalog {name}: {other:?}"),
     };
     draft
 }
 
-pub(super) fn shelf(mut draft: Draft) -> Shelf {
-    let stock = match draft.down.take() {
-        Some(stock) => stock,
-        None => Stock::Ready(Box::new(snapshot(&draft))),
+pub(super) fn build_catalog(mut draft: Draft) -> TestCatalog {
+    let state = match draft.down.take() {
+        Some(state) => state,
+        None => CatalogState::Ready(Box::new(snapshot(&draft))),
     };
-    let mut bundles: HashMap<String, (String, Vec<Said>)> = HashMap::new();
+    let mut bundles: HashMap<String, (String, Vec<PropertyText>)> = HashMap::new();
     for words in &draft.channels {
         for entry in &words[1..] {
             let name = entry.split(['>', '-', '@']).next().unwrap();
-            let mut made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
-            let requires = made.required.iter().map(|api| gvk("olm.gvk.required", api));
+            let mut bundle_draft =
+                draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
+            let requires = bundle_draft.required.iter().map(|api| gvk("olm.gvk.required", api));
             let requires: Vec<_> = requires.collect();
-            if made.properties.is_empty() {
-                made.properties = made.provided.iter().map(|api| gvk("olm.gvk", api)).collect();
+            if bundle_draft.properties.is_empty() {
+                bundle_draft.properties =
+                    bundle_draft.provided.iter().map(|api| gvk("olm.gvk", api)).collect();
             }
-            if made.dependencies.is_empty() {
-                made.properties.extend(requires);
+            if bundle_draft.dependencies.is_empty() {
+                bundle_draft.properties.extend(requires);
             }
             let (package, _) = words[0].split_once('/').unwrap();
-            if !made.properties.iter().any(|(kind, _)| kind == "olm.package") {
-                made.properties.push(identity(package, &made.version));
+            if !bundle_draft.properties.iter().any(|(kind, _)| kind == "olm.package") {
+                bundle_draft.properties.push(identity(package, &bundle_draft.version));
             }
-            bundles.insert(name.to_owned(), (made.version, made.properties));
+            bundles.insert(name.to_owned(), (bundle_draft.version, bundle_draft.properties));
         }
     }
-    Shelf { key: draft.key, priority: draft.priority, stock, bundles }
+    TestCatalog { key: draft.key, priority: draft.priority, state, bundles }
 }
 
 fn snapshot(draft: &Draft) -> Snapshot {
@@ -103,8 +105,9 @@ fn snapshot(draft: &Draft) -> Snapshot {
             let (name, replaces) =
                 edge.split_once('>').map_or((edge, None), |parts| (parts.0, Some(parts.1)));
             let bundle = known.entry((package, name)).or_insert_with(|| {
-                let made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
-                keep(&mut builder, package, &made)
+                let bundle_draft =
+                    draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
+                add_bundle(&mut builder, package, &bundle_draft)
             });
             let Some(bundle) = bundle else { continue };
             builder.entry(
@@ -132,22 +135,22 @@ pub(super) fn bundle(name: &str, words: &[&str]) -> BundleDraft {
         _ => (named, words),
     };
     let version = parse_tolerant(version).unwrap().to_string();
-    let mut made = BundleDraft { version, ..BundleDraft::default() };
+    let mut bundle_draft = BundleDraft { version, ..BundleDraft::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut argument = || *words.next().unwrap();
         match *word {
             "provides" => {
                 let list = apis(argument());
-                made.properties.extend(list.iter().map(|api| gvk("olm.gvk", api)));
+                bundle_draft.properties.extend(list.iter().map(|api| gvk("olm.gvk", api)));
             }
             "requires" => {
                 let list = apis(argument());
-                made.properties.extend(list.iter().map(|api| gvk("olm.gvk.required", api)));
+                bundle_draft.properties.extend(list.iter().map(|api| gvk("olm.gvk.required", api)));
             }
-            "provided-api" => made.provided.extend(apis(argument())),
-            "required-api" => made.required.extend(apis(argument())),
-            "needs" => made.properties.push(needs(argument())),
+            "provided-api" => bundle_draft.provided.extend(apis(argument())),
+            "required-api" => bundle_draft.required.extend(apis(argument())),
+            "needs" => bundle_draft.properties.push(needs(argument())),
             other => {
                 let (kind, value) = match other {
                     "label" => ("olm.label", json!({"label": argument()})),
@@ -157,24 +160,31 @@ pub(super) fn bundle(name: &str, words: &[&str]) -> BundleDraft {
                     "rule" => ("olm.constraint", json!({"cel": {"rule": argument()}})),
                     _ => panic!("bundle {name}: {other}"),
                 };
-                made.properties.push((kind.to_owned(), value.to_string()));
+                bundle_draft.properties.push((kind.to_owned(), value.to_string()));
             }
         }
     }
-    made
+    bundle_draft
 }
 
-fn keep(builder: &mut SnapshotBuilder, package: &str, made: &BundleDraft) -> Option<KnownBundle> {
+fn add_bundle(
+    builder: &mut SnapshotBuilder,
+    package: &str,
+    bundle_draft: &BundleDraft,
+) -> Option<KnownBundle> {
     let properties: Vec<_> =
-        made.properties.iter().map(|(kind, json)| Property { kind, json }).collect();
-    let dependencies: Vec<_> =
-        made.dependencies.iter().map(|(kind, json)| LegacyDependency { kind, json }).collect();
+        bundle_draft.properties.iter().map(|(kind, json)| Property { kind, json }).collect();
+    let dependencies: Vec<_> = bundle_draft
+        .dependencies
+        .iter()
+        .map(|(kind, json)| LegacyDependency { kind, json })
+        .collect();
     let facts = BundleFacts {
-        version: &made.version,
+        version: &bundle_draft.version,
         properties: &properties,
         dependencies: &dependencies,
-        provided_apis: &made.provided,
-        required_apis: &made.required,
+        provided_apis: &bundle_draft.provided,
+        required_apis: &bundle_draft.required,
         ..BundleFacts::default()
     };
     builder.bundle(package, &facts)

@@ -1,6 +1,6 @@
 //! Resolution rules: each test has a world in a few lines, and its outcome.
 
-use crate::dsl::{Scene, outcome, render};
+use crate::dsl::{TestWorld, outcome, render};
 use insta::assert_snapshot;
 use mainstay_resolver::resolve;
 use proptest::prelude::*;
@@ -273,7 +273,7 @@ fn namespace_needs_exactly_one_operator_group() {
 proptest! {
     #[test]
     fn order_of_lists_does_not_change_the_outcome(seed in any::<u64>()) {
-        let scene = Scene::read("
+        let test_world = TestWorld::read("
             catalog cat/tenant
               bundle a.v2 2.0.0 requires Bread
               channel a/stable* a.v2>a.v1 a.v1
@@ -291,8 +291,8 @@ proptest! {
             csv b.v1 1.0.0 package=b provides=Bread
             csv loose.v1 1.0.0 provides=Cake
         ");
-        let expected = render(&resolve(&scene.world()));
-        let mut world = scene.world();
+        let expected = render(&resolve(&test_world.world()));
+        let mut world = test_world.world();
         let mut state = seed;
         let mut next = |bound: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
