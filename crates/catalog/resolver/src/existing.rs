@@ -254,10 +254,10 @@ fn unsupported(error: serde_json::Error) -> JsonError {
 }
 
 /// The fields of a JSON object by their names in lower case; the last field of a name counts. Null
-/// has no fields, and any other value is the error `wrong`.
+/// has no fields, and any other value is the error `type_error`.
 fn fields(
     text: &str,
-    wrong: impl FnOnce(&str) -> TypeError,
+    type_error: impl FnOnce(&str) -> TypeError,
 ) -> Result<HashMap<String, &RawValue>, AnnotationError> {
     struct Fields;
     impl<'de> serde::de::Visitor<'de> for Fields {
@@ -281,7 +281,7 @@ fn fields(
         "object" => serde_json::Deserializer::from_str(text)
             .deserialize_map(Fields)
             .map_err(|error| unsupported(error).into()),
-        _ => Err(wrong(text).into()),
+        _ => Err(type_error(text).into()),
     }
 }
 

@@ -123,7 +123,7 @@ impl Reader<'_> {
         self.at >= self.bytes.len()
     }
 
-    fn wrong(&self, place: JsonContext) -> JsonError {
+    fn error_in(&self, place: JsonContext) -> JsonError {
         JsonError::InvalidCharacter { found: self.peek(), place }
     }
 
@@ -141,12 +141,12 @@ impl Reader<'_> {
         match self.peek() {
             b'0' => self.at += 1,
             b'1'..=b'9' => self.digits(),
-            _ => return Err(self.wrong(JsonContext::Number)),
+            _ => return Err(self.error_in(JsonContext::Number)),
         }
         if self.peek() == b'.' {
             self.at += 1;
             if !self.peek().is_ascii_digit() {
-                return Err(self.wrong(JsonContext::Fraction));
+                return Err(self.error_in(JsonContext::Fraction));
             }
             self.digits();
         }
@@ -156,7 +156,7 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !self.peek().is_ascii_digit() {
-                return Err(self.wrong(JsonContext::Exponent));
+                return Err(self.error_in(JsonContext::Exponent));
             }
             self.digits();
         }
@@ -176,7 +176,7 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 b'\\' => self.escape()?,
-                0..b' ' => return Err(self.wrong(JsonContext::Text)),
+                0..b' ' => return Err(self.error_in(JsonContext::Text)),
                 _ => self.at += 1,
             }
         }
@@ -190,12 +190,12 @@ impl Reader<'_> {
                 self.at += 1;
                 for _ in 0..4 {
                     if !self.peek().is_ascii_hexdigit() {
-                        return Err(self.wrong(JsonContext::HexEscape));
+                        return Err(self.error_in(JsonContext::HexEscape));
                     }
                     self.at += 1;
                 }
             }
-            _ => return Err(self.wrong(JsonContext::Escape)),
+            _ => return Err(self.error_in(JsonContext::Escape)),
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Reader<'_> {
         for expected in word.bytes() {
             if self.peek() != expected {
                 let expected = char::from(expected);
-                return Err(self.wrong(JsonContext::Word { word, expected }));
+                return Err(self.error_in(JsonContext::Word { word, expected }));
             }
             self.at += 1;
         }
@@ -275,7 +275,7 @@ fn read(json: &str) -> Result<(), JsonError> {
     while !reader.is_done() && is_blank(reader.peek()) {
         reader.at += 1;
     }
-    if reader.is_done() { Ok(()) } else { Err(reader.wrong(JsonContext::AfterDocument)) }
+    if reader.is_done() { Ok(()) } else { Err(reader.error_in(JsonContext::AfterDocument)) }
 }
 
 /// Scans one value.
@@ -306,13 +306,13 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
                 State::Colon
             }
             (State::FirstKey | State::Key, _) => {
-                return Err(reader.wrong(JsonContext::Key));
+                return Err(reader.error_in(JsonContext::Key));
             }
             (State::Colon, b':') => {
                 reader.at += 1;
                 State::Value
             }
-            (State::Colon, _) => return Err(reader.wrong(JsonContext::AfterKey)),
+            (State::Colon, _) => return Err(reader.error_in(JsonContext::AfterKey)),
             (State::AfterValue, b',') => {
                 reader.at += 1;
                 if open.last() == Some(&true) { State::Key } else { State::Value }
@@ -323,9 +323,9 @@ fn walk(reader: &mut Reader<'_>) -> Result<(), JsonError> {
                 State::AfterValue
             }
             (State::AfterValue, _) if open.last() == Some(&true) => {
-                return Err(reader.wrong(JsonContext::AfterField));
+                return Err(reader.error_in(JsonContext::AfterField));
             }
-            (State::AfterValue, _) => return Err(reader.wrong(JsonContext::AfterElement)),
+            (State::AfterValue, _) => return Err(reader.error_in(JsonContext::AfterElement)),
             (State::Value | State::FirstItem, _) => value(reader, byte, &mut open)?,
         };
     }
@@ -347,7 +347,7 @@ fn value(reader: &mut Reader<'_>, byte: u8, open: &mut Vec<bool>) -> Result<Stat
         b't' => reader.word("true")?,
         b'f' => reader.word("false")?,
         b'n' => reader.word("null")?,
-        _ => return Err(reader.wrong(JsonContext::Value)),
+        _ => return Err(reader.error_in(JsonContext::Value)),
     }
     Ok(State::AfterValue)
 }

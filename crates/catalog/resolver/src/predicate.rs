@@ -291,7 +291,7 @@ struct Spot<'s> {
 }
 
 impl Spot<'_> {
-    fn wrong(self, value: &Value, target: &str) -> ConstraintError {
+    fn type_error(self, value: &Value, target: &str) -> ConstraintError {
         let (found, expected) = (json_kind(value).to_owned(), target.to_owned());
         let Self { around: owner, path } = self;
         ConstraintError::Decode(if path.is_empty() {
@@ -302,7 +302,7 @@ impl Spot<'_> {
     }
 
     /// The path to a field below.
-    fn to(self, field: &str) -> String {
+    fn path_to(self, field: &str) -> String {
         if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
     }
 }
@@ -312,18 +312,18 @@ fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
-        other => return Err(spot.wrong(other, "constraints.Constraint")),
+        other => return Err(spot.type_error(other, "constraints.Constraint")),
     };
     for (key, value) in fields {
         let known = ["failureMessage", "gvk", "package", "cel", "all", "any", "not"]
             .into_iter()
             .find(|name| name.eq_ignore_ascii_case(key))
             .ok_or_else(|| ConstraintError::UnknownField(key.clone()))?;
-        let path = spot.to(known);
+        let path = spot.path_to(known);
         let spot = Spot { around: "Constraint", path: &path };
         match known {
             "failureMessage" if value.is_string() || value.is_null() => {}
-            "failureMessage" => return Err(spot.wrong(value, "string")),
+            "failureMessage" => return Err(spot.type_error(value, "string")),
             "gvk" => check_texts(value, spot, "GVKConstraint", &["group", "version", "kind"])?,
             "package" => {
                 check_texts(value, spot, "PackageConstraint", &["packageName", "versionRange"])?;
@@ -345,7 +345,7 @@ fn check_texts(
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
-        other => return Err(spot.wrong(other, &format!("constraints.{name}"))),
+        other => return Err(spot.type_error(other, &format!("constraints.{name}"))),
     };
     for (key, value) in fields {
         let field = known
@@ -353,7 +353,9 @@ fn check_texts(
             .find(|name| name.eq_ignore_ascii_case(key))
             .ok_or_else(|| ConstraintError::UnknownField(key.clone()))?;
         if !value.is_string() && !value.is_null() {
-            return Err(Spot { around: name, path: &spot.to(field) }.wrong(value, "string"));
+            return Err(
+                Spot { around: name, path: &spot.path_to(field) }.type_error(value, "string")
+            );
         }
     }
     Ok(())
@@ -364,13 +366,13 @@ fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> 
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
-        other => return Err(spot.wrong(other, "constraints.CompoundConstraint")),
+        other => return Err(spot.type_error(other, "constraints.CompoundConstraint")),
     };
     for (key, value) in fields {
         if !key.eq_ignore_ascii_case("constraints") {
             return Err(ConstraintError::UnknownField(key.clone()));
         }
-        let path = spot.to("constraints");
+        let path = spot.path_to("constraints");
         let spot = Spot { around: "CompoundConstraint", path: &path };
         match value {
             Value::Null => {}
@@ -379,7 +381,7 @@ fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> 
                     check_fields(child, spot)?;
                 }
             }
-            other => return Err(spot.wrong(other, "[]constraints.Constraint")),
+            other => return Err(spot.type_error(other, "[]constraints.Constraint")),
         }
     }
     Ok(())
@@ -389,7 +391,7 @@ fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), ConstraintError> 
 fn tree(value: &Value) -> Result<Predicate, ConditionError> {
     let fields = GoFields::new_or_null(value).ok_or(ConditionError::Empty)?;
     let message = fields.text("failureMessage")?;
-    let given = |name| fields.get(name).filter(|value| !value.is_null());
+    let field = |name| fields.get(name).filter(|value| !value.is_null());
     let inner = |value: &Value| {
         GoFields::new_or_null(value)
             .and_then(|fields| fields.get("constraints"))
@@ -399,17 +401,17 @@ fn tree(value: &Value) -> Result<Predicate, ConditionError> {
             .map(tree)
             .collect::<Result<Vec<_>, _>>()
     };
-    let condition = if let Some(gvk) = given("gvk").and_then(GoFields::new_or_null) {
+    let condition = if let Some(gvk) = field("gvk").and_then(GoFields::new_or_null) {
         Predicate::Api(Api::from_fields(&gvk)?)
-    } else if let Some(package) = given("package").and_then(GoFields::new_or_null) {
+    } else if let Some(package) = field("package").and_then(GoFields::new_or_null) {
         package_in_range(package.text("packageName")?, &package.text("versionRange")?)?
-    } else if let Some(all) = given("all") {
+    } else if let Some(all) = field("all") {
         Predicate::All(inner(all)?)
-    } else if let Some(any) = given("any") {
+    } else if let Some(any) = field("any") {
         Predicate::Any(inner(any)?)
-    } else if let Some(not) = given("not") {
+    } else if let Some(not) = field("not") {
         Predicate::Not(inner(not)?)
-    } else if let Some(cel) = given("cel").and_then(GoFields::new_or_null) {
+    } else if let Some(cel) = field("cel").and_then(GoFields::new_or_null) {
         let rule = Rule::parse(&cel.text("rule")?)?;
         return Ok(Predicate::Cel { rule, message });
     } else {

@@ -232,7 +232,7 @@ impl<'r> Resolution<'r, '_> {
         let candidates = self.candidates;
         for source in candidates.sources.iter().skip(1) {
             if let Some(catalog_error) = &source.fault {
-                let named = candidates.faults.iter().filter_map(|fault| {
+                let subscriptions = candidates.faults.iter().filter_map(|fault| {
                     match (&fault.reason, &fault.subject) {
                         (FaultReason::UseCatalog(error), FaultSubject::Subscription(at))
                             if error == catalog_error =>
@@ -242,7 +242,7 @@ impl<'r> Resolution<'r, '_> {
                         _ => None,
                     }
                 });
-                let names = self.names(&named.collect::<Vec<_>>());
+                let names = self.names(&subscriptions.collect::<Vec<_>>());
                 self.failures.push(error(catalog_error.to_string(), names));
             }
         }

@@ -402,7 +402,7 @@ impl Snapshot {
     }
 
     /// The entries of a name, in order.
-    pub(crate) fn named(&self, name: &str) -> &[u32] {
+    pub(crate) fn entries_of_name(&self, name: &str) -> &[u32] {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
 

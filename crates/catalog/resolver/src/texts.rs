@@ -30,12 +30,12 @@ const MAX_COARSE_REASONS: usize = 100;
 
 /// The sorted texts of the constraints of an unsatisfiable core.
 pub(crate) fn reasons(candidates: &Candidates<'_>, core: &UnsatCore) -> Vec<String> {
-    let shown = if core.coarse { MAX_COARSE_REASONS } else { usize::MAX };
+    let limit = if core.coarse { MAX_COARSE_REASONS } else { usize::MAX };
     let all = &candidates.problem.constraints;
     let mut texts: Vec<String> =
-        core.reasons.iter().take(shown).map(|at| constraint(candidates, &all[*at])).collect();
+        core.reasons.iter().take(limit).map(|at| constraint(candidates, &all[*at])).collect();
     texts.sort();
-    let more = core.reasons.len().saturating_sub(shown);
+    let more = core.reasons.len().saturating_sub(limit);
     if more > 0 {
         texts.push(format!("and {more} more reasons"));
     }

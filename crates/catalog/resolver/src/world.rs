@@ -74,9 +74,9 @@ impl World<'_> {
             };
             let offered = |view: &CatalogView<'_>| {
                 let Content::Ready(snapshot) = &view.content else { return false };
-                let named = snapshot.named(&subscription.installed_csv).iter();
+                let entries = snapshot.entries_of_name(&subscription.installed_csv).iter();
                 view.key == subscription.catalog
-                    && named.map(|at| snapshot.entry(*at).0).any(|entry| {
+                    && entries.map(|at| snapshot.entry(*at).0).any(|entry| {
                         *entry.package == *subscription.package
                             && (subscription.channel.is_empty()
                                 || *entry.channel == *subscription.channel)

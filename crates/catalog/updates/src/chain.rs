@@ -45,11 +45,11 @@ pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
     if heads.next().is_some() {
         return Err(order.multiple_heads(entries));
     }
-    let mut seen = vec![false; entries.len()];
+    let mut visited = vec![false; entries.len()];
     let mut chain = Vec::new();
     let mut next = Some(head);
     while let Some(at) = next {
-        if std::mem::replace(&mut seen[at], true) {
+        if std::mem::replace(&mut visited[at], true) {
             return Err(Unordered::Cycle { head: entries[head].name().to_owned() });
         }
         if !order.is_skipped(at) {
@@ -106,7 +106,7 @@ impl Order {
     /// of the chain below each link, so that each link is visited once.
     fn multiple_heads<L: Link>(&self, entries: &[L]) -> Unordered {
         let mut known: Vec<Option<Ends>> = vec![None; entries.len()];
-        let mut seen = vec![false; entries.len()];
+        let mut visited = vec![false; entries.len()];
         let mut chains = Vec::new();
         for head in (0..entries.len()).filter(|&at| !self.is_replaced[at]) {
             let mut walk = Vec::new();
@@ -117,7 +117,7 @@ impl Order {
                     ends = known;
                     break;
                 }
-                if std::mem::replace(&mut seen[at], true) {
+                if std::mem::replace(&mut visited[at], true) {
                     return Unordered::Cycle { head: entries[head].name().to_owned() };
                 }
                 walk.push(at);

@@ -98,16 +98,16 @@ impl<'g> View<'g> {
         if head.is_some_and(|head| *head.name == *installed.name) {
             return Route { steps, end: End::Head };
         }
-        let mut seen = vec![false; self.graph.bundles.len()];
+        let mut visited = vec![false; self.graph.bundles.len()];
         if let Some(place) = self.graph.place_of(installed.name) {
-            seen[place] = true;
+            visited[place] = true;
         }
         let Some(first) = self.next(installed) else {
             return Route { steps, end: self.end(installed, &self.never_chosen_index()) };
         };
         let mut step = first;
         loop {
-            if std::mem::replace(&mut seen[step.entry.place], true) {
+            if std::mem::replace(&mut visited[step.entry.place], true) {
                 return Route { steps, end: End::Circle { back_to: step.bundle } };
             }
             steps.push(step);
@@ -136,10 +136,10 @@ impl<'g> View<'g> {
         let bundles = &self.graph.bundles;
         let never_chosen_index = self.never_chosen_index();
         let mut known: HashMap<usize, End<'g>> = HashMap::new();
-        let mut seen = vec![false; bundles.len()];
+        let mut visited = vec![false; bundles.len()];
         let mut found = Vec::new();
         for entry in self.channels.iter().flat_map(|channel| &channel.entries) {
-            if std::mem::replace(&mut seen[entry.place], true) {
+            if std::mem::replace(&mut visited[entry.place], true) {
                 continue;
             }
             let (at, steps) = update_ends[entry.place];
@@ -195,15 +195,15 @@ impl<'g> View<'g> {
 
     fn never_chosen_index(&self) -> NeverChosenIndex<'g> {
         let list = self.never_chosen();
-        let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, never) in list.iter().enumerate() {
             for name in never.entry.replaces.iter().chain(&never.entry.skips) {
-                named.entry(name).or_default().push(at);
+                by_name.entry(name).or_default().push(at);
             }
         }
         let entries = (0u32..).zip(list.iter().map(|never| never.entry));
         let by_range = first_two(&self.graph.bundles, entries);
-        NeverChosenIndex { list, named, by_range }
+        NeverChosenIndex { list, by_name, by_range }
     }
 
     /// For each bundle of the graph, the place of the bundle at which updates end, and how many
@@ -272,7 +272,7 @@ impl<'g> View<'g> {
 /// The entries that OLM never chooses, by the bundles that they replace and skip.
 struct NeverChosenIndex<'g> {
     list: Vec<Never<'g>>,
-    named: HashMap<&'g str, Vec<usize>>,
+    by_name: HashMap<&'g str, Vec<usize>>,
     /// For each bundle of the graph, the first two entries whose ranges hold its version.
     by_range: Vec<[Option<u32>; 2]>,
 }
@@ -282,7 +282,8 @@ impl<'g> NeverChosenIndex<'g> {
     /// place of the installed bundle in the graph, if it has one.
     fn first_covering(&self, installed: &Installed<'_>, known: Option<usize>) -> Option<Never<'g>> {
         let is_other = |at: &usize| *self.list[*at].entry.name != *installed.name;
-        let named = self.named.get(installed.name).into_iter().flatten().copied().find(is_other);
+        let by_name =
+            self.by_name.get(installed.name).into_iter().flatten().copied().find(is_other);
         let in_range = if let Some(place) = known {
             let by_range = self.by_range[place].into_iter().flatten().map(|at| at as usize);
             by_range.into_iter().find(is_other)
@@ -292,7 +293,7 @@ impl<'g> NeverChosenIndex<'g> {
                 (0..self.list.len()).find(|at| holds(at) && is_other(at))
             })
         };
-        let first = named.into_iter().chain(in_range).min()?;
+        let first = by_name.into_iter().chain(in_range).min()?;
         self.list.get(first).copied()
     }
 }

@@ -24,26 +24,26 @@ impl<'g> View<'g> {
         self.shortest_from(installed, &[head])
     }
 
-    /// As [`View::shortest`], but to the nearest bundle for which `wanted` holds: one bundle, a
+    /// As [`View::shortest`], but to the nearest bundle for which `is_target` holds: one bundle, a
     /// range of versions, an older version. No steps if it holds for the installed bundle, and that
     /// is in the graph.
     pub fn shortest_to(
         &self,
         installed: &Installed<'_>,
-        wanted: impl Fn(&Bundle) -> bool,
+        is_target: impl Fn(&Bundle) -> bool,
     ) -> Option<Vec<Step<'g>>> {
         let bundles = self.graph.bundles.iter().enumerate();
-        let wanted = bundles.filter(|(_, bundle)| wanted(bundle)).map(|(place, _)| place);
-        self.shortest_from(installed, &wanted.collect::<Vec<_>>())
+        let targets = bundles.filter(|(_, bundle)| is_target(bundle)).map(|(place, _)| place);
+        self.shortest_from(installed, &targets.collect::<Vec<_>>())
     }
 
-    fn shortest_from(&self, installed: &Installed<'_>, wanted: &[usize]) -> Option<Vec<Step<'g>>> {
+    fn shortest_from(&self, installed: &Installed<'_>, targets: &[usize]) -> Option<Vec<Step<'g>>> {
         let mut steps = Vec::new();
         let here = self.graph.place_of(installed.name);
-        if here.is_some_and(|here| wanted.contains(&here)) {
+        if here.is_some_and(|here| targets.contains(&here)) {
             return Some(steps);
         }
-        let distances = self.distances(wanted);
+        let distances = self.distances(targets);
         let from = self.origin(installed);
         let (mut after, mut best) = (None, None);
         while let Some(rank) = self.covering(from, after, &mut 0) {
@@ -93,12 +93,12 @@ impl<'g> View<'g> {
     }
 
     /// Walks from the targets against the edges; visits each bundle once.
-    fn distances(&self, wanted: &[usize]) -> Distances {
+    fn distances(&self, targets: &[usize]) -> Distances {
         let bundles = &self.graph.bundles;
         let mut distances =
             Distances { distance: vec![None; bundles.len()], next_rank: vec![None; bundles.len()] };
         let mut level: Vec<u32> = Vec::new();
-        for &place in wanted {
+        for &place in targets {
             distances.distance[place] = Some(0);
             level.extend_from_slice(&self.ranks_of[place]);
         }

@@ -85,7 +85,7 @@ pub struct View<'g> {
     /// For each bundle of the graph its ranks, ascending.
     pub(crate) ranks_of: Vec<Vec<u32>>,
     /// For each name the ranks that replace or skip it, ascending.
-    named: HashMap<&'g str, Vec<u32>>,
+    ranks_by_name: HashMap<&'g str, Vec<u32>>,
     /// Ranks whose entries have a `skipRange`, ascending.
     ranged: Vec<u32>,
     /// The first rank of a deprecated bundle, for extensions, which prefer all other bundles.
@@ -115,7 +115,8 @@ impl Candidate<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'v, 'a> {
     version: Option<&'a Version>,
-    named: &'v [u32],
+    /// The ranks that replace or skip its name, ascending.
+    ranks: &'v [u32],
     /// Intervals of ranks of the same version and release: without and with deprecation.
     twins: [(usize, usize); 2],
 }
@@ -129,7 +130,7 @@ impl Origin<'_, '_> {
             // Ranks fit into 32 bits.
             (first < end).then(|| u32::try_from(first).unwrap_or(u32::MAX))
         });
-        self.named.get(first_after(self.named, after)).copied().into_iter().chain(twin).min()
+        self.ranks.get(first_after(self.ranks, after)).copied().into_iter().chain(twin).min()
     }
 }
 
@@ -209,7 +210,7 @@ impl<'g> View<'g> {
             semantics,
             channels,
             ranks_of: vec![Vec::new(); graph.bundles.len()],
-            named: HashMap::new(),
+            ranks_by_name: HashMap::new(),
             ranged: Vec::new(),
             deprecated_from: ranks
                 .partition_point(|candidate| candidate.entry.bundle.deprecation.is_none()),
@@ -221,7 +222,7 @@ impl<'g> View<'g> {
             let entry = candidate.entry;
             view.ranks_of[entry.place].push(rank);
             for name in entry.replaces.iter().chain(&entry.skips) {
-                let ranks = view.named.entry(name).or_default();
+                let ranks = view.ranks_by_name.entry(name).or_default();
                 if ranks.last() != Some(&rank) {
                     ranks.push(rank);
                 }
@@ -234,8 +235,8 @@ impl<'g> View<'g> {
         let ranged = view.ranged.iter().map(|&rank| (rank, view.ranks[rank as usize].entry));
         view.by_range = first_two(&graph.bundles, ranged);
         let best = graph.bundles.iter().zip(&view.by_range).map(|(bundle, by_range)| {
-            let named = view.origin(&Installed::from(&**bundle)).best_named(None);
-            named.into_iter().chain(by_range[0]).min()
+            let best = view.origin(&Installed::from(&**bundle)).best_named(None);
+            best.into_iter().chain(by_range[0]).min()
         });
         view.choice = best.collect();
         view
@@ -325,7 +326,7 @@ impl<'g> View<'g> {
     pub(crate) fn origin<'v, 'a>(&'v self, installed: &Installed<'a>) -> Origin<'v, 'a> {
         Origin {
             version: installed.version,
-            named: self.named.get(installed.name).map_or(&[], Vec::as_slice),
+            ranks: self.ranks_by_name.get(installed.name).map_or(&[], Vec::as_slice),
             twins: self.twins(installed),
         }
     }
@@ -357,10 +358,10 @@ impl<'g> View<'g> {
         looks: &mut usize,
     ) -> Option<u32> {
         *looks += 1;
-        let named = from.best_named(after);
-        let Some(version) = from.version else { return named };
+        let best = from.best_named(after);
+        let Some(version) = from.version else { return best };
         for &rank in &self.ranged[first_after(&self.ranged, after)..] {
-            if named.is_some_and(|named| named <= rank) {
+            if best.is_some_and(|best| best <= rank) {
                 break;
             }
             *looks += 1;
@@ -368,13 +369,13 @@ impl<'g> View<'g> {
                 return Some(rank);
             }
         }
-        named
+        best
     }
 
     /// Whether a rank covers an origin.
     pub(crate) fn is_covered(&self, from: Origin<'_, '_>, rank: u32) -> bool {
         let entry = self.ranks[rank as usize].entry;
-        from.named.binary_search(&rank).is_ok()
+        from.ranks.binary_search(&rank).is_ok()
             || from.twins.iter().any(|&(start, end)| (start..end).contains(&(rank as usize)))
             || from.version.is_some_and(|version| entry.skips_version(version))
     }

@@ -15,12 +15,12 @@ pub(crate) fn subscriptions_for<'a>(rules: &Rules<'a>, variable: usize) -> Vec<&
     if entry.source == 0 {
         return Vec::new();
     }
-    let asks = |subscription: &&Subscription| {
+    let matches_subscription = |subscription: &&Subscription| {
         subscription.package == entry.package
             && ["", &entry.channel].contains(&&*subscription.channel)
             && is_about(subscription, &rules.sources[entry.source].key)
     };
-    rules.subscriptions.iter().copied().filter(asks).collect()
+    rules.subscriptions.iter().copied().filter(matches_subscription).collect()
 }
 
 /// Whether a variable is an entry of the package of a blocked Subscription, without another

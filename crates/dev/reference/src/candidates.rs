@@ -22,7 +22,7 @@ pub(crate) fn rank(of: usize, source: usize) -> usize {
 
 impl Rules<'_> {
     /// The unsorted entries of a Subscription, or the message that it has none.
-    pub(crate) fn wanted(
+    pub(crate) fn unsorted_candidates(
         &self,
         subscription: &Subscription,
         fresh: bool,
@@ -74,13 +74,13 @@ impl Rules<'_> {
     }
 
     /// Sorts entries: default channels first, then channels by name, each in its own order.
-    pub(crate) fn by_channel(&self, mut wanted: Vec<usize>) -> Result<Vec<usize>, Unordered> {
-        wanted.sort_by_key(|at| {
+    pub(crate) fn by_channel(&self, mut entries: Vec<usize>) -> Result<Vec<usize>, Unordered> {
+        entries.sort_by_key(|at| {
             let Entry { default_channel, channel, .. } = &self.entries[*at];
             (!default_channel, channel)
         });
         let mut sorted = Vec::new();
-        for channel in wanted.chunk_by(|a, b| self.entries[*a].channel == self.entries[*b].channel)
+        for channel in entries.chunk_by(|a, b| self.entries[*a].channel == self.entries[*b].channel)
         {
             sorted.extend(channel::order(channel, &self.entries)?);
         }

@@ -24,9 +24,9 @@ const LIMIT: u64 = 200_000;
 pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
     match rules(world) {
         Ok(rules) => {
-            let mut checker = Checker { rules: &rules, wrong: Vec::new() };
+            let mut checker = Checker { rules: &rules, errors: Vec::new() };
             checker.check(outcome);
-            checker.wrong
+            checker.errors
         }
         Err(Broken(what)) => {
             let has_error =
@@ -42,12 +42,12 @@ pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
 
 struct Checker<'r, 'a> {
     rules: &'r Rules<'a>,
-    wrong: Vec<String>,
+    errors: Vec<String>,
 }
 
 impl Checker<'_, '_> {
-    fn wrong(&mut self, what: String) {
-        self.wrong.push(what);
+    fn report(&mut self, error: String) {
+        self.errors.push(error);
     }
 
     fn check(&mut self, outcome: &Outcome) {
@@ -56,11 +56,11 @@ impl Checker<'_, '_> {
         for entry in &outcome.resolved {
             match self.find(entry) {
                 Some(variable) if chosen[variable] => {
-                    self.wrong(format!("{} comes twice", entry.name))
+                    self.report(format!("{} comes twice", entry.name))
                 }
                 Some(variable) => chosen[variable] = true,
                 None => {
-                    self.wrong(format!("{} from {} is no candidate", entry.name, entry.catalog))
+                    self.report(format!("{} from {} is no candidate", entry.name, entry.catalog))
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Checker<'_, '_> {
             let fails = contradicts || of_part.iter().any(|name| blocked.contains(name));
             if !fails && self.part(part, &chosen) {
                 if part.iter().any(|variable| rules.unreadable.contains(variable)) {
-                    self.wrong(format!("{of_part:?} ignore what cannot be read"));
+                    self.report(format!("{of_part:?} ignore what cannot be read"));
                 }
                 continue;
             }
@@ -85,17 +85,17 @@ impl Checker<'_, '_> {
             if !contradicts && !excused {
                 let names: Vec<String> =
                     part.iter().take(9).map(|variable| rules.identifier(*variable)).collect();
-                self.wrong(format!("{names:?} fail without reason"));
+                self.report(format!("{names:?} fail without reason"));
             }
             for variable in part.iter().filter(|variable| chosen[**variable]) {
-                self.wrong(format!("{} is in a part that fails", rules.identifier(*variable)));
+                self.report(format!("{} is in a part that fails", rules.identifier(*variable)));
             }
         }
         if blocked != expected {
-            self.wrong(format!("{blocked:?} are blocked, not {expected:?}"));
+            self.report(format!("{blocked:?} are blocked, not {expected:?}"));
         }
         if !broken && rules.sources.iter().any(|source| !source.ready) {
-            self.wrong("a catalog cannot be asked, which is not told".to_owned());
+            self.report("a catalog cannot be asked, which is not told".to_owned());
         }
         let expected_outcome = answer::outcome(rules, &chosen, &blocked);
         for (what, fine) in [
@@ -108,7 +108,7 @@ impl Checker<'_, '_> {
             ),
         ] {
             if !fine {
-                self.wrong(format!("{what}: expected {expected_outcome:?}"));
+                self.report(format!("{what}: expected {expected_outcome:?}"));
             }
         }
     }
@@ -128,7 +128,7 @@ impl Checker<'_, '_> {
             }
             match of.into_iter().find(|part| !contradicts[*part]) {
                 Some(part) => contradicts[part] = true,
-                None => self.wrong(format!("two failures in one part: {}", failure.message)),
+                None => self.report(format!("two failures in one part: {}", failure.message)),
             }
         }
         contradicts
@@ -140,10 +140,10 @@ impl Checker<'_, '_> {
         let unasked = rules.sources.iter().any(|source| !source.ready);
         let requires = |at: &usize| {
             let Constraint { about, rule, .. } = &rules.constraints[*at];
-            let wish = about.is_none_or(|variable| {
+            let is_subscription = about.is_none_or(|variable| {
                 matches!(rules.variables[variable], Variable::Subscription(_))
             });
-            matches!(rule, Rule::OneOf(_)) && !wish
+            matches!(rule, Rule::OneOf(_)) && !is_subscription
         };
         let of_part = |at: &usize| {
             rules.constraints[*at].variables().iter().any(|variable| part.contains(variable))
@@ -211,11 +211,11 @@ impl Checker<'_, '_> {
                     Ok(None) => "is no answer, there is none",
                     Err(TooLong) => "is no answer, perhaps there is none",
                 };
-                self.wrong(format!("{chosen:?} {what}"));
+                self.report(format!("{chosen:?} {what}"));
                 return true;
             }
             Err(TooLong) => {
-                self.wrong("it takes too long to tell what of the existing stays".to_owned());
+                self.report("it takes too long to tell what of the existing stays".to_owned());
                 return true;
             }
         };
@@ -243,7 +243,7 @@ impl Checker<'_, '_> {
         for &variable in
             part.iter().filter(|variable| chosen[**variable] && !required.contains(variable))
         {
-            self.wrong(format!("nobody asks for {}", rules.identifier(variable)));
+            self.report(format!("nobody asks for {}", rules.identifier(variable)));
         }
         true
     }
@@ -253,15 +253,15 @@ impl Checker<'_, '_> {
     fn contradiction(&mut self, failure: &Failure) -> Vec<usize> {
         let message = &failure.message;
         let Some(list) = message.strip_prefix("constraints not satisfiable: ") else {
-            self.wrong(format!("no list of reasons: {message}"));
+            self.report(format!("no list of reasons: {message}"));
             return Vec::new();
         };
         let Some(texts) = self.split(list) else {
-            self.wrong(format!("something is no reason: {message}"));
+            self.report(format!("something is no reason: {message}"));
             return Vec::new();
         };
         if !texts.is_sorted() {
-            self.wrong(format!("reasons are not sorted: {message}"));
+            self.report(format!("reasons are not sorted: {message}"));
         }
         // Several constraints can have the same text: any choice among them counts, each once.
         // Equal texts are adjacent, and stand for constraints in their order.
@@ -288,7 +288,7 @@ impl Checker<'_, '_> {
             |list: &[&Constraint]| matches!(possible(&open, list, &mut LIMIT.clone()), Ok(None));
         choices.retain(|list| contradicts(list));
         let Some(first) = choices.first() else {
-            self.wrong(format!("the reasons do not contradict each other: {message}"));
+            self.report(format!("the reasons do not contradict each other: {message}"));
             return Vec::new();
         };
         let redundant = |list: &Vec<&Constraint>| {
@@ -300,7 +300,7 @@ impl Checker<'_, '_> {
         };
         if choices.iter().all(|list| redundant(list).is_some()) {
             let text = redundant(first).map(|at| first[at].text.as_str()).unwrap_or_default();
-            self.wrong(format!("the reason {text:?} is not needed: {message}"));
+            self.report(format!("the reason {text:?} is not needed: {message}"));
         }
         choices.iter().filter_map(|list| list.first()?.variables().first().copied()).collect()
     }

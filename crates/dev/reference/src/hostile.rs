@@ -329,8 +329,9 @@ pub fn subscriptions(count: usize, depth: usize) -> Place {
     for at in 0..count {
         for level in 0..depth {
             let next = (level + 1 < depth).then(|| needs(&name(at, level + 1)));
-            let said = Vec::from_iter(next);
-            shelf.many(&name(at, level), &[said.clone(), said.clone(), said]);
+            let properties = Vec::from_iter(next);
+            let releases = [properties.clone(), properties.clone(), properties];
+            shelf.many(&name(at, level), &releases);
         }
     }
     Place::new(shelf, (0..count).map(|at| name(at, 0)))
@@ -362,9 +363,9 @@ pub fn costly_rule(depth: usize, bundles: usize) -> Place {
 pub fn rules(rule: &str, bundles: usize) -> Place {
     let mut shelf = Shelf::default();
     shelf.one("root", &[constraint(&json!({"cel": {"rule": rule}, "failureMessage": "hard"}))]);
-    let said: Vec<Said> = (0..10).map(|at| ("own.kind", at.to_string())).collect();
+    let properties: Vec<Said> = (0..10).map(|at| ("own.kind", at.to_string())).collect();
     for at in 0..bundles {
-        shelf.one(&format!("other-{at:05}"), &said);
+        shelf.one(&format!("other-{at:05}"), &properties);
     }
     Place::new(shelf, ["root".to_owned()])
 }

@@ -175,7 +175,7 @@ fn constraint(value: &Value) -> Result<Requirement, Unreadable> {
         Ok(Some(value))
     };
     let gvk = part("gvk", &["group", "version", "kind"])?;
-    let named = part("package", &["packageName", "versionRange"])?;
+    let package_value = part("package", &["packageName", "versionRange"])?;
     let cel = part("cel", &["rule"])?;
     let mut compounds = Vec::new();
     for (name, make) in [
@@ -193,8 +193,8 @@ fn constraint(value: &Value) -> Result<Requirement, Unreadable> {
     if let Some(gvk) = gvk {
         return api(gvk);
     }
-    if let Some(named) = named {
-        return package(named);
+    if let Some(package_value) = package_value {
+        return package(package_value);
     }
     if let Some((list, make)) = compounds.into_iter().next() {
         let parts: Result<Vec<_>, _> = list.into_iter().map(constraint).collect();

@@ -239,21 +239,21 @@ impl Rules<'_> {
             return;
         }
         let installed = self.installed(subscription);
-        let wanted = match self.wanted(subscription, installed.is_none()) {
-            Ok(wanted) => wanted,
+        let unsorted = match self.unsorted_candidates(subscription, installed.is_none()) {
+            Ok(unsorted) => unsorted,
             Err(text) => {
                 let variable = self.subscription_variable(at);
                 self.constrain(Some(variable), Rule::MustNot, text);
                 return;
             }
         };
-        let Ok(wanted) = self.by_channel(wanted) else {
+        let Ok(candidates) = self.by_channel(unsorted) else {
             self.blocked.push(at);
             return;
         };
         let variable = self.subscription_variable(at);
         let mut variables = Vec::new();
-        for entry in wanted {
+        for entry in candidates {
             if installed
                 .is_some_and(|installed| !self.entries[entry].follows(&self.entries[installed]))
             {
@@ -409,13 +409,13 @@ impl Rules<'_> {
         let mut unmet: Vec<usize> = self.constraints.iter().filter_map(invalid).collect();
         unmet.extend(&self.blocked);
         unmet.sort_unstable();
-        let mut kept = Vec::new();
+        let mut installed_variables = Vec::new();
         for at in unmet {
             let subscription = self.subscriptions[at];
             let Some(installed) = self.installed(subscription) else { continue };
             let variable = self.variable(installed);
-            if !kept.contains(&variable) {
-                kept.push(variable);
+            if !installed_variables.contains(&variable) {
+                installed_variables.push(variable);
                 let text = format!(
                     "clusterserviceversion {} exists and stays because subscription {} cannot be \
                      resolved",
@@ -428,7 +428,7 @@ impl Rules<'_> {
         let exists = |variable: &usize| matches!(variables[*variable], Variable::Entry(at) if entries[at].source == 0);
         for constraint in &mut self.constraints {
             if let (Rule::OneOf(list), Some(about)) = (&constraint.rule, constraint.about)
-                && kept.contains(&about)
+                && installed_variables.contains(&about)
                 && !list.iter().any(exists)
             {
                 constraint.rule = Rule::OneOf(vec![about]);

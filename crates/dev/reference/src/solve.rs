@@ -58,14 +58,14 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
     loop {
         let before = solved.len();
         solved.retain(|(part, chosen)| {
-            let fine = part.iter().filter(|variable| chosen[**variable]).all(|variable| {
+            let is_valid = part.iter().filter(|variable| chosen[**variable]).all(|variable| {
                 !answer::cannot_be_serialized(&rules, *variable)
                     && !answer::is_claimed(&rules, *variable, &answer.blocked)
             });
-            if !fine {
+            if !is_valid {
                 answer.blocked.extend(rules.subscriptions_of(part));
             }
-            fine
+            is_valid
         });
         if solved.len() == before {
             break;

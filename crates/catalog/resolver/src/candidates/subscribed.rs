@@ -74,11 +74,11 @@ impl Candidates<'_> {
         });
         let mut all: Vec<usize> = unmet.chain(broken).collect();
         all.sort_unstable();
-        let mut kept = FxHashSet::default();
+        let mut kept_variables = FxHashSet::default();
         for at in all {
             if let Some(installed) = self.installed(self.subscriptions[at]) {
                 let (var, _) = self.variable(installed);
-                if kept.insert(var) {
+                if kept_variables.insert(var) {
                     self.problem.constrain(
                         Some(var),
                         Rule::Mandatory,
@@ -92,7 +92,7 @@ impl Candidates<'_> {
             |var: &Var| matches!(subjects[var.index()], Subject::Bundle(at) if at.source == 0);
         for constraint in &mut self.problem.constraints {
             if let (Rule::Dependency(vars), Some(subject)) = (&constraint.rule, constraint.subject)
-                && kept.contains(&subject)
+                && kept_variables.contains(&subject)
                 && !vars.iter().any(exists)
             {
                 constraint.rule = Rule::Dependency([subject].into());
@@ -103,7 +103,7 @@ impl Candidates<'_> {
     /// The existing operator that is the `installedCSV` of a Subscription.
     pub(super) fn installed(&self, subscription: &Subscription) -> Option<EntryRef> {
         let name = &subscription.installed_csv;
-        let entry = *self.sources[0].snapshot.named(name).first()?;
+        let entry = *self.sources[0].snapshot.entries_of_name(name).first()?;
         Some(EntryRef { source: 0, entry })
     }
 
@@ -163,7 +163,7 @@ impl Candidates<'_> {
             });
         }
         let current = installed.map(|at| self.entry(at).0);
-        let wanted =
+        let is_successor =
             |at: &EntryRef| current.is_none_or(|current| is_one_hop(self.entry(*at).0, current));
         // Usually these are whole channels of one catalog, whose order the snapshot has.
         let whole = match sources.as_slice() {
@@ -172,7 +172,7 @@ impl Candidates<'_> {
         };
         if !whole {
             let mut sorted = self.sort_subscribed(entries)?;
-            sorted.retain(wanted);
+            sorted.retain(is_successor);
             return Ok(sorted);
         }
         let mut sorted = Vec::new();
@@ -182,7 +182,7 @@ impl Candidates<'_> {
             let chain = self.sources[source].snapshot.chain(same[0].entry);
             let chain = chain.as_ref().map_err(ChannelError::clone)?;
             let chain = chain.iter().map(|&entry| EntryRef { source, entry });
-            sorted.extend(chain.filter(wanted));
+            sorted.extend(chain.filter(is_successor));
         }
         Ok(sorted)
     }

@@ -74,7 +74,7 @@ fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
 fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) {
     let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by(|a, b| a.name.cmp(&b.name));
-    let named = |name: &str| csvs.iter().copied().find(|csv| csv.name == name);
+    let find_csv = |name: &str| csvs.iter().copied().find(|csv| csv.name == name);
     let reason = match error {
         ExistingError::ParseProperties { csv, error } => {
             failure.repairs = vec![Repair::DropProperties { csv: csv.clone() }];
@@ -85,17 +85,20 @@ fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingEr
         }
         ExistingError::ParseCrdName { crd } => {
             let has = |csv: &&&Csv| {
-                csv.owned_crds.iter().chain(&csv.required_crds).any(|named| named.name == *crd)
+                csv.owned_crds
+                    .iter()
+                    .chain(&csv.required_crds)
+                    .any(|reference| reference.name == *crd)
             };
-            let who = names::quoted(csvs.iter().filter(has).map(|csv| csv.name.as_str()));
+            let csv_names = names::quoted(csvs.iter().filter(has).map(|csv| csv.name.as_str()));
             Cause::new(format!(
                 "ClusterServiceVersion {} names a custom resource definition `{crd}`, without a \
                  group",
-                names::some(&who, "and")
+                names::some(&csv_names, "and")
             ))
             .remedy("name it `plural.group`")
         }
-        ExistingError::NotReplacing { csv, phase, .. } if named(csv).is_some() => {
+        ExistingError::NotReplacing { csv, phase, .. } if find_csv(csv).is_some() => {
             let next = csvs.iter().find(|next| next.replaces == *csv);
             let by = next.map(|next| format!(" by `{}`", next.name)).unwrap_or_default();
             Cause::new(format!(
@@ -105,7 +108,7 @@ fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingEr
             ))
             .remedy("wait until its phase is Replacing, or delete the one that replaces it")
         }
-        ExistingError::Circle { csv, .. } if named(csv).is_some() => Cause::new(format!(
+        ExistingError::Circle { csv, .. } if find_csv(csv).is_some() => Cause::new(format!(
             "the ClusterServiceVersions from `{csv}` on replace each other in a circle"
         ))
         .remedy("delete the one that must not replace another"),
@@ -200,12 +203,12 @@ fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscripti
         _ => format!("catalog {name} was not read so far: there is no connection to it yet"),
     });
     let any = CatalogKey::default();
-    let named = |subscription: &&&Subscription| {
+    let uses_catalog = |subscription: &&&Subscription| {
         subscription.catalog == catalog.key || subscription.catalog == any
     };
     let other: Vec<String> = names::quoted(
         of.iter()
-            .filter(|subscription| !named(subscription))
+            .filter(|subscription| !uses_catalog(subscription))
             .map(|subscription| subscription.name.as_str()),
     );
     if other.is_empty() {

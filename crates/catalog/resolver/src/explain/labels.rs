@@ -61,9 +61,9 @@ impl Conflict<'_> {
             return NounPhrase { text: format!("{}{from}", names::list(&labels, last)), plural };
         }
         let count = labels.len();
-        let shown: Vec<String> = versions.iter().map(ToString::to_string).collect();
-        let range = match shown.as_slice() {
-            [first, .., end] if shown.len() == count && (all || count > 6) => {
+        let visible: Vec<String> = versions.iter().map(ToString::to_string).collect();
+        let range = match visible.as_slice() {
+            [first, .., end] if visible.len() == count && (all || count > 6) => {
                 format!(" ({first} to {end})")
             }
             some if some.len() == count => format!(" ({})", names::list(some, "and")),

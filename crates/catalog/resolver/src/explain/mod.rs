@@ -87,13 +87,13 @@ fn coarse_cause(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize
          out within the steps that a search may take",
         reasons.len()
     ));
-    let shown = UnsatCore {
+    let visible = UnsatCore {
         reasons: reasons.iter().copied().take(MAX_COARSE_REASONS).collect(),
         coarse: true,
     };
     let more = reasons.len().saturating_sub(MAX_COARSE_REASONS);
     let mut texts: Vec<Cause> =
-        texts::reasons(candidates, &shown).into_iter().map(Cause::new).collect();
+        texts::reasons(candidates, &visible).into_iter().map(Cause::new).collect();
     if more > 0 {
         texts.push(Cause::new(format!("of {more} more reasons")));
     }

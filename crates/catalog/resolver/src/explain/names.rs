@@ -97,8 +97,8 @@ pub(super) fn shortened(text: &str) -> String {
     if text.chars().count() <= REQUIREMENT {
         return text.to_owned();
     }
-    let shown: String = text.chars().take(REQUIREMENT).collect();
-    format!("{shown}…")
+    let visible: String = text.chars().take(REQUIREMENT).collect();
+    format!("{visible}…")
 }
 
 /// The text of a condition on an operator, after "that".
@@ -157,11 +157,11 @@ pub(super) fn some(names: &[String], last: &str) -> String {
 }
 
 /// The first names of a list, and the number of the others.
-pub(super) fn first(names: &[String], shown: usize, last: &str) -> String {
-    if names.len() <= shown + 1 {
+pub(super) fn first(names: &[String], visible: usize, last: &str) -> String {
+    if names.len() <= visible + 1 {
         return list(names, last);
     }
-    format!("{} and {} more", names[..shown].join(", "), names.len() - shown)
+    format!("{} and {} more", names[..visible].join(", "), names.len() - visible)
 }
 
 /// Names in backquotes.

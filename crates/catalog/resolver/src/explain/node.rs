@@ -72,7 +72,7 @@ impl Node {
     }
 
     /// How many of its reasons are shown.
-    fn shown(&self, reasons: usize) -> usize {
+    fn visible(&self, reasons: usize) -> usize {
         // A line for "one more reason" would be no shorter than that reason.
         let all = self.because.len();
         if all > reasons + 1 { reasons } else { all }
@@ -82,19 +82,19 @@ impl Node {
         if depth == 0 {
             return 1;
         }
-        let shown = self.shown(reasons);
-        let below = self.because.iter().take(shown).map(|node| node.lines(depth - 1, reasons));
-        1 + below.sum::<usize>() + usize::from(shown < self.because.len())
+        let visible = self.visible(reasons);
+        let below = self.because.iter().take(visible).map(|node| node.lines(depth - 1, reasons));
+        1 + below.sum::<usize>() + usize::from(visible < self.because.len())
     }
 
     fn cause(self, depth: usize, reasons: usize) -> Cause {
-        let shown = self.shown(reasons);
+        let visible = self.visible(reasons);
         let cause = Cause::new(self.what);
         if depth == 0 {
             return cause;
         }
-        let more = self.because.len() - shown;
-        let because = self.because.into_iter().take(shown);
+        let more = self.because.len() - visible;
+        let because = self.because.into_iter().take(visible);
         let cause = cause.because_all(because.map(|node| node.cause(depth - 1, reasons)));
         if more == 0 { cause } else { cause.because(Cause::new(format!("of {more} more reasons"))) }
     }

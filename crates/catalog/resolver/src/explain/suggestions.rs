@@ -178,8 +178,9 @@ fn upgrades(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Ve
 fn adopts(world: &World<'_>, of: &Subscription, csv: &str) -> bool {
     !is_installed(world, of)
         && own_snapshots(world, of).into_iter().any(|snapshot| {
-            let mut named = snapshot.named(csv).iter().map(|at| snapshot.entry(*at).0);
-            named.any(|entry| *entry.package == *of.package)
+            let mut entries_of_name =
+                snapshot.entries_of_name(csv).iter().map(|at| snapshot.entry(*at).0);
+            entries_of_name.any(|entry| *entry.package == *of.package)
                 || entries(snapshot, of).any(|entry| entry.replaces.as_deref() == Some(csv))
         })
 }
@@ -308,7 +309,7 @@ fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repai
             .iter()
             .filter(|subscription| participants.invalid.contains(&*subscription.name))
     };
-    let named = |key: &CatalogKey| {
+    let is_requested = |key: &CatalogKey| {
         invalid().any(|subscription| {
             subscription.catalog == *key || subscription.catalog == CatalogKey::default()
         })
@@ -318,7 +319,7 @@ fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repai
         .filter(|catalog| {
             is_visible(world, &catalog.key) && !matches!(catalog.content, Content::Ready(_))
         })
-        .filter(|catalog| !participants.missing.is_empty() || named(&catalog.key))
+        .filter(|catalog| !participants.missing.is_empty() || is_requested(&catalog.key))
         .map(|view| Repair::RestoreCatalog { catalog: view.key.clone() })
         .collect();
     if !unreadable.is_empty() || !participants.channels.is_empty() {

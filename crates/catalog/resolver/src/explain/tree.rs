@@ -80,16 +80,16 @@ impl<'c> TreeBuilder<'c> {
         let demands: BTreeSet<String> =
             roots().filter(|root| self.conflict.demand(**root).is_some()).map(label).collect();
         let count = subscriptions.len() + demands.len();
-        let mut wishes = Vec::new();
+        let mut labels = Vec::new();
         match names::quoted(subscriptions).as_slice() {
             [] => {}
-            [one] => wishes.push(format!("Subscription {one}")),
+            [one] => labels.push(format!("Subscription {one}")),
             some if demands.is_empty() => {
-                wishes.push(format!("Subscriptions {}", names::some(some, "and")));
+                labels.push(format!("Subscriptions {}", names::some(some, "and")));
             }
-            some => wishes.extend(some.iter().map(|name| format!("Subscription {name}"))),
+            some => labels.extend(some.iter().map(|name| format!("Subscription {name}"))),
         }
-        wishes.extend(demands);
+        labels.extend(demands);
         if count == 0 {
             let existing: BTreeSet<String> = roots().map(label).collect();
             let existing: Vec<String> = existing.into_iter().collect();
@@ -97,7 +97,7 @@ impl<'c> TreeBuilder<'c> {
             return format!("{} cannot stay{together}", names::some(&existing, "and"));
         }
         let together = if count > 1 { " together" } else { "" };
-        format!("{} cannot be met{together}", names::some(&wishes, "and"))
+        format!("{} cannot be met{together}", names::some(&labels, "and"))
     }
 
     /// Why a mandatory variable cannot be in the answer.

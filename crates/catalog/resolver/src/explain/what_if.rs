@@ -303,7 +303,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
 fn entry_of<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts)> {
     world.catalogs.iter().find_map(|catalog| match catalog.content {
         Content::Ready(snapshot) if catalog.key == chosen.catalog => {
-            snapshot.named(&chosen.name).first().map(|at| snapshot.entry(*at))
+            snapshot.entries_of_name(&chosen.name).first().map(|at| snapshot.entry(*at))
         }
         _ => None,
     })
@@ -312,8 +312,8 @@ fn entry_of<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Fa
 /// The annotation `operatorframework.io/properties` of an installed bundle.
 fn annotation(facts: &Facts) -> String {
     let read = |json| serde_json::from_str::<Value>(json).ok();
-    let said = facts
+    let properties = facts
         .properties()
         .filter_map(|property| Some(json!({"type": property.kind, "value": read(property.json)?})));
-    json!({"properties": said.collect::<Vec<_>>()}).to_string()
+    json!({"properties": properties.collect::<Vec<_>>()}).to_string()
 }

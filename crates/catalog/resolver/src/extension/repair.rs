@@ -157,7 +157,7 @@ pub(super) fn repairs(
     let trials_left = (MAX_BUNDLE_LOOKS / bundles.max(1)).clamp(4, MAX_TRIALS);
     let mut search =
         RepairSearch { request, installed, catalogs: ready, trials_left, repairs: Vec::new() };
-    let named = |at: &usize| refusal.considered[*at].catalog.clone();
+    let catalog_name = |at: &usize| refusal.considered[*at].catalog.clone();
     match refusal.kind {
         // An invalid selector or range gives no hint at the intended one.
         FailureKind::Selector | FailureKind::Range => {}
@@ -167,7 +167,8 @@ pub(super) fn repairs(
         FailureKind::Ambiguous => {
             let mut rivals = refusal.rivals.clone();
             rivals.sort_by_key(|&at| Reverse(refusal.considered[at].priority));
-            let names: Vec<String> = rivals.iter().map(named).take(MAX_REPAIRS / 2).collect();
+            let names: Vec<String> =
+                rivals.iter().map(catalog_name).take(MAX_REPAIRS / 2).collect();
             for name in &names {
                 search.attempt(&[Change::Prefer(name.clone())]);
             }
@@ -176,7 +177,7 @@ pub(super) fn repairs(
             }
         }
         FailureKind::Unreadable => {
-            for name in refusal.rivals.iter().map(named) {
+            for name in refusal.rivals.iter().map(catalog_name) {
                 search.attempt(&[Change::Select(name)]);
             }
         }
@@ -293,8 +294,8 @@ impl RepairSearch<'_> {
     /// The single changes that bring a request nearer to a bundle.
     fn steps(&self, request: &Request, refusal: &Refusal) -> Vec<Change> {
         if refusal.kind == FailureKind::Ambiguous {
-            let named = |at: &usize| Change::Select(refusal.considered[*at].catalog.clone());
-            return refusal.rivals.iter().map(named).take(2).collect();
+            let select = |at: &usize| Change::Select(refusal.considered[*at].catalog.clone());
+            return refusal.rivals.iter().map(select).take(2).collect();
         }
         if refusal.kind != FailureKind::NotFound {
             return Vec::new();

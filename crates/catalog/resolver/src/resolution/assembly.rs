@@ -23,7 +23,7 @@ impl Resolution<'_, '_> {
             let mut changed = false;
             for at in 0..self.parts.len() {
                 let State::Solved(answer) = &self.parts[at].state else { continue };
-                let wish = answer.iter().find_map(|(_, entry)| {
+                let blocked_subscription = answer.iter().find_map(|(_, entry)| {
                     let mut all = candidates.subscriptions.iter();
                     if all.any(|subscription| {
                         !blocked.contains(&subscription.name)
@@ -41,10 +41,10 @@ impl Resolution<'_, '_> {
                 let serialization_error =
                     answer.iter().find_map(|(_, entry)| self.serialization_error(*entry));
                 let names = self.names(&self.parts[at].subscriptions);
-                if let Some(wish) = wish {
+                if let Some(blocked_subscription) = blocked_subscription {
                     let names: BTreeSet<String> = names.into_iter().collect();
                     for failure in &mut self.failures {
-                        if failure.subscriptions.contains(&wish.name) {
+                        if failure.subscriptions.contains(&blocked_subscription.name) {
                             let mut all: BTreeSet<String> =
                                 failure.subscriptions.drain(..).collect();
                             all.extend(names.iter().cloned());

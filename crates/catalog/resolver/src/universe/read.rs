@@ -53,12 +53,12 @@ pub fn parse(text: &str) -> Result<Universe, UniverseError> {
     if let Some(error) = no_object(text) {
         return Err(error);
     }
-    let probe: Probe = serde_json::from_str(text).map_err(|error| wrong(text, &error))?;
+    let probe: Probe = serde_json::from_str(text).map_err(|error| json_error(text, &error))?;
     let universe = match probe.universe {
         Some(_) => serde_json::from_str(text).map(|case: Case| case.universe),
         None => serde_json::from_str(text),
     };
-    universe.map_err(|error| wrong(text, &error))
+    universe.map_err(|error| json_error(text, &error))
 }
 
 /// The error of a JSON value that is not an object.
@@ -107,7 +107,7 @@ fn without_rust_types(message: &str) -> String {
     format!("{before}expected an object")
 }
 
-fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
+fn json_error(text: &str, error: &serde_json::Error) -> UniverseError {
     let (line, column) = (error.line(), error.column());
     let offset = offset_of(text, line, column);
     let message = error.to_string();
@@ -331,11 +331,11 @@ mod tests {
             ("[5]", "invalid type: integer `5`, expected an object"),
             ("[[]]", "this is a list, expected an object"),
         ] {
-            let said = refusal(&format!(
+            let error_text = refusal(&format!(
                 "{{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"catalogs\": {catalogs}}}"
             ));
-            assert!(said.contains(expected), "{catalogs}: {said}");
-            assert!(!said.contains("struct"), "{said}");
+            assert!(error_text.contains(expected), "{catalogs}: {error_text}");
+            assert!(!error_text.contains("struct"), "{error_text}");
         }
     }
 
@@ -350,8 +350,8 @@ mod tests {
                 "é".repeat(100_000)
             ),
         ] {
-            let said = refusal(&text);
-            assert!(said.chars().count() < 700, "{} signs", said.len());
+            let error_text = refusal(&text);
+            assert!(error_text.chars().count() < 700, "{} signs", error_text.len());
         }
     }
 

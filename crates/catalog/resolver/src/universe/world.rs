@@ -83,7 +83,11 @@ impl Universe {
             let range = match &*demand.range {
                 "" => None,
                 text => Some(Range::parse(text).map_err(|error| {
-                    wrong(format!("demands[{at}].range"), error.to_string(), "correct the range")
+                    field_error(
+                        format!("demands[{at}].range"),
+                        error.to_string(),
+                        "correct the range",
+                    )
                 })?),
             };
             world.demands.push(Demand { package: demand.package.clone(), range });
@@ -93,7 +97,7 @@ impl Universe {
         }
         if !self.kube_version.is_empty() {
             let version = parse_tolerant(&self.kube_version).map_err(|error| {
-                wrong("kubeVersion".to_owned(), error.to_string(), "write it as 1.35.0")
+                field_error("kubeVersion".to_owned(), error.to_string(), "write it as 1.35.0")
             })?;
             world.kube_version = Some(version);
         }
@@ -104,12 +108,12 @@ impl Universe {
     /// which it gives none is written as one without connection.
     pub fn of(world: &World<'_>, content: impl Fn(&CatalogKey) -> Option<CatalogData>) -> Self {
         let catalog = |view: &CatalogView<'_>| {
-            let given = match &view.content {
+            let content_data = match &view.content {
                 Content::Ready(_) => content(&view.key),
                 Content::NotConnected | Content::Failed(_) => None,
             };
             let (state, message) = match &view.content {
-                Content::Ready(_) if given.is_some() => ("", String::new()),
+                Content::Ready(_) if content_data.is_some() => ("", String::new()),
                 Content::Ready(_) | Content::NotConnected => (NO_CLIENT, String::new()),
                 Content::Failed(message) => (LIST_FAILS, message.clone()),
             };
@@ -119,7 +123,7 @@ impl Universe {
                 priority: view.priority,
                 state: state.to_owned(),
                 message,
-                ..given.unwrap_or_default()
+                ..content_data.unwrap_or_default()
             }
         };
         let mut universe = Self {
@@ -165,7 +169,7 @@ impl Universe {
 /// The `spec.installPlanApproval` of manual approval.
 const MANUAL: &str = "Manual";
 
-fn wrong(field: String, message: String, remedy: &str) -> UniverseError {
+fn field_error(field: String, message: String, remedy: &str) -> UniverseError {
     UniverseError { line: 0, column: 0, field, message, remedy: remedy.to_owned() }
 }
 
@@ -176,7 +180,7 @@ fn published<'a>(
 ) -> Result<&'a RealCatalog, UniverseError> {
     real.get(name).ok_or_else(|| {
         let message = format!("the published catalog {} is not at hand", quote(name));
-        wrong(field(), message, "bring its content along")
+        field_error(field(), message, "bring its content along")
     })
 }
 
@@ -382,7 +386,7 @@ impl CsvData {
                     quote(&self.real_data),
                     quote(&self.name)
                 );
-                wrong(field(), message, "name one of its bundles")
+                field_error(field(), message, "name one of its bundles")
             })?;
             csv.version = Some(bundle.version.clone());
             csv.properties = Some(annotation(
@@ -437,7 +441,7 @@ impl ProhibitionData {
                 Prohibited::OutsideOf(packages.iter().cloned().collect())
             }
             _ => {
-                return Err(wrong(
+                return Err(field_error(
                     format!("prohibitions[{at}]"),
                     "it does not say what is prohibited, or says it twice".to_owned(),
                     "give one of `package`, `bundle` and `outsideOf`",

@@ -35,7 +35,7 @@ fn paths_cover_channels_of_five_thousand_entries() {
             assert!(matches!(route.end, End::Head));
             assert_eq!(route.steps.len(), steps, "{semantics:?} {with_ranges} {skips_all}");
             assert!(view.shortest(&first).unwrap().len() <= steps);
-            assert_eq!(view.all_paths(&first).next().map(|way| way.len()), Some(steps));
+            assert_eq!(view.all_paths(&first).next().map(|path| path.len()), Some(steps));
             assert!(view.stranded().is_empty());
         }
     }
@@ -119,7 +119,7 @@ fn every_package_of_published_catalogs_has_a_graph() {
                     assert_ne!(matches!(route.end, End::Head), is_stranded);
                     assert!(
                         view.shortest(&installed)
-                            .is_none_or(|way| is_stranded || way.len() <= route.steps.len())
+                            .is_none_or(|path| is_stranded || path.len() <= route.steps.len())
                     );
                     hops += route.steps.len();
                     longest = longest.max(route.steps.len());

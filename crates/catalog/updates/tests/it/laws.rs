@@ -123,26 +123,27 @@ fn names(steps: &[Step<'_>]) -> Vec<String> {
 }
 
 fn all_said(graph: &Graph) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     for (semantics, view) in views(graph) {
-        said.push(format!("{semantics:?} {:?}", view.head().map(|head| &head.name)));
+        lines.push(format!("{semantics:?} {:?}", view.head().map(|head| &head.name)));
         for Stranded { bundle, at, steps, end } in view.stranded() {
-            said.push(format!("{} {} {steps} {end}", bundle.name, at.name));
+            lines.push(format!("{} {} {steps} {end}", bundle.name, at.name));
         }
         for bundle in graph.bundles() {
             let installed = Installed::from(bundle);
-            let ways: Vec<_> = view.all_paths(&installed).take(50).map(|way| names(&way)).collect();
-            let shortest = view.shortest(&installed).map(|way| names(&way));
-            said.push(format!("{} {shortest:?} {ways:?}", view.path(&installed).end));
+            let paths: Vec<_> =
+                view.all_paths(&installed).take(50).map(|path| names(&path)).collect();
+            let shortest = view.shortest(&installed).map(|path| names(&path));
+            lines.push(format!("{} {shortest:?} {paths:?}", view.path(&installed).end));
         }
     }
     for channel in graph.channels() {
         match channel.chain() {
-            Ok(chain) => said.extend(chain.map(|entry| entry.name.to_string())),
-            Err(why) => said.push(why.text("p", &channel.name)),
+            Ok(chain) => lines.extend(chain.map(|entry| entry.name.to_string())),
+            Err(why) => lines.push(why.text("p", &channel.name)),
         }
     }
-    said
+    lines
 }
 
 proptest! {
@@ -167,7 +168,7 @@ proptest! {
         for channel in graph(&package).channels() {
             let Ok(chain) = channel.chain() else { continue };
             let chain: Vec<_> = chain.collect();
-            let mut walked = Vec::new();
+            let mut visited = Vec::new();
             let heads: Vec<_> = channel.entries().iter().filter(|entry| {
                 !channel.entries().iter().any(|other| {
                     other.replaces() == Some(&*entry.name) || other.skips().any(|name| *name == *entry.name)
@@ -177,11 +178,11 @@ proptest! {
             let mut next = Some(heads[0]);
             while let Some(entry) = next {
                 if !channel.entries().iter().any(|other| other.skips().any(|skip| *skip == *entry.name)) {
-                    walked.push(entry);
+                    visited.push(entry);
                 }
                 next = entry.replaces().and_then(|name| channel.entry(name));
             }
-            prop_assert_eq!(chain, walked);
+            prop_assert_eq!(chain, visited);
             prop_assert_eq!(channel.head(), Some(heads[0]));
         }
     }
@@ -220,21 +221,21 @@ proptest! {
                     let shortest = shortest.as_ref().unwrap();
                     prop_assert!(shortest.len() <= route.steps.len());
                 }
-                let ways: Vec<_> = view.all_paths(&installed).collect();
+                let paths: Vec<_> = view.all_paths(&installed).collect();
                 let mut seen = std::collections::BTreeSet::new();
-                for way in &ways {
-                    prop_assert!(follows_edges(semantics, &installed, way));
-                    prop_assert_eq!(way.last().map(|step| &step.bundle.name), view.head().map(|bundle| &bundle.name));
-                    prop_assert!(seen.insert(names(way)));
+                for path in &paths {
+                    prop_assert!(follows_edges(semantics, &installed, path));
+                    prop_assert_eq!(path.last().map(|step| &step.bundle.name), view.head().map(|bundle| &bundle.name));
+                    prop_assert!(seen.insert(names(path)));
                 }
-                if let Some(shortest) = shortest.filter(|way| !way.is_empty()) {
+                if let Some(shortest) = shortest.filter(|path| !path.is_empty()) {
                     prop_assert!(follows_edges(semantics, &installed, &shortest));
-                    prop_assert_eq!(Some(shortest.len()), ways.iter().map(Vec::len).min());
+                    prop_assert_eq!(Some(shortest.len()), paths.iter().map(Vec::len).min());
                 } else {
-                    prop_assert!(ways.is_empty());
+                    prop_assert!(paths.is_empty());
                 }
                 if at_head && !route.steps.is_empty() {
-                    prop_assert_eq!(names(&ways[0]), names(&route.steps));
+                    prop_assert_eq!(names(&paths[0]), names(&route.steps));
                 }
             }
         }
@@ -260,9 +261,9 @@ proptest! {
                         let is_never = never.iter().any(|never| {
                             never.channel.name == channel.name && never.entry.name == entry.name
                         });
-                        let listed = successors.iter().any(|step| step.bundle.name == entry.name);
+                        let is_listed = successors.iter().any(|step| step.bundle.name == entry.name);
                         if covers && !is_never {
-                            prop_assert!(listed, "{} from {}", entry.name, installed.name);
+                            prop_assert!(is_listed, "{} from {}", entry.name, installed.name);
                         }
                     }
                 }
@@ -293,9 +294,9 @@ proptest! {
                 }
                 let installed = Installed::from(start);
                 for target in graph.bundles() {
-                    let way = view.shortest_to(&installed, |bundle| bundle.name == target.name);
-                    prop_assert_eq!(way.as_ref().map(Vec::len), distance.get(&target.name).copied());
-                    prop_assert!(follows_edges(semantics, &installed, &way.unwrap_or_default()));
+                    let path = view.shortest_to(&installed, |bundle| bundle.name == target.name);
+                    prop_assert_eq!(path.as_ref().map(Vec::len), distance.get(&target.name).copied());
+                    prop_assert!(follows_edges(semantics, &installed, &path.unwrap_or_default()));
                 }
             }
         }

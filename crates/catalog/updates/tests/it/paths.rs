@@ -39,7 +39,10 @@ fn shortest_path_can_differ_from_the_automatic_path() {
     assert_eq!(names(&view.shortest(&here.installed()).unwrap()), "p.v2 p.v6");
     let all: Vec<String> = view.all_paths(&here.installed()).map(|steps| names(&steps)).collect();
     assert_eq!(all, ["p.v3 p.v4 p.v5 p.v6", "p.v2 p.v6", "p.v2 p.v3 p.v4 p.v5 p.v6"]);
-    assert_eq!(view.shortest(&Here::new(&graph, "p.v6").installed()).map(|way| way.len()), Some(0));
+    assert_eq!(
+        view.shortest(&Here::new(&graph, "p.v6").installed()).map(|path| path.len()),
+        Some(0)
+    );
     assert!(view.shortest(&Here::new(&graph, "other").installed()).is_none());
 }
 
@@ -47,15 +50,15 @@ fn shortest_path_can_differ_from_the_automatic_path() {
 fn shortest_path_leads_to_a_version_or_a_range() {
     let graph = graph(LADDER);
     let view = classic(&graph);
-    let way = |from: &str, wanted: &str| {
+    let path = |from: &str, range_text: &str| {
         let here = Here::new(&graph, from);
-        let range = mainstay_version::Range::parse(wanted).unwrap();
+        let range = mainstay_version::Range::parse(range_text).unwrap();
         let is_in = |bundle: &mainstay_updates::Bundle| {
             bundle.version.as_ref().is_some_and(|version| range.contains(version))
         };
         view.shortest_to(&here.installed(), is_in).map(|steps| names(&steps))
     };
-    for (from, wanted, expected) in [
+    for (from, range_text, expected) in [
         ("p.v1.0", "1.3.0", Some("p.v1.1 p.v1.2 p.v1.3")),
         ("p.v1.0", ">=1.3.0", Some("p.v1.1 p.v1.4")),
         ("p.v1.0", ">=1.0.0 <1.2.0", Some("")),
@@ -66,7 +69,7 @@ fn shortest_path_leads_to_a_version_or_a_range() {
         ("gone 1.2.9", "1.4.0", Some("p.v1.4")),
         ("gone 1.3.9", "1.4.0", None),
     ] {
-        assert_eq!(way(from, wanted).as_deref(), expected, "{from} to {wanted}");
+        assert_eq!(path(from, range_text).as_deref(), expected, "{from} to {range_text}");
     }
 }
 
@@ -106,9 +109,9 @@ fn dead_ends_take_no_search_steps() {
     let graph = builder.entry("stable", "p.v2", edges).finish();
     let view = extension(&graph);
     let here = Here::new(&graph, "p.v1");
-    let mut ways = view.all_paths(&here.installed());
-    assert_eq!(ways.by_ref().map(|way| crate::dsl::names(&way)).collect::<Vec<_>>(), ["p.v2"]);
-    assert!(!ways.is_cut());
+    let mut paths = view.all_paths(&here.installed());
+    assert_eq!(paths.by_ref().map(|path| crate::dsl::names(&path)).collect::<Vec<_>>(), ["p.v2"]);
+    assert!(!paths.is_cut());
 }
 
 #[test]
@@ -139,12 +142,12 @@ fn all_paths_are_lazy_and_the_search_is_bounded() {
     }
     let graph = builder.finish();
     let (view, here) = (classic(&graph), Here::new(&graph, "p.v00"));
-    let mut ways = view.all_paths(&here.installed());
-    assert_eq!(ways.next().map(|way| way.len()), Some(1));
-    assert_eq!(ways.by_ref().take(1000).count(), 1000);
-    assert!(!ways.is_cut());
-    let more = ways.by_ref().count();
-    assert!(ways.is_cut() && more > 1000, "{more}");
+    let mut paths = view.all_paths(&here.installed());
+    assert_eq!(paths.next().map(|path| path.len()), Some(1));
+    assert_eq!(paths.by_ref().take(1000).count(), 1000);
+    assert!(!paths.is_cut());
+    let more = paths.by_ref().count();
+    assert!(paths.is_cut() && more > 1000, "{more}");
 }
 
 #[test]
