@@ -56,11 +56,11 @@ impl Checker<'_, '_> {
         for entry in &outcome.resolved {
             match self.find(entry) {
                 Some(variable) if chosen[variable] => {
-                    self.report(format!("{} comes twice", entry.name))
+                    self.report(format!("{} comes twice", entry.name));
                 }
                 Some(variable) => chosen[variable] = true,
                 None => {
-                    self.report(format!("{} from {} is no candidate", entry.name, entry.catalog))
+                    self.report(format!("{} from {} is no candidate", entry.name, entry.catalog));
                 }
             }
         }

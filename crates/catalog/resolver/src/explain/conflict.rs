@@ -252,7 +252,7 @@ impl<'c> Conflict<'c> {
             let constraint = self.constraints[*at];
             match (&constraint.rule, &constraint.reason, constraint.subject) {
                 (Rule::Conflict(_), _, Some(other)) => {
-                    rejections.push(Rejection::Replaces(vec![other]))
+                    rejections.push(Rejection::Replaces(vec![other]));
                 }
                 (Rule::AtMostOne(vars), reason, _) => {
                     let uniqueness = match reason {
