@@ -29,7 +29,7 @@ pub struct Memory {
     explanations: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
     spent: u64,
     /// Whether it keeps only what what-if resolutions need, because no other resolution follows.
-    for_trials_only: bool,
+    for_what_if_only: bool,
 }
 
 /// The known parts without answer.
@@ -43,11 +43,11 @@ struct Parts {
 impl Memory {
     /// A memory for a single resolution.
     pub(crate) fn none() -> Self {
-        Self { for_trials_only: true, ..Self::default() }
+        Self { for_what_if_only: true, ..Self::default() }
     }
 
     /// A memory for what-if resolutions, which starts with the parts of this one.
-    pub(crate) fn for_trials(&self) -> Self {
+    pub(crate) fn for_what_if(&self) -> Self {
         Self { parts: Arc::clone(&self.parts), ..Self::none() }
     }
 
@@ -86,7 +86,7 @@ impl Memory {
         steps: u64,
         unsolvable: UnsolvablePart,
     ) {
-        if self.for_trials_only && steps < MIN_REMEMBERED_STEPS {
+        if self.for_what_if_only && steps < MIN_REMEMBERED_STEPS {
             return;
         }
         let parts = Arc::make_mut(&mut self.parts);
@@ -103,7 +103,7 @@ impl Memory {
     }
 
     pub(crate) fn remember_explanation(&mut self, failure: &Failure) {
-        if self.for_trials_only {
+        if self.for_what_if_only {
             return;
         }
         let explanation = (failure.cause.clone(), failure.repairs.clone());

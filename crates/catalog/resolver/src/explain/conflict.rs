@@ -277,8 +277,8 @@ impl<'c> Conflict<'c> {
         rejections
     }
 
-    /// The members of a constraint that something other than the candidate `var` of the
-    /// requirements `of` needs.
+    /// The rivals of the candidate `var` of the requirements `of`: the members of a constraint that
+    /// other variables need.
     fn rivals_needed_elsewhere(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
         let needed = |dependencies: &FxHashSet<Var>| -> Rc<[Var]> {

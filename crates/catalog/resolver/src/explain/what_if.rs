@@ -80,7 +80,7 @@ impl<'s, 'a> FailureContext<'s, 'a> {
             nonblocking,
             cost_left: TOTAL_COST,
             steps: TOTAL_STEPS,
-            memory: memory.for_trials(),
+            memory: memory.for_what_if(),
             full_explanations_left: MAX_FULL_EXPLANATIONS.saturating_sub(memory.explained()),
         }
     }

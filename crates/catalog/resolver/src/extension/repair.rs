@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How many repairs a failure gets at most.
 const MAX_REPAIRS: usize = 4;
 /// How many combinations of changes are tried at most …
-const MAX_TRIALS: usize = 32;
+const MAX_ATTEMPTS: usize = 32;
 /// … and how many bundles all attempts evaluate at most, so that an explanation stays fast in large
 /// catalogs.
 const MAX_BUNDLE_LOOKS: usize = 200_000;
@@ -126,7 +126,7 @@ struct RepairSearch<'w> {
     request: &'w Request,
     installed: Option<&'w Installed>,
     catalogs: Vec<Catalog<'w>>,
-    trials_left: usize,
+    attempts_left: usize,
     repairs: Vec<Repair>,
 }
 
@@ -154,9 +154,9 @@ pub(super) fn repairs(
         .collect();
     ready.sort_by(|a, b| a.name.cmp(&b.name));
     let bundles: usize = offers.iter().flatten().map(|offer| offer.bundles().len()).sum();
-    let trials_left = (MAX_BUNDLE_LOOKS / bundles.max(1)).clamp(4, MAX_TRIALS);
+    let attempts_left = (MAX_BUNDLE_LOOKS / bundles.max(1)).clamp(4, MAX_ATTEMPTS);
     let mut search =
-        RepairSearch { request, installed, catalogs: ready, trials_left, repairs: Vec::new() };
+        RepairSearch { request, installed, catalogs: ready, attempts_left, repairs: Vec::new() };
     let catalog_name = |at: &usize| refusal.considered[*at].catalog.clone();
     match refusal.kind {
         // An invalid selector or range gives no hint at the intended one.
@@ -212,7 +212,7 @@ impl RepairSearch<'_> {
 
     /// Resolves with changes: a repair, or the changed request with its failure.
     fn try_changes(&mut self, changes: &[Change]) -> Option<Result<Repair, (Request, Refusal)>> {
-        self.trials_left = self.trials_left.checked_sub(1)?;
+        self.attempts_left = self.attempts_left.checked_sub(1)?;
         let mut request = self.request.clone();
         let mut catalogs = self.catalogs.clone();
         for change in changes {
