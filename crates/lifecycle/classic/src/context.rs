@@ -86,63 +86,72 @@ impl Caches {
     /// Starts to list and watch. `mode` says whether catalogs may run as pods.
     pub(crate) fn start(set: &mut CacheSet, mode: CatalogMode) -> Self {
         let all = Selection::all;
-        let managed = |it| all(it).labels(format!("{}={}", names::MANAGED, names::MANAGED_VALUE));
+        let managed =
+            |kind| all(kind).labels(format!("{}={}", names::MANAGED, names::MANAGED_VALUE));
         Self {
             catalogs: CatalogCaches::start(set, mode),
-            subscriptions: set.start(Cache::builder(all(resources::SUBSCRIPTION), |it| {
-                Subscription::from_object(it).ok()
+            subscriptions: set.start(Cache::builder(all(resources::SUBSCRIPTION), |object| {
+                Subscription::from_object(object).ok()
             })),
             plans: set.start(
-                Cache::builder(all(resources::INSTALL_PLAN), |it| Some(facts::Plan::of(it)))
-                    .index(|it| it.waits_for.clone()),
+                Cache::builder(all(resources::INSTALL_PLAN), |object| {
+                    Some(facts::Plan::of(object))
+                })
+                .index(|plan| plan.waits_for.clone()),
             ),
             csvs: set.start(
                 Cache::builder(
                     all(resources::CLUSTER_SERVICE_VERSION)
                         .labels(format!("!{}", names::COPIED_FROM)),
-                    |it| Some(facts::Csv::of(it)),
+                    |object| Some(facts::Csv::of(object)),
                 )
-                .index(|it| it.all_crds.iter().chain(&it.api_services).cloned().collect()),
+                .index(|csv| csv.all_crds.iter().chain(&csv.api_services).cloned().collect()),
             ),
             copies: set.start(
                 Cache::builder(
                     all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
-                    |it| Some(CopiedCsv::of(it)),
+                    |object| Some(CopiedCsv::of(object)),
                 )
-                .index(|it| vec![Arc::clone(&it.name)]),
+                .index(|copy| vec![Arc::clone(&copy.name)]),
             ),
-            groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |it| {
-                OperatorGroup::from_object(it).ok()
+            groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |object| {
+                OperatorGroup::from_object(object).ok()
             })),
-            namespaces: set
-                .start(Cache::builder(all(known::NAMESPACE), |it| Some(facts::Namespace::of(it)))),
-            crds: set.start(Cache::builder(all(known::CUSTOM_RESOURCE_DEFINITION), |it| {
-                Some(facts::Crd::of(it))
+            namespaces: set.start(Cache::builder(all(known::NAMESPACE), |object| {
+                Some(facts::Namespace::of(object))
             })),
-            accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |it| {
-                Some(facts::Account::of(it))
+            crds: set.start(Cache::builder(all(known::CUSTOM_RESOURCE_DEFINITION), |object| {
+                Some(facts::Crd::of(object))
             })),
-            roles: set.start(Cache::builder(all(known::ROLE), |it| Some(facts::Role::of(it)))),
+            accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |object| {
+                Some(facts::Account::of(object))
+            })),
+            roles: set
+                .start(Cache::builder(all(known::ROLE), |object| Some(facts::Role::of(object)))),
             bindings: set.start(
-                Cache::builder(all(known::ROLE_BINDING), |it| Some(facts::Binding::of(it)))
-                    .index(|it| it.words.clone()),
+                Cache::builder(all(known::ROLE_BINDING), |object| Some(facts::Binding::of(object)))
+                    .index(|binding| binding.words.clone()),
             ),
-            cluster_roles: set
-                .start(Cache::builder(all(known::CLUSTER_ROLE), |it| Some(facts::Role::of(it)))),
-            cluster_bindings: set.start(
-                Cache::builder(all(known::CLUSTER_ROLE_BINDING), |it| Some(facts::Binding::of(it)))
-                    .index(|it| it.words.clone()),
-            ),
-            conditions: set.start(Cache::builder(all(resources::OPERATOR_CONDITION), |it| {
-                OperatorCondition::from_object(it).ok()
+            cluster_roles: set.start(Cache::builder(all(known::CLUSTER_ROLE), |object| {
+                Some(facts::Role::of(object))
             })),
-            deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |it| {
-                Some(facts::Deployment::of(it))
+            cluster_bindings: set.start(
+                Cache::builder(all(known::CLUSTER_ROLE_BINDING), |object| {
+                    Some(facts::Binding::of(object))
+                })
+                .index(|binding| binding.words.clone()),
+            ),
+            conditions: set.start(Cache::builder(all(resources::OPERATOR_CONDITION), |object| {
+                OperatorCondition::from_object(object).ok()
+            })),
+            deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |object| {
+                Some(facts::Deployment::of(object))
             })),
             certificates: set.start(Cache::builder(managed(known::SECRET), Certified::of)),
             services: set.start(Cache::builder(managed(known::SERVICE), Service::of)),
-            api_services: set
-                .start(Cache::builder(all(known::API_SERVICE), |it| Some(ApiService::of(it)))),
+            api_services: set.start(Cache::builder(all(known::API_SERVICE), |object| {
+                Some(ApiService::of(object))
+            })),
             validating: set.start(Cache::builder(
                 all(known::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 Configuration::of,
@@ -159,8 +168,8 @@ impl Caches {
         self.groups
             .list(Some(namespace))
             .into_iter()
-            .map(|(_, it)| it)
-            .filter(|it| it.metadata.deletion_timestamp.is_none())
+            .map(|(_, group)| group)
+            .filter(|group| group.metadata.deletion_timestamp.is_none())
             .collect()
     }
 }

@@ -156,7 +156,7 @@ pub(crate) async fn ensure(
 ) -> Result<Option<String>, Error> {
     let at = NamespacedName::new(namespace, original.name());
     let ours = |from: &str| from == original.namespace();
-    if let Some(copy) = context.caches.copies.get(&at).filter(|it| ours(&it.from)) {
+    if let Some(copy) = context.caches.copies.get(&at).filter(|copy| ours(&copy.from)) {
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
     let copy = Prepared::object(&Prototype::of(original).object(original));
@@ -167,8 +167,10 @@ pub(crate) async fn ensure(
     }
     let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
     let there = there.during("reading a copy of a version")?;
-    let is_copy = |it: &Object| it.label(names::COPIED_FROM).is_some_and(ours);
-    Ok(there.filter(|it| is_copy(it) && !it.is_terminating()).map(|it| it.uid().to_owned()))
+    let is_copy = |object: &Object| object.label(names::COPIED_FROM).is_some_and(ours);
+    Ok(there
+        .filter(|object| is_copy(object) && !object.is_terminating())
+        .map(|object| object.uid().to_owned()))
 }
 
 /// What was written; none if the copy or its namespace is gone, or something is there by now.
@@ -221,7 +223,7 @@ mod tests {
         let copy = copy(&original());
         let labels: Vec<_> = copy.labels().collect();
         assert_eq!(labels, [("olm.copiedFrom", "home"), ("team", "red"), ("z", "1")]);
-        let annotations: Vec<&str> = copy.annotations().map(|it| it.0).collect();
+        let annotations: Vec<&str> = copy.annotations().map(|annotation| annotation.0).collect();
         assert_eq!(annotations, ["note", "olm.operatorGroup", "olm.operatorNamespace"]);
         assert_eq!(
             copy.get(&["status"]),

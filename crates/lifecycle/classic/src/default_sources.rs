@@ -31,10 +31,10 @@ impl DefaultSources {
             };
             !folders.iter().any(takes_place)
         });
-        for it in &mut self.0 {
-            namespace.clone_into(&mut it.metadata.namespace);
-            it.api_version = CatalogSource::RESOURCE.api_version();
-            it.kind = CatalogSource::RESOURCE.kind.to_string();
+        for source in &mut self.0 {
+            namespace.clone_into(&mut source.metadata.namespace);
+            source.api_version = CatalogSource::RESOURCE.api_version();
+            source.kind = CatalogSource::RESOURCE.kind.to_string();
         }
         self.0
     }

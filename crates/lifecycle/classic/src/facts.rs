@@ -100,7 +100,7 @@ impl Csv {
     pub(crate) fn package(&self) -> Option<String> {
         let properties: Value = serde_json::from_str(self.properties.as_deref()?).ok()?;
         let list = properties.get("properties")?.as_array()?;
-        let package = list.iter().find(|it| text(it, "type") == "olm.package")?;
+        let package = list.iter().find(|property| text(property, "type") == "olm.package")?;
         let name = text(package.get("value")?, "packageName");
         (!name.is_empty()).then(|| name.to_owned())
     }
@@ -113,15 +113,21 @@ impl Csv {
             object.array(&["spec", "apiservicedefinitions", which]).to_vec()
         };
         let names_of = |list: &[Value]| -> Vec<String> {
-            list.iter().map(|it| text(it, "name").to_owned()).collect()
+            list.iter().map(|entry| text(entry, "name").to_owned()).collect()
         };
         let (owned, required) = (crds("owned"), crds("required"));
         let owned_crds = names_of(&owned);
-        let all_crds = owned.iter().chain(&required).map(|it| text(it, "name").into()).collect();
+        let all_crds = owned
+            .iter()
+            .chain(&required)
+            .map(|description| text(description, "name").into())
+            .collect();
         let api_services = services("owned")
             .iter()
             .chain(&services("required"))
-            .map(|it| api_service(text(it, "group"), text(it, "version")).into())
+            .map(|description| {
+                api_service(text(description, "group"), text(description, "version")).into()
+            })
             .collect();
         let provides = apis(&owned, &services("owned"));
         let requires = apis(&required, &services("required"));
@@ -130,7 +136,9 @@ impl Csv {
             uid: object.uid().to_owned(),
             copied_from: object.label(names::COPIED_FROM).map(str::to_owned),
             deleting: object.is_terminating(),
-            finalized: object.finalizers().any(|it| it == names::CSV_CLEANUP_FINALIZER),
+            finalized: object
+                .finalizers()
+                .any(|finalizer| finalizer == names::CSV_CLEANUP_FINALIZER),
             generation: object.generation(),
             replaces: object.str(&["spec", "replaces"]).unwrap_or_default().to_owned(),
             version: object.str(&["spec", "version"]).unwrap_or_default().to_owned(),
@@ -173,10 +181,10 @@ fn is_unfit(object: &Object) -> bool {
     let modes: Vec<InstallMode> = object
         .array(&["spec", "installModes"])
         .iter()
-        .filter_map(|it| InstallMode::deserialize(it).ok())
+        .filter_map(|install_mode| InstallMode::deserialize(install_mode).ok())
         .collect();
     let targets: Vec<&str> = targets.split(',').collect();
-    let outcome = Modes::parse(&modes).and_then(|it| it.check(object.namespace(), &targets));
+    let outcome = Modes::parse(&modes).and_then(|modes| modes.check(object.namespace(), &targets));
     outcome.is_err()
 }
 
@@ -185,8 +193,8 @@ fn accounts(object: &Object) -> Vec<String> {
     let mut all: Vec<String> = ["clusterPermissions", "permissions"]
         .iter()
         .flat_map(|list| object.array(&["spec", "install", "spec", list]))
-        .map(|it| text(it, "serviceAccountName").to_owned())
-        .filter(|it| !it.is_empty())
+        .map(|permission| text(permission, "serviceAccountName").to_owned())
+        .filter(|name| !name.is_empty())
         .collect();
     if all.is_empty() {
         all.push("default".to_owned());
@@ -202,18 +210,18 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 pub(crate) fn apis(crds: &[Value], services: &[Value]) -> Vec<Api> {
     let mut out: Vec<Api> = crds
         .iter()
-        .filter_map(|it| {
-            let (_, group) = text(it, "name").split_once('.')?;
+        .filter_map(|description| {
+            let (_, group) = text(description, "name").split_once('.')?;
             Some(Api {
                 group: group.to_owned(),
-                version: text(it, "version").to_owned(),
-                kind: text(it, "kind").to_owned(),
+                version: text(description, "version").to_owned(),
+                kind: text(description, "kind").to_owned(),
             })
         })
-        .chain(services.iter().map(|it| Api {
-            group: text(it, "group").to_owned(),
-            version: text(it, "version").to_owned(),
-            kind: text(it, "kind").to_owned(),
+        .chain(services.iter().map(|description| Api {
+            group: text(description, "group").to_owned(),
+            version: text(description, "version").to_owned(),
+            kind: text(description, "kind").to_owned(),
         }))
         .collect();
     out.sort();
@@ -283,14 +291,16 @@ impl Plan {
         let steps = object.array(&["status", "plan"]);
         let phase: InstallPlanPhase = object.str(&["status", "phase"]).unwrap_or_default().into();
         let of_kind = |kind: &'static str| {
-            let is =
-                move |it: &&Value| it.get("resource").is_some_and(|it| text(it, "kind") == kind);
+            let is = move |step: &&Value| {
+                step.get("resource").is_some_and(|resource| text(resource, "kind") == kind)
+            };
             steps.iter().filter(is)
         };
         let over = matches!(phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
-        let undone = |it: &&Value| !over && !matches!(text(it, "status"), "Created" | "Present");
+        let undone =
+            |step: &&Value| !over && !matches!(text(step, "status"), "Created" | "Present");
         let subscribed: Vec<&str> =
-            of_kind("Subscription").map(|it| text(it, "resolving")).collect();
+            of_kind("Subscription").map(|step| text(step, "resolving")).collect();
         let subscriptions: Vec<String> = object
             .owner_references()
             .into_iter()
@@ -301,7 +311,7 @@ impl Plan {
             makes: of_kind("Subscription").filter(undone).filter_map(Planned::of).collect(),
             only_dependencies: !subscribed.is_empty()
                 && of_kind("ClusterServiceVersion")
-                    .all(|it| subscribed.contains(&text(it, "resolving"))),
+                    .all(|step| subscribed.contains(&text(step, "resolving"))),
             uid: object.uid().to_owned(),
             created: object.str(&["metadata", "creationTimestamp"]).unwrap_or_default().to_owned(),
             deleting: object.is_terminating(),
@@ -323,11 +333,13 @@ impl Plan {
             installed: object
                 .array(&["status", "conditions"])
                 .iter()
-                .find(|it| text(it, "type") == "Installed")
-                .map(|it| ["status", "reason", "message"].map(|field| text(it, field).to_owned())),
+                .find(|condition| text(condition, "type") == "Installed")
+                .map(|condition| {
+                    ["status", "reason", "message"].map(|field| text(condition, field).to_owned())
+                }),
             refused: object
                 .str(&["status", "message"])
-                .is_some_and(|it| it.contains(" is forbidden: ")),
+                .is_some_and(|message| message.contains(" is forbidden: ")),
             waits_for: steps
                 .iter()
                 .filter(|step| text(step, "status") == "WaitingForApi")
@@ -377,9 +389,9 @@ impl Crd {
             versions: object
                 .array(&["spec", "versions"])
                 .iter()
-                .map(|it| {
-                    let served = it.get("served").and_then(Value::as_bool).unwrap_or_default();
-                    (text(it, "name").to_owned(), served)
+                .map(|version| {
+                    let served = version.get("served").and_then(Value::as_bool).unwrap_or_default();
+                    (text(version, "name").to_owned(), served)
                 })
                 .collect(),
             established: holds("Established") && holds("NamesAccepted"),
@@ -481,7 +493,7 @@ impl Binding {
             labels: labels(object),
             owners: object.owner_references(),
             role: (of("kind"), of("name")),
-            words: subjects.iter().map(|it| it.word(object.namespace())).collect(),
+            words: subjects.iter().map(|subject| subject.word(object.namespace())).collect(),
             subjects,
         }
     }
@@ -523,8 +535,14 @@ impl Deployment {
             object
                 .array(&["status", "conditions"])
                 .iter()
-                .find(|it| text(it, "type") == kind)
-                .map(|it| (text(it, "status"), text(it, "reason"), text(it, "message")))
+                .find(|condition| text(condition, "type") == kind)
+                .map(|condition| {
+                    (
+                        text(condition, "status"),
+                        text(condition, "reason"),
+                        text(condition, "message"),
+                    )
+                })
         };
         Self {
             owner: object
@@ -538,8 +556,9 @@ impl Deployment {
                 .unwrap_or_default(),
             observed: object.generation() <= number("observedGeneration"),
             replicas: (number("replicas"), number("updatedReplicas")),
-            progressing: condition("Progressing").map(|it| it.1.to_owned()),
-            available: condition("Available").map(|it| (it.0.to_owned(), it.2.to_owned())),
+            progressing: condition("Progressing").map(|condition| condition.1.to_owned()),
+            available: condition("Available")
+                .map(|condition| (condition.0.to_owned(), condition.2.to_owned())),
         }
     }
 }

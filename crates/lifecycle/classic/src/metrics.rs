@@ -38,7 +38,9 @@ impl Tallies {
 
     /// Forgets the Subscriptions that a namespace has no more.
     pub(crate) fn forget(&self, namespace: &str, subscriptions: &[Subscription]) {
-        let is_there = |name: &str| subscriptions.iter().any(|it| it.metadata.name == *name);
+        let is_there = |name: &str| {
+            subscriptions.iter().any(|subscription| subscription.metadata.name == *name)
+        };
         self.syncs.lock().retain(|key, _| *key.namespace != *namespace || is_there(&key.name));
     }
 
@@ -124,7 +126,7 @@ pub(crate) fn write(page: &mut Page, context: &Context) {
 
 fn versions(page: &mut Page, context: &Context) {
     let csvs = context.caches.csvs.list(None);
-    let csvs: Vec<_> = csvs.iter().filter(|(_, it)| !it.is_copy()).collect();
+    let csvs: Vec<_> = csvs.iter().filter(|(_, csv)| !csv.is_copy()).collect();
     page.one("csv_count", "gauge", "ClusterServiceVersions without copies.", csvs.len());
     let name = "csv_succeeded";
     let mut is_first = true;
@@ -138,7 +140,7 @@ fn versions(page: &mut Page, context: &Context) {
     }
     let name = "csv_abnormal";
     let mut is_first = true;
-    for (key, csv) in csvs.iter().filter(|(_, it)| it.phase != CsvPhase::Succeeded) {
+    for (key, csv) in csvs.iter().filter(|(_, csv)| csv.phase != CsvPhase::Succeeded) {
         if std::mem::take(&mut is_first) {
             page.head(name, "gauge", "ClusterServiceVersions in any phase but Succeeded.");
         }
@@ -166,7 +168,7 @@ fn catalogs(page: &mut Page, context: &Context, sources: &[(NamespacedName, Arc<
     let name = "catalogsource_ready";
     page.head(name, "gauge", "Whether a CatalogSource is in the state READY.");
     for (key, source) in sources {
-        let state = source.status.connection_state.as_ref().map(|it| &it.last_observed_state);
+        let state = source.status.connection_state.as_ref().map(|state| &state.last_observed_state);
         let labels = [("name", &*key.name), ("namespace", &*key.namespace)];
         page.line(name, &labels, u8::from(state == Some(&LastObservedState::Ready)));
     }
@@ -186,14 +188,14 @@ fn syncs(
 ) {
     let counts = context.tallies.syncs.lock();
     let mut series: BTreeMap<[&str; 5], u64> = BTreeMap::new();
-    for (key, it) in subscriptions {
+    for (key, subscription) in subscriptions {
         let Some(count) = counts.get(key) else { continue };
         let labels = [
-            it.spec.install_plan_approval.as_str(),
-            &*it.spec.channel,
-            &*it.status.installed_csv,
+            subscription.spec.install_plan_approval.as_str(),
+            &*subscription.spec.channel,
+            &*subscription.status.installed_csv,
             &*key.name,
-            &*it.spec.package,
+            &*subscription.spec.package,
         ];
         *series.entry(labels).or_default() += count;
     }

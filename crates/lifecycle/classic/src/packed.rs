@@ -97,7 +97,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The objects of a bundle in a form that two `ConfigMaps` of the same bundle have in common.
 fn parts(objects: &[Object]) -> BTreeSet<String> {
-    objects.iter().map(|it| bare(it).to_string()).collect()
+    objects.iter().map(|object| bare(object).to_string()).collect()
 }
 
 /// The SHA-256 of the objects of a bundle, whatever form a ConfigMap has them in.
@@ -192,7 +192,8 @@ fn data(objects: &[Object]) -> io::Result<Value> {
     for (at, object) in objects.iter().enumerate() {
         let text = format!("{at:02}-{}-{}.json", object.kind(), object.name()).to_lowercase();
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        let key: String = text.chars().map(|it| if plain(it) { it } else { '-' }).collect();
+        let key: String =
+            text.chars().map(|character| if plain(character) { character } else { '-' }).collect();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(object.to_value().to_string().as_bytes())?;
         let packed = STANDARD.encode(encoder.finish()?);
@@ -239,13 +240,13 @@ pub(crate) async fn shortened<'a>(
     steps: &'a [Step],
     lookups: &[BundleLookup],
 ) -> Result<Cow<'a, [Step]>, Error> {
-    let mut total: usize = steps.iter().map(|it| it.resource.manifest.len()).sum();
+    let mut total: usize = steps.iter().map(|step| step.resource.manifest.len()).sum();
     if total <= MOST_INLINE {
         return Ok(steps.into());
     }
     let mut steps = steps.to_vec();
     let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
-    for step in steps.iter().filter(|it| is_of_bundle(it)) {
+    for step in steps.iter().filter(|step| is_of_bundle(step)) {
         *sizes.entry(step.resolving.clone()).or_default() += step.resource.manifest.len();
     }
     let mut bundles: Vec<(String, usize)> = sizes.into_iter().collect();
@@ -254,9 +255,14 @@ pub(crate) async fn shortened<'a>(
         if total <= MOST_INLINE {
             break;
         }
-        let image = lookups.iter().find(|it| it.identifier == bundle).map(|it| it.path.as_str());
-        let mut own: Vec<&mut Step> =
-            steps.iter_mut().filter(|it| it.resolving == bundle && is_of_bundle(it)).collect();
+        let image = lookups
+            .iter()
+            .find(|lookup| lookup.identifier == bundle)
+            .map(|lookup| lookup.path.as_str());
+        let mut own: Vec<&mut Step> = steps
+            .iter_mut()
+            .filter(|step| step.resolving == bundle && is_of_bundle(step))
+            .collect();
         put(context, image.unwrap_or_default(), &mut own).await?;
         total -= size;
     }
@@ -280,8 +286,8 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
         if image.is_empty() { format!("{catalog}/{}", first.resolving) } else { image.into() };
     let name = name_of(&path);
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
-    let csv = objects.iter().find(|it| it.kind() == kind);
-    let text = |path: &[&str]| csv.and_then(|it| it.str(path)).unwrap_or_default().to_owned();
+    let csv = objects.iter().find(|object| object.kind() == kind);
+    let text = |path: &[&str]| csv.and_then(|csv| csv.str(path)).unwrap_or_default().to_owned();
     let reference = Reference {
         kind: known::CONFIG_MAP.kind.to_string(),
         name: name.clone(),
@@ -292,11 +298,11 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
         properties: text(&["metadata", "annotations", names::PROPERTIES]),
         sha256: digest(&objects),
     };
-    let owner = context.caches.catalogs.sources.get(&catalog).map(|it| {
+    let owner = context.caches.catalogs.sources.get(&catalog).map(|source| {
         let kind = resources::CATALOG_SOURCE;
         json!({
-            "apiVersion": kind.api_version(), "kind": kind.kind, "name": it.metadata.name,
-            "uid": it.metadata.uid, "controller": false, "blockOwnerDeletion": false,
+            "apiVersion": kind.api_version(), "kind": kind.kind, "name": source.metadata.name,
+            "uid": source.metadata.uid, "controller": false, "blockOwnerDeletion": false,
         })
     });
     let wanted =
@@ -313,15 +319,15 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
 fn bundled(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
     let mut generated = Vec::new();
-    if let Some(csv) = steps.iter().find(|it| it.resource.kind == kind) {
+    if let Some(csv) = steps.iter().find(|step| step.resource.kind == kind) {
         generated = permissions::generated(&serde_json::from_str(&csv.resource.manifest)?);
     }
     let of_version = |step: &Step| {
         let step = &step.resource;
-        generated.iter().any(|it| it.kind == step.kind && it.manifest == step.manifest)
+        generated.iter().any(|other| other.kind == step.kind && other.manifest == step.manifest)
     };
-    let objects = steps.iter().filter(|it| !of_version(it));
-    objects.map(|it| Ok(serde_json::from_str(&it.resource.manifest)?)).collect()
+    let objects = steps.iter().filter(|step| !of_version(step));
+    objects.map(|step| Ok(serde_json::from_str(&step.resource.manifest)?)).collect()
 }
 
 /// Has the API keep a ConfigMap. One with the same objects stays as it is.
@@ -363,7 +369,7 @@ pub(crate) async fn filled<'a>(
     namespace: &str,
     steps: &'a [Step],
 ) -> Result<Cow<'a, [Step]>, Unfilled> {
-    if steps.iter().all(|it| reference(&it.resource.manifest).is_none()) {
+    if steps.iter().all(|step| reference(&step.resource.manifest).is_none()) {
         return Ok(steps.into());
     }
     let mut steps = steps.to_vec();
@@ -390,9 +396,11 @@ pub(crate) async fn filled<'a>(
         }
         let all = made.get(&reference).map(Vec::as_slice).unwrap_or_default();
         let resource = &mut step.resource;
-        let same = |it: &&Step| {
-            let it = &it.resource;
-            it.kind == resource.kind && it.group == resource.group && it.name == resource.name
+        let same = |step: &&Step| {
+            let other = &step.resource;
+            other.kind == resource.kind
+                && other.group == resource.group
+                && other.name == resource.name
         };
         let Some(found) = all.iter().find(same) else {
             return Err(wrong(format!("it has no {} {}", resource.kind, resource.name)));
@@ -459,10 +467,10 @@ mod tests {
     fn map(encoding: &str, binary: &[(&str, Vec<u8>)], plain: &[(&str, &str)]) -> Object {
         let binary: Map<String, Value> = binary
             .iter()
-            .map(|(key, it)| ((*key).to_owned(), STANDARD.encode(it).into()))
+            .map(|(key, value)| ((*key).to_owned(), STANDARD.encode(value).into()))
             .collect();
         let plain: Map<String, Value> =
-            plain.iter().map(|(key, it)| ((*key).to_owned(), (*it).into())).collect();
+            plain.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
         object(json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "m", "annotations": {ENCODING: encoding}},

@@ -55,8 +55,10 @@ pub(crate) fn generated(csv: &Object) -> Vec<Generated> {
     let permissions = csv.array(&["spec", "install", "spec", "permissions"]);
     let cluster = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
     let mut accounts: Vec<(&str, bool)> = Vec::new();
-    for (entry, namespaced) in
-        permissions.iter().map(|entry| (entry, true)).chain(cluster.iter().map(|it| (it, false)))
+    for (entry, namespaced) in permissions
+        .iter()
+        .map(|entry| (entry, true))
+        .chain(cluster.iter().map(|permission| (permission, false)))
     {
         let account = account_of(entry);
         if !accounts.iter().any(|(known, _)| *known == account) {
@@ -105,7 +107,7 @@ pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
     for permission in csv.array(&["spec", "install", "spec", "permissions"]) {
         let account = account_of(permission);
         let name = hash::role_name(csv.name(), account, permission);
-        if all.iter().any(|it| it.name == name) {
+        if all.iter().any(|object| object.name == name) {
             continue;
         }
         let rules = permission.get("rules").cloned().unwrap_or_default();
@@ -131,7 +133,9 @@ pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
 /// The names of the `ClusterRoles` that the cluster permissions of a ClusterServiceVersion amount to.
 pub(crate) fn cluster_role_names(csv: &Object) -> impl Iterator<Item = String> {
     let permissions = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
-    permissions.iter().map(|it| hash::cluster_role_name(csv.name(), csv.namespace(), it))
+    permissions
+        .iter()
+        .map(|permission| hash::cluster_role_name(csv.name(), csv.namespace(), permission))
 }
 
 fn account_of(permission: &Value) -> &str {
@@ -244,7 +248,7 @@ mod tests {
             ]),
             &json!([{"serviceAccountName": "one", "rules": rules}]),
         ));
-        let kinds: Vec<&str> = made.iter().map(|it| it.kind).collect();
+        let kinds: Vec<&str> = made.iter().map(|object| object.kind).collect();
         // shows R038 R039
         assert_eq!(
             kinds,

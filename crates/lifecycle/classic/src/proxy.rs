@@ -43,8 +43,11 @@ impl ProxySettings {
 
     /// The variables for containers, unless `given` has one of them.
     pub(crate) fn variables(&self, given: &[Value]) -> Vec<Value> {
-        let is_ours = |it: &Value| {
-            it.get("name").and_then(Value::as_str).is_some_and(|it| VARIABLES.contains(&it))
+        let is_ours = |variable: &Value| {
+            variable
+                .get("name")
+                .and_then(Value::as_str)
+                .is_some_and(|name| VARIABLES.contains(&name))
         };
         if given.iter().any(is_ours) {
             return Vec::new();
@@ -95,7 +98,7 @@ impl Proxies {
 
 /// Whether the cluster has proxies of its own; then it also gives certificates to who asks for them.
 pub(crate) fn is_defined(caches: &Caches) -> bool {
-    caches.crds.get(&NamespacedName::cluster(DEFINITION)).is_some_and(|it| it.established)
+    caches.crds.get(&NamespacedName::cluster(DEFINITION)).is_some_and(|crd| crd.established)
 }
 
 #[cfg(test)]

@@ -7,21 +7,22 @@ pub(crate) fn subscription_change(
     old: &SubscriptionStatus,
     new: &SubscriptionStatus,
 ) -> Option<(String, String)> {
-    let told = |it: &SubscriptionStatus| {
-        let plan = it.install_plan_ref.as_ref().map_or("", |it| &*it.name);
+    let told = |status: &SubscriptionStatus| {
+        let plan = status.install_plan_ref.as_ref().map_or("", |reference| &*reference.name);
         let words = [
-            ("", it.state.as_str()),
-            ("current ", &*it.current_csv),
-            ("installed ", &*it.installed_csv),
+            ("", status.state.as_str()),
+            ("current ", &*status.current_csv),
+            ("installed ", &*status.installed_csv),
             ("plan ", plan),
         ];
         let words = words.iter().filter(|(_, word)| !word.is_empty());
         let words: Vec<String> = words.map(|(what, word)| format!("{what}{word}")).collect();
-        let conditions = it.conditions.iter().filter(|it| it.status.as_str() == "True");
+        let conditions =
+            status.conditions.iter().filter(|condition| condition.status.as_str() == "True");
         let why: Vec<String> = conditions
-            .map(|it| match &*it.message {
-                "" => format!("{}: {}", it.kind.as_str(), it.reason.as_str()),
-                text => format!("{}: {text}", it.kind.as_str()),
+            .map(|condition| match &*condition.message {
+                "" => format!("{}: {}", condition.kind.as_str(), condition.reason.as_str()),
+                text => format!("{}: {text}", condition.kind.as_str()),
             })
             .collect();
         (words.join(", "), why.join("; "))
@@ -35,10 +36,14 @@ pub(crate) fn install_plan_change(
     old: &InstallPlanStatus,
     new: &InstallPlanStatus,
 ) -> Option<(String, String)> {
-    let told = |it: &InstallPlanStatus| {
-        let message = it.conditions.iter().map(|it| &*it.message).find(|it| !it.is_empty());
-        let message = message.or(Some(&*it.message)).filter(|it| !it.is_empty());
-        (it.phase.as_str().to_owned(), message.unwrap_or_default().to_owned())
+    let told = |status: &InstallPlanStatus| {
+        let message = status
+            .conditions
+            .iter()
+            .map(|condition| &*condition.message)
+            .find(|message| !message.is_empty());
+        let message = message.or(Some(&*status.message)).filter(|message| !message.is_empty());
+        (status.phase.as_str().to_owned(), message.unwrap_or_default().to_owned())
     };
     let (before, after) = (told(old), told(new));
     (before != after).then_some(after)

@@ -50,8 +50,11 @@ pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, St
     let Wanted { bundle, catalog, replaces, unpacked } = *wanted;
     let name = &*bundle.name;
     let refused = |why: String| Stop::Refused(format!("bundle {name} {why}"));
-    let properties: Vec<Value> =
-        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
+    let properties: Vec<Value> = bundle
+        .properties
+        .iter()
+        .map(|property| json!({"type": *property.kind, "value": property.value()}))
+        .collect();
     let (objects, lookup) = if bundle.object_count() > 0 {
         let objects = bundle.objects();
         (objects.map_err(|error| refused(format!("cannot be read: {error}")))?, None)
@@ -75,7 +78,7 @@ pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, St
         (objects.to_vec(), Some((image, lookup)))
     };
     let (versions, others): (Vec<Object>, Vec<Object>) =
-        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
+        objects.into_iter().partition(|object| object.kind() == "ClusterServiceVersion");
     let csv = versions.first().ok_or_else(|| refused("has no ClusterServiceVersion".to_owned()))?;
     if lookup.is_some() && csv.name() != name {
         return Err(refused(format!("has the ClusterServiceVersion {} in it", csv.name())));
@@ -95,7 +98,7 @@ pub(crate) fn of_objects(
     catalog: &NamespacedName,
 ) -> Option<Vec<Step>> {
     let (versions, others): (Vec<Object>, Vec<Object>) =
-        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
+        objects.into_iter().partition(|object| object.kind() == "ClusterServiceVersion");
     let csv = versions.first()?;
     let chosen = Chosen { csv, objects: &others, properties, replaces, catalog };
     Some(of_bundle(namespace, &chosen))
@@ -178,7 +181,7 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
 ///
 /// Its manifest is that of the original, down to the order of fields.
 pub(crate) fn of_dependency(namespace: &str, new: &NewSubscription) -> Step {
-    let text = |it: &str| values::json(&Value::from(it));
+    let text = |text: &str| values::json(&Value::from(text));
     let resource = resources::SUBSCRIPTION;
     let manifest = format!(
         "{{\"metadata\":{{\"name\":{},\"namespace\":{}}},\"spec\":{{\"source\":{},\"sourceNamespace\":{},\"name\":{},\"channel\":{},\"startingCSV\":{},\"installPlanApproval\":\"Automatic\"}},\"status\":{{\"lastUpdated\":null}}}}\n",
@@ -282,7 +285,7 @@ mod tests {
                 catalog: &catalog,
             },
         ));
-        let kinds: Vec<&str> = steps.iter().map(|it| it.resource.kind.as_str()).collect();
+        let kinds: Vec<&str> = steps.iter().map(|step| step.resource.kind.as_str()).collect();
         // shows IP-08 R009 R010
         assert_eq!(
             kinds,
@@ -301,6 +304,8 @@ mod tests {
             stored["metadata"]["annotations"][names::PROPERTIES],
             r#"{"properties":[{"type":"olm.package","value":{"packageName":"a","version":"2.0.0"}}]}"#
         );
-        assert!(steps.iter().all(|it| it.resolving == "a.v2" && it.resource.source_name == "cat"));
+        assert!(
+            steps.iter().all(|step| step.resolving == "a.v2" && step.resource.source_name == "cat")
+        );
     }
 }

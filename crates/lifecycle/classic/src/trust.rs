@@ -90,7 +90,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     async fn reconcile_config_map(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let filled = self.asking.get(key).is_none_or(|it| *it);
+        let filled = self.asking.get(key).is_none_or(|is_filled| *is_filled);
         if filled || proxy::is_defined(&self.context.caches) {
             return Ok(Action::Done);
         }

@@ -39,13 +39,13 @@ impl Controller {
     /// The Subscriptions, versions and plans of an operator.
     fn roots(&self, operator: &str) -> Roots {
         let mut roots = Roots::default();
-        for (_, it) in self.context.caches.subscriptions.list(None) {
-            if decide::operator(&it) == operator {
-                roots.add(&it);
+        for (_, subscription) in self.context.caches.subscriptions.list(None) {
+            if decide::operator(&subscription) == operator {
+                roots.add(&subscription);
             }
         }
         let versions = self.parts.kind(&resources::CLUSTER_SERVICE_VERSION);
-        let labelled = versions.into_iter().flat_map(|it| it.cache.indexed(operator));
+        let labelled = versions.into_iter().flat_map(|kind| kind.cache.indexed(operator));
         roots.versions.extend(labelled.map(|(key, _)| key));
         roots
     }
@@ -65,7 +65,7 @@ impl Controller {
         } else if kind.resource == known::CUSTOM_RESOURCE_DEFINITION {
             defined.clone()
         } else {
-            let owned = |it: &NamespacedName| kind.cache.indexed(&parts::owner_index(it));
+            let owned = |key: &NamespacedName| kind.cache.indexed(&parts::owner_index(key));
             roots.versions.iter().flat_map(owned).map(|(key, _)| key).collect()
         }
     }
@@ -94,7 +94,7 @@ impl Controller {
         for (resource, key) in objects {
             let found = self.context.cluster.find(resource, key.namespace(), &key.name).await;
             let found = found.during("reading a part of an operator")?;
-            if found.is_some_and(|it| !it.is_terminating()) {
+            if found.is_some_and(|object| !object.is_terminating()) {
                 return Ok(true);
             }
         }
@@ -104,13 +104,16 @@ impl Controller {
     async fn reconcile_operator(&self, operator: &str) -> Result<Action, Error> {
         let Context { cluster, caches, .. } = &*self.context;
         let roots = self.roots(operator);
-        let versions = roots.versions.iter().filter_map(|it| caches.csvs.get(it));
-        let defined = versions.flat_map(|it| it.owned_crds.clone());
+        let versions = roots.versions.iter().filter_map(|version| caches.csvs.get(version));
+        let defined = versions.flat_map(|version| version.owned_crds.clone());
         let defined = defined.map(NamespacedName::cluster).collect();
         let mut refs = Vec::new();
         // What an Operator is there for, if there is none yet.
-        let mut lasting: Vec<(&Resource, NamespacedName)> =
-            roots.subscriptions.iter().map(|it| (SUBSCRIPTION, it.clone())).collect();
+        let mut lasting: Vec<(&Resource, NamespacedName)> = roots
+            .subscriptions
+            .iter()
+            .map(|subscription| (SUBSCRIPTION, subscription.clone()))
+            .collect();
         for kind in &self.parts.kinds {
             let resource = &kind.resource;
             for (key, part) in kind.cache.indexed(operator) {
@@ -124,8 +127,8 @@ impl Controller {
                     // What is owned by versions that are gone is about to go as well.
                     Some(_) => None,
                 };
-                if let Some(it) = stays.filter(|it| !lasting.contains(it)) {
-                    lasting.push(it);
+                if let Some(owner) = stays.filter(|owner| !lasting.contains(owner)) {
+                    lasting.push(owner);
                 }
                 refs.push(decide::reference(resource, &key, &part));
             }

@@ -37,7 +37,7 @@ impl Roots {
             self.versions.insert(NamespacedName::new(namespace, installed.as_str()));
         }
         let plan = subscription.status.install_plan_ref.as_ref();
-        if let Some(plan) = plan.filter(|it| !it.name.is_empty()) {
+        if let Some(plan) = plan.filter(|plan| !plan.name.is_empty()) {
             self.plans.insert(NamespacedName::new(namespace, plan.name.as_str()));
         }
     }
@@ -53,7 +53,7 @@ impl Roots {
 
 /// Whether an object that does not carry the label should.
 pub(crate) fn lacks(part: &Part, operator: &str) -> bool {
-    !part.of.iter().any(|it| it == operator)
+    !part.of.iter().any(|name| name == operator)
 }
 
 /// One part as the status shows it.
@@ -72,8 +72,9 @@ pub(crate) fn reference(resource: &Resource, key: &NamespacedName, part: &Part) 
 
 /// The status of an Operator. `refs` are in any order.
 pub(crate) fn status(operator: &str, mut refs: Vec<Value>) -> Value {
-    refs.sort_by_cached_key(|it| {
-        ["kind", "namespace", "name"].map(|field| it[field].as_str().unwrap_or_default().to_owned())
+    refs.sort_by_cached_key(|reference| {
+        ["kind", "namespace", "name"]
+            .map(|field| reference[field].as_str().unwrap_or_default().to_owned())
     });
     let selector = json!({"matchExpressions": [{"key": label(operator), "operator": "Exists"}]});
     let mut components = json!({"labelSelector": selector});
@@ -91,14 +92,14 @@ mod tests {
 
     #[test]
     fn a_subscription_leads_to_its_version_and_plan() {
-        let mut it = Subscription::new("ns", "sub");
-        it.spec.package = "anvil".to_owned();
-        assert_eq!(operator(&it), "anvil.ns");
-        it.status.installed_csv = "anvil.v1".to_owned();
-        it.status.install_plan_ref =
+        let mut subscription = Subscription::new("ns", "sub");
+        subscription.spec.package = "anvil".to_owned();
+        assert_eq!(operator(&subscription), "anvil.ns");
+        subscription.status.installed_csv = "anvil.v1".to_owned();
+        subscription.status.install_plan_ref =
             Some(ObjectReference { name: "install-x".to_owned(), ..ObjectReference::default() });
         let mut roots = Roots::default();
-        roots.add(&it);
+        roots.add(&subscription);
         assert!(roots.versions.contains(&NamespacedName::new("ns", "anvil.v1")));
         assert!(roots.plans.contains(&NamespacedName::new("ns", "install-x")));
         let older = NamespacedName::new("ns", "install-w");
@@ -106,8 +107,8 @@ mod tests {
         let mut alone = Roots::default();
         alone.versions.insert(NamespacedName::new("ns", "anvil.v1"));
         assert!(!alone.is_past(&older));
-        it.spec.package = "x".repeat(70);
-        assert_eq!(operator(&it).len(), 63);
+        subscription.spec.package = "x".repeat(70);
+        assert_eq!(operator(&subscription).len(), 63);
     }
 
     #[test]

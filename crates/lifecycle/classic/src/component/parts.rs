@@ -33,7 +33,7 @@ impl Part {
             conditions: conditions(object),
         };
         let whole = [&resources::SUBSCRIPTION, &resources::CLUSTER_SERVICE_VERSION];
-        let may_be = whole.iter().any(|it| *it.kind == *object.kind())
+        let may_be = whole.iter().any(|kind| *kind.kind == *object.kind())
             || object.kind() == &*resources::INSTALL_PLAN.kind
             || object.kind() == &*known::CUSTOM_RESOURCE_DEFINITION.kind;
         (may_be || part.owner.is_some() || !part.of.is_empty()).then_some(part)
@@ -41,8 +41,8 @@ impl Part {
 
     /// Under what it is found: the names of its operators, and its owner.
     fn found_by(&self) -> Vec<Arc<str>> {
-        let owner = self.owner.iter().map(|it| owner_index(it).into());
-        self.of.iter().map(|it| it.as_str().into()).chain(owner).collect()
+        let owner = self.owner.iter().map(|owner| owner_index(owner).into());
+        self.of.iter().map(|name| name.as_str().into()).chain(owner).collect()
     }
 }
 
@@ -54,7 +54,8 @@ pub(crate) fn owner_index(version: &NamespacedName) -> String {
 
 fn owner(object: &Object) -> Option<NamespacedName> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
-    let by_reference = object.owner_references().into_iter().find(|it| it.kind == kind);
+    let by_reference =
+        object.owner_references().into_iter().find(|owner_reference| owner_reference.kind == kind);
     if let Some(owner) = by_reference {
         return Some(NamespacedName::new(object.namespace(), owner.name.as_str()));
     }
@@ -82,7 +83,7 @@ fn conditions(object: &Object) -> Vec<Value> {
     }
     let kept = |condition: &Value| {
         let fields = FIELDS.into_iter().filter_map(|field| {
-            let value = condition.get(field).filter(|it| **it != "")?;
+            let value = condition.get(field).filter(|value| **value != "")?;
             Some((field.to_owned(), value.clone()))
         });
         Value::Object(fields.collect::<Map<_, _>>())
@@ -127,8 +128,8 @@ impl Parts {
         ];
         // There are many copies, and they are nobody's parts.
         let originals = format!("!{}", names::COPIED_FROM);
-        let all = all.map(|it| Selection::all(it).labels(originals.clone()));
-        let some = some.map(|it| Selection::all(it).labels(managed.clone()));
+        let all = all.map(|kind| Selection::all(kind).labels(originals.clone()));
+        let some = some.map(|kind| Selection::all(kind).labels(managed.clone()));
         // People label these themselves.
         let places = [Selection::all(known::NAMESPACE)];
         let kinds = all.into_iter().chain(some).chain(places).map(|selection| Kind {
@@ -140,7 +141,7 @@ impl Parts {
 
     /// The objects of one kind.
     pub(crate) fn kind(&self, resource: &Resource) -> Option<&Kind> {
-        self.kinds.iter().find(|it| it.resource == *resource)
+        self.kinds.iter().find(|kind| kind.resource == *resource)
     }
 }
 

@@ -48,14 +48,14 @@ impl Controller {
         if let Some(left) = self.left(incomplete) {
             return Ok(Action::After(left));
         }
-        let old = config.status.conditions.iter().find(|it| it.kind == CONDITION);
-        if !disabled && old.is_some_and(|it| it.reason != ENABLED_REASON) {
+        let old = config.status.conditions.iter().find(|condition| condition.kind == CONDITION);
+        if !disabled && old.is_some_and(|condition| condition.reason != ENABLED_REASON) {
             // Before the condition says that they are enabled, so that it is done after a restart.
             self.forget_events().await?;
         }
         let mut status = config.status.clone();
         let condition = condition(old, disabled, incomplete, Time::new(context.clock.now()));
-        match status.conditions.iter_mut().find(|it| it.kind == CONDITION) {
+        match status.conditions.iter_mut().find(|condition| condition.kind == CONDITION) {
             Some(there) => *there = condition,
             None => status.conditions.push(condition),
         }
@@ -63,10 +63,10 @@ impl Controller {
             let written =
                 context.cluster.patch_status(&resources::OLM_CONFIG, None, &key.name, &patch).await;
             written.during("writing the status of the OLMConfig")?;
-            let told = status.conditions.iter().find(|it| it.kind == CONDITION);
-            if let Some(it) = told {
-                let decision = format!("{CONDITION}={}", it.status.as_str());
-                decision::log("OLMConfig", key, decision, &it.message);
+            let told = status.conditions.iter().find(|condition| condition.kind == CONDITION);
+            if let Some(condition) = told {
+                let decision = format!("{CONDITION}={}", condition.status.as_str());
+                decision::log("OLMConfig", key, decision, &condition.message);
             }
         }
         Ok(Action::Done)
@@ -103,9 +103,9 @@ impl Controller {
 fn is_incomplete(shared: &CopiesContext) -> bool {
     let caches = &shared.context.caches;
     let namespaces = namespaces(caches);
-    let everywhere = |it: &crate::facts::Csv| decide::targets(it) == Targets::All;
+    let everywhere = |csv: &crate::facts::Csv| decide::targets(csv) == Targets::All;
     let all = caches.csvs.list(None).into_iter();
-    all.filter(|(_, it)| !it.is_copy() && everywhere(it))
+    all.filter(|(_, csv)| !csv.is_copy() && everywhere(csv))
         .any(|(key, _)| decided(shared, &key, &namespaces, true).is_incomplete())
 }
 
@@ -133,7 +133,9 @@ fn condition(old: Option<&Condition>, disabled: bool, incomplete: bool, now: Tim
             "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode",
         ),
     };
-    let since = old.filter(|it| it.status == status).and_then(|it| it.last_transition_time);
+    let since = old
+        .filter(|condition| condition.status == status)
+        .and_then(|condition| condition.last_transition_time);
     Condition {
         kind: CONDITION.to_owned(),
         status,

@@ -91,13 +91,13 @@ impl Controller {
         settled: bool,
     ) -> Result<(), Error> {
         let context = &*self.shared.context;
-        let writes = decision.tasks.values().any(|it| !matches!(it, Task::Remove(_)));
+        let writes = decision.tasks.values().any(|task| !matches!(task, Task::Remove(_)));
         let mut text = None;
         if let Some(csv) = original.filter(|_| writes) {
             let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
             let live = live.during("reading a version")?;
             // Another one by now, or gone: the cache will tell.
-            let same = |it: &Object| it.uid() == csv.uid && !it.is_terminating();
+            let same = |object: &Object| object.uid() == csv.uid && !object.is_terminating();
             let Some(live) = live.filter(same) else { return Ok(()) };
             text = Some(Text::of(&live).during("writing a version as JSON")?);
         }
@@ -132,10 +132,10 @@ impl Controller {
         let gone = |(place, task): (&Arc<str>, &Task)| {
             let Task::Remove(uid) = task else { return true };
             let at = NamespacedName::new(Arc::clone(place), Arc::clone(&key.name));
-            copies.get(&at).is_none_or(|it| it.uid != *uid || it.deleting)
+            copies.get(&at).is_none_or(|copy| copy.uid != *uid || copy.deleting)
         };
         if outcome.is_ok() {
-            let gone_for = decision.tasks.values().filter(|it| matches!(it, Task::Remove(_)));
+            let gone_for = decision.tasks.values().filter(|task| matches!(task, Task::Remove(_)));
             let removed = gone_for.count();
             let written = decision.tasks.len() - removed;
             let why = match original {
@@ -191,20 +191,20 @@ impl Controller {
 
 /// The version of a key, if it is an original.
 pub(super) fn original(caches: &Caches, key: &NamespacedName) -> Option<Arc<facts::Csv>> {
-    caches.csvs.get(key).filter(|it| !it.is_copy())
+    caches.csvs.get(key).filter(|csv| !csv.is_copy())
 }
 
 /// Whether copies of what watches all namespaces are switched off.
 pub(super) fn is_disabled(config: &Cache<OlmConfig>) -> bool {
     let config = config.get(&NamespacedName::cluster(names::OLM_CONFIG));
-    let features = config.as_ref().and_then(|it| it.spec.features.as_ref());
-    features.and_then(|it| it.disable_copied_csvs).unwrap_or_default()
+    let features = config.as_ref().and_then(|config| config.spec.features.as_ref());
+    features.and_then(|features| features.disable_copied_csvs).unwrap_or_default()
 }
 
 /// The namespaces that exist and stay.
 pub(super) fn namespaces(caches: &Caches) -> BTreeSet<Arc<str>> {
     let all = caches.namespaces.list(None);
-    all.into_iter().filter(|(_, it)| !it.deleting).map(|(key, _)| key.name).collect()
+    all.into_iter().filter(|(_, namespace)| !namespace.deleting).map(|(key, _)| key.name).collect()
 }
 
 /// What is to be done for the copies of a version.
@@ -233,7 +233,7 @@ pub(super) fn decided(
 fn lost(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, String)> {
     let caches = &shared.context.caches;
     let named = caches.csvs.list(None).into_iter().filter(|(key, _)| *key.name == *name);
-    let (copies, originals): (Vec<_>, Vec<_>) = named.partition(|(_, it)| it.is_copy());
+    let (copies, originals): (Vec<_>, Vec<_>) = named.partition(|(_, csv)| csv.is_copy());
     let wanted = |place: &NamespacedName| {
         originals.iter().any(|(key, csv)| {
             let disabled = decide::targets(csv) == Targets::All
@@ -243,15 +243,15 @@ fn lost(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, String)> {
             member && decide::targets(csv).contain(&place.namespace)
         })
     };
-    let orphans = copies.into_iter().filter(|(key, it)| !it.deleting && !wanted(key));
-    orphans.map(|(key, it)| (key, it.uid.clone())).collect()
+    let orphans = copies.into_iter().filter(|(key, copy)| !copy.deleting && !wanted(key));
+    orphans.map(|(key, copy)| (key, copy.uid.clone())).collect()
 }
 
 /// Whether the group that a version is a member of exists.
 fn is_grouped(caches: &Caches, key: &NamespacedName, csv: &facts::Csv) -> bool {
     let group = csv.membership[0].as_deref().unwrap_or_default();
     let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
-    group.is_some_and(|it| it.metadata.deletion_timestamp.is_none())
+    group.is_some_and(|group| group.metadata.deletion_timestamp.is_none())
 }
 
 /// What has the name of a version in other namespaces.
@@ -259,7 +259,7 @@ fn places(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Place> {
     let wants = |from: &str, place: &str| {
         let other = NamespacedName::new(from, Arc::clone(&key.name));
         original(caches, &other)
-            .is_some_and(|it| !it.deleting && decide::targets(&it).contain(place))
+            .is_some_and(|csv| !csv.deleting && decide::targets(&csv).contain(place))
     };
     let mut places = BTreeMap::new();
     for (at, copied) in caches.copies.indexed(&key.name) {

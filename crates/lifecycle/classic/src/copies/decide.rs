@@ -86,7 +86,7 @@ pub(crate) struct Decision {
 impl Decision {
     /// Whether copies are missing, or there that should not be.
     pub(crate) fn is_incomplete(&self) -> bool {
-        self.tasks.values().any(|it| matches!(it, Task::Create | Task::Remove(_)))
+        self.tasks.values().any(|task| matches!(task, Task::Create | Task::Remove(_)))
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn is_active(csv: &facts::Csv) -> bool {
 /// What is to be done for the copies of a version.
 pub(crate) fn decide(world: &World<'_>) -> Decision {
     let mut decision = Decision::default();
-    let original = world.original.filter(|it| !it.deleting && world.grouped);
+    let original = world.original.filter(|csv| !csv.deleting && world.grouped);
     let targets = match original.map(targets) {
         Some(Targets::All)
             if world.disabled && !mainstay_fault::is_on("copies-cannot-be-switched-off") =>
@@ -160,7 +160,7 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
         }
     }
     let Some(original) = original else { return decision };
-    for place in world.namespaces.iter().filter(|it| is_target(it)) {
+    for place in world.namespaces.iter().filter(|namespace| is_target(namespace)) {
         let Some(there) = world.places.get(place) else {
             if is_active(original) {
                 decision.tasks.insert(Arc::clone(place), Task::Create);
@@ -199,7 +199,7 @@ impl Passing {
         now: Duration,
     ) -> Option<Duration> {
         let mut all = self.0.lock();
-        let Some(csv) = csv.filter(|it| passes(it)) else {
+        let Some(csv) = csv.filter(|csv| passes(csv)) else {
             all.remove(key);
             return None;
         };
@@ -264,22 +264,22 @@ mod tests {
             original: csv,
             grouped: true,
             disabled,
-            protected: &protected.iter().map(|it| (*it).to_owned()).collect(),
+            protected: &protected.iter().map(|name| (*name).to_owned()).collect(),
             settled: true,
             namespaces: &names.into_iter().map(Arc::from).collect(),
-            places: &there.iter().map(|(at, it)| (Arc::from(*at), it.clone())).collect(),
+            places: &there.iter().map(|(at, copy)| (Arc::from(*at), copy.clone())).collect(),
         })
     }
 
     fn names(decision: &Decision) -> Vec<(&str, &str)> {
-        let word = |it: &Task| match it {
+        let word = |task: &Task| match task {
             Task::Create => "create",
             Task::Repair { body: true, status: true, .. } => "repair",
             Task::Repair { body: true, .. } => "body",
             Task::Repair { .. } => "status",
             Task::Remove(_) => "remove",
         };
-        decision.tasks.iter().map(|(at, it)| (&**at, word(it))).collect()
+        decision.tasks.iter().map(|(at, task)| (&**at, word(task))).collect()
     }
 
     #[test]

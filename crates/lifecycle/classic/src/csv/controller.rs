@@ -60,7 +60,7 @@ impl Controller {
     async fn reconcile_csv(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let known = context.caches.csvs.get(key);
-        if known.as_ref().is_none_or(|it| it.is_copy()) {
+        if known.as_ref().is_none_or(|csv| csv.is_copy()) {
             self.held.forget(key);
             context.missing_permissions.lock().remove(key);
             if known.is_none() {
@@ -102,10 +102,10 @@ impl Controller {
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
         let planned = || {
             let plans = context.caches.plans.list(Some(&key.namespace));
-            plans.iter().any(|(_, it)| {
+            plans.iter().any(|(_, plan)| {
                 let over =
-                    matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
-                !over && it.csvs.iter().any(|name| *name == *key.name)
+                    matches!(plan.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
+                !over && plan.csvs.iter().any(|name| *name == *key.name)
             })
         };
         let now = context.clock.elapsed();
@@ -133,7 +133,7 @@ fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
         .list(None)
         .into_iter()
         .filter(|(key, _)| *key.namespace != *namespace)
-        .map(|(_, it)| it)
+        .map(|(_, group)| group)
         .collect()
 }
 
@@ -160,9 +160,10 @@ impl Controller {
             Decision::Move(step) => self.write(live, csv, step).await?,
             Decision::Withdraw(step) => {
                 // Labels alone make no Deployment the version's: any editor of the namespace writes them.
-                let owned =
-                    |it: &facts::Deployment| it.owners.iter().any(|it| it.uid == live.uid());
-                for (name, _) in deployments.iter().filter(|(_, it)| owned(it)) {
+                let owned = |deployment: &facts::Deployment| {
+                    deployment.owners.iter().any(|owner| owner.uid == live.uid())
+                };
+                for (name, _) in deployments.iter().filter(|(_, deployment)| owned(deployment)) {
                     self.delete_deployment(live, name).await?;
                 }
                 self.write(live, csv, step).await?;
@@ -231,7 +232,7 @@ impl Controller {
         }
         let told = context.missing_permissions.lock().insert(key.clone(), missing.clone());
         let told = told.unwrap_or_default();
-        for why in missing.iter().filter(|it| !told.contains(it)) {
+        for why in missing.iter().filter(|requirement| !told.contains(requirement)) {
             context.recorder.publish(live, EventType::Warning, MISSING_PERMISSION, why.as_str());
         }
         Err(Error::Refused(key, missing.join("; ")))
@@ -328,7 +329,9 @@ impl Controller {
         for deployment in &wanted {
             match put(&cluster, deployment).await {
                 // The next look must not take the old one for what was installed.
-                Ok(Some(it)) => self.context.caches.deployments.seen(it.resource_version()).await,
+                Ok(Some(deployment)) => {
+                    self.context.caches.deployments.seen(deployment.resource_version()).await
+                }
                 Ok(None) => {}
                 Err(error) => return self.refused(live, csv, Refusal::Api(error)).await,
             }
@@ -342,7 +345,7 @@ impl Controller {
             return self.refused(live, csv, refusal).await;
         }
         for (name, found) in deployments {
-            let listed = wanted.iter().any(|it| it.name() == name);
+            let listed = wanted.iter().any(|deployment| deployment.name() == name);
             if !listed && found.owners.iter().any(|owner| owner.uid == live.uid()) {
                 self.delete_deployment(live, name).await?;
             }
@@ -432,11 +435,11 @@ impl Controller {
     /// A version that is being deleted goes once nothing of it is left that no owner reference can
     /// reach.
     async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
-        let ours = |it: &str| it == names::CSV_CLEANUP_FINALIZER;
+        let ours = |finalizer: &str| finalizer == names::CSV_CLEANUP_FINALIZER;
         if !live.finalizers().any(ours) || !reach::clean_up(&self.context, csv).await? {
             return Ok(Action::Done);
         }
-        let rest: Vec<&str> = live.finalizers().filter(|it| !ours(it)).collect();
+        let rest: Vec<&str> = live.finalizers().filter(|finalizer| !ours(finalizer)).collect();
         let body = json!({"metadata": {
             "resourceVersion": live.resource_version(), "finalizers": rest,
         }});
@@ -509,7 +512,7 @@ fn handed_over(old: &Object, deployment: &Object) -> Object {
     let mut owners: Vec<Value> = old
         .array(&["metadata", "ownerReferences"])
         .iter()
-        .filter(|it| it.get("kind").and_then(Value::as_str) != Some(&*CSV.kind))
+        .filter(|owner| owner.get("kind").and_then(Value::as_str) != Some(&*CSV.kind))
         .cloned()
         .collect();
     owners.extend_from_slice(deployment.array(&["metadata", "ownerReferences"]));

@@ -27,7 +27,10 @@ impl Wish<'_> {
     /// certificate of the authority with this hash.
     pub(crate) fn deployments(&self, authorities: &BTreeMap<String, String>) -> Vec<Object> {
         let deployments = &self.csv.spec.install.spec.deployments;
-        deployments.iter().map(|it| one(self, it, authorities.get(&it.name))).collect()
+        deployments
+            .iter()
+            .map(|deployment| one(self, deployment, authorities.get(&deployment.name)))
+            .collect()
     }
 }
 
@@ -35,9 +38,9 @@ impl Wish<'_> {
 pub(crate) fn expected(deployments: &[Object]) -> Vec<Expected> {
     deployments
         .iter()
-        .map(|it| Expected {
-            name: it.name().to_owned(),
-            spec_hash: it.label(names::DEPLOYMENT_SPEC_HASH).unwrap_or_default().to_owned(),
+        .map(|deployment| Expected {
+            name: deployment.name().to_owned(),
+            spec_hash: deployment.label(names::DEPLOYMENT_SPEC_HASH).unwrap_or_default().to_owned(),
         })
         .collect()
 }
@@ -47,9 +50,10 @@ pub(crate) fn expected(deployments: &[Object]) -> Vec<Expected> {
 pub(crate) fn must_be_replaced(old: &Object, wanted: &Object) -> bool {
     let selector = |object: &Object| {
         let value = object.get(&["spec", "selector"]).cloned().unwrap_or_default();
-        LabelSelector::from_value(&value).map(|it| it.to_string()).ok()
+        LabelSelector::from_value(&value).map(|selector| selector.to_string()).ok()
     };
-    let owned = old.owner_references().iter().any(|it| it.kind == *CSV.kind);
+    let owned =
+        old.owner_references().iter().any(|owner_reference| owner_reference.kind == *CSV.kind);
     owned && selector(old) != selector(wanted)
 }
 
@@ -92,7 +96,7 @@ fn one(
     if !annotations.is_empty() {
         object.set(template, Value::Object(annotations));
     }
-    let mut proxy = proxy.variables(config.map_or(&[], |it| &it.env));
+    let mut proxy = proxy.variables(config.map_or(&[], |config| &config.env));
     if mainstay_fault::is_on("proxies-do-not-reach-operators") {
         proxy.clear();
     }
@@ -327,7 +331,7 @@ mod tests {
         let csv = csv(&container(&json!([{"name": "HTTPS_PROXY", "value": "the bundle's"}])));
         let env = |config: Option<Value>| {
             let config: Option<SubscriptionConfig> =
-                config.map(|it| serde_json::from_value(it).unwrap());
+                config.map(|json| serde_json::from_value(json).unwrap());
             let made = wanted(&csv, config.as_ref(), &proxy).remove(0);
             made.array(&["spec", "template", "spec", "containers"])[0]["env"].clone()
         };

@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn the_first_thing_that_is_wrong_is_told_in_the_words_of_the_original() {
         let with = |change: &dyn Fn(&mut facts::Deployment)| {
-            let mut it = good();
-            change(&mut it);
-            Some(it)
+            let mut deployment = good();
+            change(&mut deployment);
+            Some(deployment)
         };
         let told = |text: &str| format!("waiting for deployment d to become ready: {text}");
         let wait = |text: &str| Err(Unhealthy::Waiting(told(text)));
@@ -169,52 +169,52 @@ mod tests {
             (Some(good()), Ok(())),
             (None, Err(Unhealthy::Missing("missing deployment with name=d".into()))),
             (
-                with(&|it| it.observed = false),
+                with(&|deployment| deployment.observed = false),
                 roll("waiting for spec update of deployment \"d\" to be observed..."),
             ),
             (
-                with(&|it| it.progressing = Some("ProgressDeadlineExceeded".into())),
+                with(&|deployment| deployment.progressing = Some("ProgressDeadlineExceeded".into())),
                 Err(Unhealthy::Stuck(
                     "deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".into(),
                 )),
             ),
             (
-                with(&|it| it.replicas = (3, 1)),
+                with(&|deployment| deployment.replicas = (3, 1)),
                 roll("deployment \"d\" waiting for 2 outdated replica(s) to be terminated"),
             ),
             (
-                with(&|it| it.available = Some(("False".into(), "no".into()))),
+                with(&|deployment| deployment.available = Some(("False".into(), "no".into()))),
                 wait("deployment \"d\" not available: no"),
             ),
             (
-                with(&|it| it.available = None),
+                with(&|deployment| deployment.available = None),
                 wait("deployment \"d\" not available: missing condition \"Available\""),
             ),
             (
-                with(&|it| it.template_annotations.clear()),
+                with(&|deployment| deployment.template_annotations.clear()),
                 Err(Unhealthy::Outdated("no annotations found on deployment".into())),
             ),
             (
-                with(&|it| {
-                    it.template_annotations.insert("k".into(), "w".into());
+                with(&|deployment| {
+                    deployment.template_annotations.insert("k".into(), "w".into());
                 }),
                 Err(Unhealthy::Outdated(
                     "unexpected annotation on deployment. Expected k:v, found k:w".into(),
                 )),
             ),
             (
-                with(&|it| it.spec_hash = Some("other".into())),
+                with(&|deployment| deployment.spec_hash = Some("other".into())),
                 Err(Unhealthy::Outdated("deployment changed old hash=other, new hash=h".into())),
             ),
             (
-                with(&|it| {
-                    it.spec_hash = Some("other".into());
-                    it.progressing = Some("ProgressDeadlineExceeded".into());
+                with(&|deployment| {
+                    deployment.spec_hash = Some("other".into());
+                    deployment.progressing = Some("ProgressDeadlineExceeded".into());
                 }),
                 Err(Unhealthy::Outdated("deployment changed old hash=other, new hash=h".into())),
             ),
             (
-                with(&|it| it.spec_hash = None),
+                with(&|deployment| deployment.spec_hash = None),
                 Err(Unhealthy::Outdated("deployment d doesn't have a spec hash, update it".into())),
             ),
         ] {

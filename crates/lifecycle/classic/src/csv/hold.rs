@@ -29,7 +29,7 @@ impl Held {
         planned: impl FnOnce() -> bool,
         now: Duration,
     ) -> Option<Duration> {
-        let soon = |it: &CsvReason| *it != CsvReason::RequirementsNotMet || planned();
+        let soon = |reason: &CsvReason| *reason != CsvReason::RequirementsNotMet || planned();
         let reason = passing(status, decision).filter(soon);
         let mut held = self.0.lock();
         let Some(reason) = reason else {

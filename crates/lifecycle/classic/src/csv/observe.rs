@@ -25,7 +25,7 @@ pub(crate) async fn requirements(
         .permissions
         .iter()
         .chain(&details.cluster_permissions)
-        .map(|it| it.service_account_name.as_str())
+        .map(|permission| permission.service_account_name.as_str())
         .collect();
     let mut seen = Observed {
         peers: peers(caches, csv),
@@ -33,9 +33,9 @@ pub(crate) async fn requirements(
             .owned
             .iter()
             .chain(&crds.required)
-            .filter_map(|it| {
-                let crd = caches.crds.get(&NamespacedName::cluster(it.name.as_str()))?;
-                Some((it.name.clone(), crd))
+            .filter_map(|description| {
+                let crd = caches.crds.get(&NamespacedName::cluster(description.name.as_str()))?;
+                Some((description.name.clone(), crd))
             })
             .collect(),
         grants: accounts
@@ -71,8 +71,8 @@ fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<f
         .csvs
         .list(Some(&csv.metadata.namespace))
         .into_iter()
-        .filter(|(key, it)| *key.name != *csv.metadata.name && !it.is_copy())
-        .map(|(key, it)| (key.name.to_string(), it))
+        .filter(|(key, peer)| *key.name != *csv.metadata.name && !peer.is_copy())
+        .map(|(key, csv)| (key.name.to_string(), csv))
         .collect()
 }
 
@@ -82,13 +82,13 @@ async fn served(
     csv: &ClusterServiceVersion,
     seen: &mut Observed,
 ) -> Result<(), Error> {
-    let native = csv.spec.native_apis.iter().map(|it| (&it.group, &it.version, &it.kind));
+    let native = csv.spec.native_apis.iter().map(|kind| (&kind.group, &kind.version, &kind.kind));
     let services = csv
         .spec
         .api_service_definitions
         .required
         .iter()
-        .map(|it| (&it.group, &it.version, &it.kind));
+        .map(|description| (&description.group, &description.version, &description.kind));
     for (group, version, kind) in native.chain(services) {
         let gvk = Gvk { group: group.clone(), version: version.clone(), kind: kind.clone() };
         let found = context.cluster.resource_of(&gvk).await.during("looking up a required kind")?;
@@ -101,8 +101,8 @@ async fn served(
             .await
             .during("reading an APIService")?;
         let uid = service
-            .filter(|it| it.condition("Available") == Some("True"))
-            .map(|it| it.uid().to_owned());
+            .filter(|service| service.condition("Available") == Some("True"))
+            .map(|service| service.uid().to_owned());
         let api = Api { group: group.clone(), version: version.clone(), kind: kind.clone() };
         seen.served.insert(api, uid);
     }
@@ -121,7 +121,9 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
     ];
     let mut out = Grants::default();
     let mine = |role: Option<Arc<Role>>| -> Vec<Rule> {
-        role.filter(|it| !foreign(&it.owners, csv)).map(|it| it.rules.clone()).unwrap_or_default()
+        role.filter(|role| !foreign(&role.owners, csv))
+            .map(|role| role.rules.clone())
+            .unwrap_or_default()
     };
     for word in &words {
         for (_, binding) in caches.cluster_bindings.indexed(word) {
@@ -145,9 +147,9 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
     let permissions = &csv.spec.install.spec.permissions;
     out.generated = permissions
         .iter()
-        .filter(|it| it.service_account_name == account)
-        .filter(|it| untouched(caches, csv, it))
-        .map(|it| hash::rules(&it.rules.clone().into()))
+        .filter(|permission| permission.service_account_name == account)
+        .filter(|permission| untouched(caches, csv, permission))
+        .map(|permission| hash::rules(&permission.rules.clone().into()))
         .collect();
     out
 }
@@ -170,13 +172,13 @@ fn untouched(
     });
     let name = hash::role_name(&csv.metadata.name, &permission.service_account_name, &entry);
     let key = NamespacedName::new(namespace, name.as_str());
-    let role = caches.roles.get(&key).is_some_and(|it| has(&it.labels, &rules));
+    let role = caches.roles.get(&key).is_some_and(|role| has(&role.labels, &rules));
     let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
     let subjects = json!([{
         "kind": "ServiceAccount", "name": permission.service_account_name, "namespace": namespace,
     }]);
     let binding = hash::binding(&role_ref, &subjects);
-    role && caches.bindings.get(&key).is_some_and(|it| has(&it.labels, &binding))
+    role && caches.bindings.get(&key).is_some_and(|found| has(&found.labels, &binding))
 }
 
 /// Whether `olm.owner*` labels name a version.
@@ -196,12 +198,12 @@ pub(crate) fn deployments(
         .deployments
         .list(Some(&key.namespace))
         .into_iter()
-        .filter(|(_, it)| {
-            it.owner.as_ref().is_some_and(|(name, namespace)| {
+        .filter(|(_, deployment)| {
+            deployment.owner.as_ref().is_some_and(|(name, namespace)| {
                 **name == *key.name && **namespace == *key.namespace
             })
         })
-        .map(|(at, it)| (at.name.to_string(), it))
+        .map(|(at, deployment)| (at.name.to_string(), deployment))
         .collect()
 }
 
@@ -211,10 +213,10 @@ pub(crate) fn config(caches: &Caches, key: &NamespacedName) -> Option<Subscripti
         .subscriptions
         .list(Some(&key.namespace))
         .into_iter()
-        .map(|(_, it)| it)
-        .find(|it| {
-            let status = &it.status;
+        .map(|(_, subscription)| subscription)
+        .find(|subscription| {
+            let status = &subscription.status;
             *status.installed_csv == *key.name || *status.current_csv == *key.name
         })
-        .and_then(|it| it.spec.config.clone())
+        .and_then(|subscription| subscription.spec.config.clone())
 }

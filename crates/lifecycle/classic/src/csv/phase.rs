@@ -82,7 +82,8 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
     };
     let failed = |reason: CsvReason, message: &str| Move::to(CsvPhase::Failed, reason, message);
 
-    let claimed = csv.metadata.finalizers.iter().any(|it| it == names::CSV_CLEANUP_FINALIZER);
+    let claimed =
+        csv.metadata.finalizers.iter().any(|finalizer| finalizer == names::CSV_CLEANUP_FINALIZER);
     if !claimed && world.groups.len() != 1 {
         return Decision::Claim(Vec::new());
     }
@@ -266,8 +267,8 @@ fn pending(world: &World<'_>) -> Decision {
 /// Whether nothing but accounts is missing or not as it should be.
 fn only_accounts(found: &[RequirementStatus]) -> bool {
     let good = [RequirementState::Present, RequirementState::Satisfied];
-    let mut unmet = found.iter().filter(|it| !good.contains(&it.status));
-    unmet.all(|it| it.kind == "ServiceAccount")
+    let mut unmet = found.iter().filter(|requirement| !good.contains(&requirement.status));
+    unmet.all(|requirement| requirement.kind == "ServiceAccount")
 }
 
 fn check_deployments(world: &World<'_>) -> Result<(), Unhealthy> {
@@ -324,7 +325,7 @@ fn installing(world: &World<'_>, group: &OperatorGroup) -> Decision {
         Unhealthy::Outdated(_) => Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message),
         // A predecessor that came after it took what both list, and has stepped aside since.
         Unhealthy::Missing(_)
-            if predecessor(world).is_some_and(|it| it.phase == CsvPhase::Replacing) =>
+            if predecessor(world).is_some_and(|csv| csv.phase == CsvPhase::Replacing) =>
         {
             Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
         }

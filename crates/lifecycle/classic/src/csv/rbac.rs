@@ -117,11 +117,12 @@ impl TargetRbac<'_> {
         }
         let own = self.csv.namespace();
         let mut failed = None;
-        for namespace in self.group.status.namespaces.iter().filter(|it| **it != own) {
+        for namespace in self.group.status.namespaces.iter().filter(|namespace| **namespace != own)
+        {
             // A target may be listed before it exists; its creation brings us back.
             let key = NamespacedName::cluster(namespace.as_str());
             let target = self.context.caches.namespaces.get(&key);
-            if target.is_none_or(|it| it.deleting) {
+            if target.is_none_or(|namespace| namespace.deleting) {
                 continue;
             }
             // What a ClusterServiceVersion has in a namespace belongs to its copy there.
@@ -180,7 +181,9 @@ impl TargetRbac<'_> {
                 Ok(Placed::Foreign) => missing.push(foreign(resource)),
                 // The account of the OperatorGroup may not give it; the rest is tried all the same.
                 Err(Error::Request(RequestError { source, .. })) if source.is_forbidden() => {
-                    missing.push(source.status().map_or_else(String::new, |it| it.message.clone()));
+                    missing.push(
+                        source.status().map_or_else(String::new, |status| status.message.clone()),
+                    );
                 }
                 Err(error) => return Err(error),
             }
@@ -201,11 +204,11 @@ impl TargetRbac<'_> {
         let caches = &self.context.caches;
         let cache = if place.namespace.is_none() { &caches.cluster_roles } else { &caches.roles };
         let found = cache.get(&key);
-        let right = |it: &Arc<Role>| {
-            self.is_marked(place, &it.labels, it.owners.iter().map(|it| it.uid.as_str()))
-                && place.is_owned(it.owners.iter().map(|it| it.uid.as_str()))
-                && it.aggregation.is_none()
-                && parsed(&rules).is_some_and(|rules| it.rules == rules)
+        let right = |role: &Arc<Role>| {
+            self.is_marked(place, &role.labels, role.owners.iter().map(|owner| owner.uid.as_str()))
+                && place.is_owned(role.owners.iter().map(|owner| owner.uid.as_str()))
+                && role.aggregation.is_none()
+                && parsed(&rules).is_some_and(|rules| role.rules == rules)
         };
         if found.as_ref().is_some_and(right) {
             return Ok(Placed::Right);
@@ -225,11 +228,14 @@ impl TargetRbac<'_> {
         let cache =
             if place.namespace.is_none() { &caches.cluster_bindings } else { &caches.bindings };
         let found = cache.get(&key);
-        let right = |it: &Arc<Binding>| {
-            self.is_marked(place, &it.labels, it.owners.iter().map(|it| it.uid.as_str()))
-                && place.is_owned(it.owners.iter().map(|it| it.uid.as_str()))
-                && it.role == ((*place.role.kind).to_owned(), permission.name.clone())
-                && self.binds_only(it, &permission.account)
+        let right = |binding: &Arc<Binding>| {
+            self.is_marked(
+                place,
+                &binding.labels,
+                binding.owners.iter().map(|owner| owner.uid.as_str()),
+            ) && place.is_owned(binding.owners.iter().map(|owner| owner.uid.as_str()))
+                && binding.role == ((*place.role.kind).to_owned(), permission.name.clone())
+                && self.binds_only(binding, &permission.account)
         };
         if found.as_ref().is_some_and(right) {
             return Ok(Placed::Right);
@@ -313,7 +319,7 @@ impl TargetRbac<'_> {
         let Some(live) = found.during(DOING)? else { return Ok(Placed::Absent) };
         let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let owners = live.owner_references();
-        if !self.is_marked(place, &labels, owners.iter().map(|it| it.uid.as_str())) {
+        if !self.is_marked(place, &labels, owners.iter().map(|owner| owner.uid.as_str())) {
             return Ok(Placed::Foreign);
         }
         // Its end brings us back.
@@ -345,8 +351,9 @@ impl TargetRbac<'_> {
         let caches = &self.context.caches;
         let own = Some(self.csv.namespace());
         let roles: Vec<_> =
-            caches.roles.list(own).into_iter().map(|(k, it)| (k.name, it)).collect();
-        let bindings: Vec<_> = caches.bindings.list(own).into_iter().map(|(_, it)| it).collect();
+            caches.roles.list(own).into_iter().map(|(k, role)| (k.name, role)).collect();
+        let bindings: Vec<_> =
+            caches.bindings.list(own).into_iter().map(|(_, binding)| binding).collect();
         self.granted_by(wanted, &roles, &bindings)
     }
 
@@ -359,25 +366,25 @@ impl TargetRbac<'_> {
         let (own, name) = (self.csv.namespace(), self.csv.name());
         let roles: BTreeMap<&str, &Role> = roles
             .iter()
-            .filter(|(_, it)| is_owner(&it.labels, own, name))
-            .map(|(name, it)| (&**name, &**it))
+            .filter(|(_, role)| is_owner(&role.labels, own, name))
+            .map(|(name, role)| (&**name, &**role))
             .collect();
         let bindings: Vec<&Arc<Binding>> =
-            bindings.iter().filter(|it| is_owner(&it.labels, own, name)).collect();
+            bindings.iter().filter(|binding| is_owner(&binding.labels, own, name)).collect();
         let is_granted = |permission: &&NamespacedPermission| {
             let Some(rules) = parsed(permission.rules.as_array().map_or(&[], Vec::as_slice)) else {
                 return false;
             };
             bindings.iter().any(|binding| {
-                let bound = binding.subjects.iter().any(|it| {
-                    it.kind == "ServiceAccount"
-                        && it.name == permission.account
-                        && (it.namespace == own || it.namespace.is_empty())
+                let bound = binding.subjects.iter().any(|subject| {
+                    subject.kind == "ServiceAccount"
+                        && subject.name == permission.account
+                        && (subject.namespace == own || subject.namespace.is_empty())
                 });
                 let role = roles.get(binding.role.1.as_str());
                 bound
                     && binding.role.0 == *known::ROLE.kind
-                    && role.is_some_and(|role| rules.iter().all(|it| allows(&role.rules, it)))
+                    && role.is_some_and(|role| rules.iter().all(|rule| allows(&role.rules, rule)))
             })
         };
         wanted.iter().filter(is_granted).collect()
@@ -398,11 +405,12 @@ impl TargetRbac<'_> {
         let mut stale = Vec::new();
         let mut doubtful = Vec::new();
         let is = |all: &[&NamespacedPermission], key: &NamespacedName| {
-            all.iter().any(|it| *it.name == *key.name)
+            all.iter().any(|object| *object.name == *key.name)
         };
         let all: Vec<&NamespacedPermission> = wanted.iter().collect();
         for (resource, key) in copies(caches, own, name) {
-            let targeted = !by_target || namespaces.iter().any(|it| **it == *key.namespace);
+            let targeted =
+                !by_target || namespaces.iter().any(|namespace| **namespace == *key.namespace);
             if !targeted || !is(&all, &key) {
                 stale.push((resource, key));
             } else if !is(granted, &key) {
@@ -436,10 +444,18 @@ impl TargetRbac<'_> {
         let mut bindings = Vec::new();
         let mut roles = Vec::new();
         let mut add = |key: &NamespacedName| {
-            if caches.cluster_bindings.get(key).is_some_and(|it| is_ours(&it.labels)) {
+            if caches
+                .cluster_bindings
+                .get(key)
+                .is_some_and(|cluster_binding| is_ours(&cluster_binding.labels))
+            {
                 bindings.push((known::CLUSTER_ROLE_BINDING, key.clone()));
             }
-            if caches.cluster_roles.get(key).is_some_and(|it| is_ours(&it.labels)) {
+            if caches
+                .cluster_roles
+                .get(key)
+                .is_some_and(|cluster_role| is_ours(&cluster_role.labels))
+            {
                 roles.push((known::CLUSTER_ROLE, key.clone()));
             }
         };
@@ -451,15 +467,17 @@ impl TargetRbac<'_> {
         // rights in the cluster wrote it.
         let besides = parsed(&[see_namespaces()]).unwrap_or_default();
         for (key, role) in caches.roles.list(Some(own)) {
-            if !is_ours(&role.labels) || wanted.iter().any(|it| *it.name == *key.name) {
+            if !is_ours(&role.labels) || wanted.iter().any(|object| *object.name == *key.name) {
                 continue;
             }
             let key = NamespacedName::cluster(key.name);
             let twin = caches.cluster_roles.get(&key);
-            let is_lifted = twin.is_some_and(|it| {
-                it.labels.contains_key(names::PERMISSIONS_HASH) && it.rules.ends_with(&besides)
+            let is_lifted = twin.is_some_and(|role| {
+                role.labels.contains_key(names::PERMISSIONS_HASH) && role.rules.ends_with(&besides)
             });
-            if is_lifted && !permissions::cluster_role_names(self.csv).any(|it| *it == *key.name) {
+            if is_lifted
+                && !permissions::cluster_role_names(self.csv).any(|name| *name == *key.name)
+            {
                 add(&key);
             }
         }
@@ -478,8 +496,9 @@ impl TargetRbac<'_> {
         let bindings = cluster.list(&known::ROLE_BINDING, own, &all).await;
         let bindings =
             bindings.during("listing the RoleBindings of a ClusterServiceVersion")?.items;
-        let roles = roles.iter().map(|it| (it.name().into(), Arc::new(Role::of(it)))).collect();
-        Ok((roles, bindings.iter().map(|it| Arc::new(Binding::of(it))).collect()))
+        let roles =
+            roles.iter().map(|role| (role.name().into(), Arc::new(Role::of(role)))).collect();
+        Ok((roles, bindings.iter().map(|binding| Arc::new(Binding::of(binding))).collect()))
     }
 }
 
@@ -503,7 +522,7 @@ fn see_namespaces() -> Value {
 
 /// Rules as decisions read them; none if they are not rules.
 fn parsed(rules: &[Value]) -> Option<Vec<Rule>> {
-    rules.iter().map(|it| serde_json::from_value(it.clone()).ok()).collect()
+    rules.iter().map(|rule| serde_json::from_value(rule.clone()).ok()).collect()
 }
 
 /// A live object with the labels, owner, rules, role and subjects that it should have. Labels and
@@ -515,12 +534,14 @@ fn corrected(live: &Object, wanted: &Object) -> Object {
     }
     let owners = live.array(&["metadata", "ownerReferences"]);
     let wanted_owners = wanted.array(&["metadata", "ownerReferences"]);
-    let missing = |it: &&Value| !owners.iter().any(|owner| owner["uid"] == it["uid"]);
+    let missing = |value: &&Value| !owners.iter().any(|owner| owner["uid"] == value["uid"]);
     let more: Vec<Value> = wanted_owners.iter().filter(missing).cloned().collect();
     if !more.is_empty() {
         // One of its name that is gone goes.
-        let stays = |it: &&Value| {
-            !wanted_owners.iter().any(|own| own["kind"] == it["kind"] && own["name"] == it["name"])
+        let stays = |value: &&Value| {
+            !wanted_owners
+                .iter()
+                .any(|own| own["kind"] == value["kind"] && own["name"] == value["name"])
         };
         let all: Vec<Value> = owners.iter().filter(stays).cloned().chain(more).collect();
         new.set(&["metadata", "ownerReferences"], all.into());
@@ -543,13 +564,13 @@ pub(super) fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, 
             && is_owner(labels, &key.namespace, name)
     };
     let mut out = Vec::new();
-    for (key, it) in caches.bindings.list(None) {
-        if is_copy(&key, &it.labels) {
+    for (key, binding) in caches.bindings.list(None) {
+        if is_copy(&key, &binding.labels) {
             out.push((known::ROLE_BINDING, key));
         }
     }
-    for (key, it) in caches.roles.list(None) {
-        if is_copy(&key, &it.labels) {
+    for (key, role) in caches.roles.list(None) {
+        if is_copy(&key, &role.labels) {
             out.push((known::ROLE, key));
         }
     }

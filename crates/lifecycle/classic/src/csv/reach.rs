@@ -35,13 +35,13 @@ const CONSOLE: [&str; 5] = [
 /// The copies and cluster-scoped roles and bindings that labels give to a version.
 fn left(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
     let mut left = rbac::copies(caches, namespace, name);
-    for (key, it) in caches.cluster_bindings.list(None) {
-        if is_owner(&it.labels, namespace, name) {
+    for (key, binding) in caches.cluster_bindings.list(None) {
+        if is_owner(&binding.labels, namespace, name) {
             left.push((known::CLUSTER_ROLE_BINDING, key));
         }
     }
-    for (key, it) in caches.cluster_roles.list(None) {
-        if is_owner(&it.labels, namespace, name) {
+    for (key, role) in caches.cluster_roles.list(None) {
+        if is_owner(&role.labels, namespace, name) {
             left.push((known::CLUSTER_ROLE, key));
         }
     }
@@ -101,7 +101,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
         resources::CLUSTER_SERVICE_VERSION.kind
     );
     // A label that cannot be a value was never written.
-    if [name, namespace].iter().any(|it| it.len() > 63) {
+    if [name, namespace].iter().any(|value| value.len() > 63) {
         return Ok(());
     }
     let mut kinds = vec![known::PRIORITY_CLASS];
@@ -115,8 +115,8 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     }
     for resource in &kinds {
         let found = cluster.list(resource, None, &ListParams::labels(labels.as_str())).await;
-        for it in found.during("listing what came with a version")?.items {
-            remove(context, resource, &it.key()).await?;
+        for object in found.during("listing what came with a version")?.items {
+            remove(context, resource, &object.key()).await?;
         }
     }
     Ok(())
@@ -181,14 +181,17 @@ pub(crate) async fn ensure_usable(
         }
     }
     let mut given: BTreeMap<String, String> = BTreeMap::new();
-    for it in &csv.spec.api_service_definitions.owned {
-        let service = asked::api_service(&it.group, &it.version);
+    for description in &csv.spec.api_service_definitions.owned {
+        let service = asked::api_service(&description.group, &description.version);
         let Some(facts) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
         else {
             continue;
         };
-        let api =
-            Api { group: it.group.clone(), version: it.version.clone(), kind: it.kind.clone() };
+        let api = Api {
+            group: description.group.clone(),
+            version: description.version.clone(),
+            kind: description.kind.clone(),
+        };
         let owner = json!({
             "apiVersion": known::API_SERVICE.api_version(),
             "kind": known::API_SERVICE.kind,
@@ -198,13 +201,15 @@ pub(crate) async fn ensure_usable(
             "blockOwnerDeletion": false,
         });
         for (suffix, verbs) in roles::VERBS {
-            let rule = json!({"apiGroups": [it.group], "resources": [it.name], "verbs": verbs});
+            let rule =
+                json!({"apiGroups": [api.group], "resources": [description.name], "verbs": verbs});
             // The original's names leave out the group: another one may have the name already.
-            let mut name = format!("{}-{}-{suffix}", it.name, it.version);
+            let mut name = format!("{}-{}-{suffix}", description.name, api.version);
             let taken = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
-            let of_others = taken.is_some_and(|it| it.owners.iter().any(|it| it.name != service));
-            if of_others || given.get(&name).is_some_and(|it| *it != service) {
-                name = format!("{}.{}-{}-{suffix}", it.name, it.group, it.version);
+            let of_others =
+                taken.is_some_and(|role| role.owners.iter().any(|owner| owner.name != service));
+            if of_others || given.get(&name).is_some_and(|other| *other != service) {
+                name = format!("{}.{}-{}-{suffix}", description.name, api.group, api.version);
             }
             given.insert(name.clone(), service.clone());
             ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
@@ -229,7 +234,7 @@ async fn ensure_role(
     ];
     let present = context.caches.cluster_roles.get(&NamespacedName::cluster(name));
     let uid = owner["uid"].as_str().unwrap_or_default();
-    if present.is_some_and(|it| is_as_wanted(&it, &labels, rule, uid)) {
+    if present.is_some_and(|role| is_as_wanted(&role, &labels, rule, uid)) {
         return Ok(());
     }
     let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), name);
@@ -257,22 +262,22 @@ async fn forget_predecessors(
     crd: &str,
     alongside: &[NamespacedName],
 ) -> Result<(), Error> {
-    let gone = |it: &&NamespacedName| {
-        *it.namespace == *csv.metadata.namespace
-            && *it.name != *csv.metadata.name
-            && context.caches.csvs.get(it).is_none()
+    let gone = |key: &&NamespacedName| {
+        *key.namespace == *csv.metadata.namespace
+            && *key.name != *csv.metadata.name
+            && context.caches.csvs.get(key).is_none()
     };
-    if !alongside.iter().any(|it| gone(&it)) {
+    if !alongside.iter().any(|key| gone(&key)) {
         return Ok(());
     }
     let live = context.cluster.find(&known::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
     let Some(live) = live.during("reading a definition")? else { return Ok(()) };
     let mut stale = Map::new();
-    for it in facts::alongside(&live).iter().filter(gone) {
+    for entry in facts::alongside(&live).iter().filter(gone) {
         let resource = &resources::CLUSTER_SERVICE_VERSION;
-        let found = context.cluster.find(resource, it.namespace(), &it.name).await;
+        let found = context.cluster.find(resource, entry.namespace(), &entry.name).await;
         if found.during("looking for a version")?.is_none() {
-            stale.insert(definition::alongside_key(it), Value::Null);
+            stale.insert(definition::alongside_key(entry), Value::Null);
         }
     }
     if stale.is_empty() {
@@ -292,7 +297,7 @@ async fn forget_predecessors(
 fn is_as_wanted(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &str) -> bool {
     let rule: Rule = serde_json::from_value(rule.clone()).unwrap_or_default();
     role.rules == [rule]
-        && role.owners.iter().any(|it| it.uid == owner)
+        && role.owners.iter().any(|reference| reference.uid == owner)
         && labels
             .iter()
             .all(|(key, value)| role.labels.get(key).map(String::as_str) == Some(*value))

@@ -76,8 +76,8 @@ pub(crate) fn check(
         });
     }
     accounts(csv, seen, &mut out);
-    let met = out.iter().all(|it| {
-        matches!(it.status, RequirementState::Present | RequirementState::DeploymentFound)
+    let met = out.iter().all(|requirement| {
+        matches!(requirement.status, RequirementState::Present | RequirementState::DeploymentFound)
     });
     (met, out)
 }
@@ -134,11 +134,11 @@ fn definitions(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<Requi
     let crds = &csv.spec.custom_resource_definitions;
     // The original lists each name once, sorted, whether owned or required.
     let mut all: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
-    for it in &crds.required {
-        all.insert(&it.name, (&it.version, false));
+    for crd in &crds.required {
+        all.insert(&crd.name, (&crd.version, false));
     }
-    for it in &crds.owned {
-        all.insert(&it.name, (&it.version, true));
+    for crd in &crds.owned {
+        all.insert(&crd.name, (&crd.version, true));
     }
     for (name, (version, owned)) in all {
         let (status, message, uuid) = match seen.crds.get(name) {
@@ -195,20 +195,20 @@ fn installed_with(
     alongside: &[NamespacedName],
 ) -> Vec<String> {
     let here: Vec<&NamespacedName> =
-        alongside.iter().filter(|it| *it.namespace == *csv.metadata.namespace).collect();
-    if here.iter().any(|it| *it.name == *csv.metadata.name) {
+        alongside.iter().filter(|key| *key.namespace == *csv.metadata.namespace).collect();
+    if here.iter().any(|key| *key.name == *csv.metadata.name) {
         return Vec::new();
     }
     let mut names: Vec<String> = Vec::new();
     let mut visited = BTreeSet::new();
     let mut next = csv.spec.replaces.as_str();
     while !next.is_empty() && visited.insert(next) {
-        if here.iter().any(|it| &*it.name == next) && seen.peers.contains_key(next) {
+        if here.iter().any(|key| &*key.name == next) && seen.peers.contains_key(next) {
             names.push(next.to_owned());
         }
         // Only versions that the definition names are followed further, as the original does.
         next = match seen.peers.get(next) {
-            Some(peer) if here.iter().any(|it| &*it.name == next) => &peer.replaces,
+            Some(peer) if here.iter().any(|key| &*key.name == next) => &peer.replaces,
             _ => "",
         };
     }
@@ -228,24 +228,24 @@ fn api_services(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<Requ
             ..RequirementStatus::default()
         };
     let services = &csv.spec.api_service_definitions;
-    for it in &services.required {
+    for api in &services.required {
         let key =
-            Api { group: it.group.clone(), version: it.version.clone(), kind: it.kind.clone() };
+            Api { group: api.group.clone(), version: api.version.clone(), kind: api.kind.clone() };
         let found = seen.served.get(&key).and_then(Option::as_deref);
         out.push(match found {
-            Some(uid) => entry(&it.group, &it.version, RequirementState::Present, uid),
-            None => entry(&it.group, &it.version, RequirementState::NotPresent, ""),
+            Some(uid) => entry(&api.group, &api.version, RequirementState::Present, uid),
+            None => entry(&api.group, &api.version, RequirementState::NotPresent, ""),
         });
     }
-    for it in &services.owned {
+    for api in &services.owned {
         let found =
-            csv.spec.install.spec.deployments.iter().any(|spec| spec.name == it.deployment_name);
+            csv.spec.install.spec.deployments.iter().any(|spec| spec.name == api.deployment_name);
         let status = if found {
             RequirementState::DeploymentFound
         } else {
             RequirementState::from("DeploymentNotFound")
         };
-        out.push(entry(&it.group, &it.version, status, ""));
+        out.push(entry(&api.group, &api.version, status, ""));
     }
 }
 
@@ -269,7 +269,7 @@ fn account(
     statuses: &mut Vec<RequirementStatus>,
 ) {
     let name = &permission.service_account_name;
-    let at = statuses.iter().position(|it| it.name == *name);
+    let at = statuses.iter().position(|status| status.name == *name);
     let mut status = at.map_or_else(
         || RequirementStatus {
             version: "v1".to_owned(),
@@ -336,11 +336,11 @@ fn account(
 pub(crate) fn invalid_rule(csv: &ClusterServiceVersion, seen: &Observed) -> Option<&'static str> {
     let details = &csv.spec.install.spec;
     let all = details.permissions.iter().chain(&details.cluster_permissions);
-    let usable = all.filter(|it| {
-        let account = seen.accounts.get(&it.service_account_name);
+    let usable = all.filter(|permission| {
+        let account = seen.accounts.get(&permission.service_account_name);
         account.is_some_and(|account| !foreign(&account.owners, csv))
     });
-    usable.flat_map(|it| &it.rules).find_map(|rule| {
+    usable.flat_map(|permission| &permission.rules).find_map(|rule| {
         let has = |field: &str| {
             rule.get(field).and_then(Value::as_array).is_some_and(|all| !all.is_empty())
         };
@@ -358,8 +358,8 @@ pub(crate) fn invalid_rule(csv: &ClusterServiceVersion, seen: &Observed) -> Opti
 
 /// Whether versions own it, and this one is not among them.
 pub(crate) fn foreign(owners: &[OwnerReference], csv: &ClusterServiceVersion) -> bool {
-    let mut versions = owners.iter().filter(|it| it.kind == csv.kind).peekable();
-    versions.peek().is_some() && !versions.any(|it| it.uid == csv.metadata.uid)
+    let mut versions = owners.iter().filter(|owner| owner.kind == csv.kind).peekable();
+    versions.peek().is_some() && !versions.any(|owner| owner.uid == csv.metadata.uid)
 }
 
 fn jointly(namespaced: &[Rule], cluster: &[Rule], wanted: &Rule) -> bool {
@@ -386,7 +386,7 @@ pub(crate) fn allows(granted: &[Rule], wanted: &Rule) -> bool {
 }
 
 fn has(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|it| it == "*" || it == wanted)
+    list.iter().any(|entry| entry == "*" || entry == wanted)
 }
 
 fn covers(rule: &Rule, verb: &str, group: &str, resource: &str, name: &str) -> bool {
@@ -395,15 +395,16 @@ fn covers(rule: &Rule, verb: &str, group: &str, resource: &str, name: &str) -> b
         && has(&rule.api_groups, group)
         && (has(&rule.resources, resource)
             || any_part.is_some_and(|any| rule.resources.contains(&any)))
-        && (rule.resource_names.is_empty() || rule.resource_names.iter().any(|it| it == name))
+        && (rule.resource_names.is_empty()
+            || rule.resource_names.iter().any(|allowed| allowed == name))
 }
 
 fn covers_url(rule: &Rule, verb: &str, url: &str) -> bool {
     has(&rule.verbs, verb)
-        && rule.urls.iter().any(|it| {
-            it == "*"
-                || it == url
-                || it.strip_suffix('*').is_some_and(|prefix| url.starts_with(prefix))
+        && rule.urls.iter().any(|pattern| {
+            pattern == "*"
+                || pattern == url
+                || pattern.strip_suffix('*').is_some_and(|prefix| url.starts_with(prefix))
         })
 }
 

@@ -26,7 +26,8 @@ pub(super) struct Stage {
 
 pub(super) fn group(namespace: &str, targets: &[&str], provided: &str) -> Arc<OperatorGroup> {
     let mut group = OperatorGroup::new(namespace, "og");
-    group.spec.target_namespaces = targets.iter().map(|it| (*it).to_owned()).collect();
+    group.spec.target_namespaces =
+        targets.iter().map(|namespace| (*namespace).to_owned()).collect();
     group.status.namespaces.clone_from(&group.spec.target_namespaces);
     group.metadata.annotations.insert(names::PROVIDED_APIS.to_owned(), provided.to_owned());
     Arc::new(group)
@@ -110,7 +111,7 @@ impl Stage {
 
     pub(super) fn decide_at(&self, now: i64) -> Decision {
         let targets: Option<&[String]> =
-            self.groups.first().map(|it| it.spec.target_namespaces.as_slice());
+            self.groups.first().map(|group| group.spec.target_namespaces.as_slice());
         decide(&World {
             csv: &self.csv,
             groups: &self.groups,
@@ -132,10 +133,10 @@ pub(super) fn time(second: i64) -> Time {
 
 /// `phase/reason message` of a move, or the name of another decision.
 pub(super) fn told(decision: &Decision) -> String {
-    let of = |it: &Move| format!("{}/{} {}", it.phase, it.reason, it.message);
+    let of = |step: &Move| format!("{}/{} {}", step.phase, step.reason, step.message);
     match decision {
-        Decision::Move(it) => of(it),
-        Decision::Withdraw(it) => format!("withdraw, {}", of(it)),
+        Decision::Move(step) => of(step),
+        Decision::Withdraw(step) => format!("withdraw, {}", of(step)),
         Decision::Install(_) => "install".to_owned(),
         Decision::Claim(what) => format!("claim {}", what.len()),
         Decision::Provide(text) => format!("provide {text}"),

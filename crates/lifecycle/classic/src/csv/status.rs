@@ -33,7 +33,10 @@ impl Move {
     /// Whether the status says this already.
     pub(crate) fn is_done(&self, status: &ClusterServiceVersionStatus) -> bool {
         self.says(status)
-            && self.requirements.as_ref().is_none_or(|it| *it == status.requirement_status)
+            && self
+                .requirements
+                .as_ref()
+                .is_none_or(|requirements| *requirements == status.requirement_status)
     }
 
     fn says(&self, status: &ClusterServiceVersionStatus) -> bool {
@@ -63,10 +66,9 @@ impl Move {
             }
             new.reason = self.reason;
             new.message = self.message;
-            let known = new
-                .conditions
-                .last()
-                .is_some_and(|it| it.phase == new.phase && it.reason == new.reason);
+            let known = new.conditions.last().is_some_and(|condition| {
+                condition.phase == new.phase && condition.reason == new.reason
+            });
             if !known {
                 new.conditions.push(ClusterServiceVersionCondition {
                     phase: new.phase.clone(),

@@ -10,30 +10,32 @@ const UPGRADEABLE: &str = "Upgradeable";
 /// OperatorCondition without `Upgradeable` allows it.
 pub(crate) fn refusal(condition: &OperatorCondition) -> Option<String> {
     let no = |message: &str| Some(format!("the operator is not upgradeable: {message}"));
-    if let Some(it) = condition.spec.overrides.iter().find(|it| it.kind == UPGRADEABLE) {
-        return match it.status {
+    if let Some(forced) =
+        condition.spec.overrides.iter().find(|condition| condition.kind == UPGRADEABLE)
+    {
+        return match forced.status {
             ConditionStatus::True => None,
-            _ => no(&it.message),
+            _ => no(&forced.message),
         };
     }
     if mainstay_fault::is_on("operators-cannot-refuse-upgrades") {
         return None;
     }
-    let said = |it: &&Condition| it.kind == UPGRADEABLE;
-    let Some(it) = condition.status.conditions.iter().find(said) else {
+    let said = |condition: &&Condition| condition.kind == UPGRADEABLE;
+    let Some(reported) = condition.status.conditions.iter().find(said) else {
         // The status does not have it yet.
         let fresh = condition.spec.conditions.iter().find(said)?;
         return (fresh.status != ConditionStatus::True).then(|| no(&fresh.message)).flatten();
     };
-    if it.observed_generation < condition.metadata.generation {
+    if reported.observed_generation < condition.metadata.generation {
         return Some(format!(
             "the operatorcondition status \"{UPGRADEABLE}\"=\"{}\" is outdated",
-            it.status
+            reported.status
         ));
     }
-    match it.status {
+    match reported.status {
         ConditionStatus::True => None,
-        _ => no(&it.message),
+        _ => no(&reported.message),
     }
 }
 
@@ -44,10 +46,10 @@ mod tests {
 
     #[test]
     fn an_operator_that_says_no_stays_unless_an_administrator_overrides_it() {
-        let mut it = OperatorCondition::new("ns", "a.v1");
+        let mut condition = OperatorCondition::new("ns", "a.v1");
         // shows OC-12
-        assert_eq!(refusal(&it), None, "who says nothing may be replaced");
-        it.metadata.generation = 2;
+        assert_eq!(refusal(&condition), None, "who says nothing may be replaced");
+        condition.metadata.generation = 2;
         let said = Condition {
             kind: UPGRADEABLE.to_owned(),
             status: ConditionStatus::False,
@@ -55,26 +57,26 @@ mod tests {
             message: "a migration is running".to_owned(),
             ..Condition::default()
         };
-        it.spec.conditions = vec![said.clone()];
+        condition.spec.conditions = vec![said.clone()];
         let no = Some("the operator is not upgradeable: a migration is running".to_owned());
-        assert_eq!(refusal(&it), no, "before the status has it");
-        it.status.conditions = vec![Condition { observed_generation: 2, ..said }];
-        assert_eq!(refusal(&it), no);
-        it.metadata.generation = 3;
+        assert_eq!(refusal(&condition), no, "before the status has it");
+        condition.status.conditions = vec![Condition { observed_generation: 2, ..said }];
+        assert_eq!(refusal(&condition), no);
+        condition.metadata.generation = 3;
         // shows E088
         assert_eq!(
-            refusal(&it).unwrap(),
+            refusal(&condition).unwrap(),
             "the operatorcondition status \"Upgradeable\"=\"False\" is outdated"
         );
-        it.spec.overrides = vec![Override {
+        condition.spec.overrides = vec![Override {
             kind: UPGRADEABLE.to_owned(),
             status: ConditionStatus::True,
             reason: "Admin".to_owned(),
             message: "go on".to_owned(),
             ..Override::default()
         }];
-        assert_eq!(refusal(&it), None);
-        it.spec.overrides[0].status = ConditionStatus::False;
-        assert_eq!(refusal(&it).unwrap(), "the operator is not upgradeable: go on");
+        assert_eq!(refusal(&condition), None);
+        condition.spec.overrides[0].status = ConditionStatus::False;
+        assert_eq!(refusal(&condition).unwrap(), "the operator is not upgradeable: go on");
     }
 }

@@ -65,7 +65,7 @@ impl Controller {
     async fn reconcile_default_catalogs(&self, key: &NamespacedName) -> Result<Action, Error> {
         let hub = self.hubs.get(key);
         let all = OperatorHubSpec::default();
-        let spec = hub.as_ref().map_or(&all, |it| &it.spec);
+        let spec = hub.as_ref().map_or(&all, |hub| &hub.spec);
         let disabled = decide::disabled(&self.defaults, spec);
         let mut failed = BTreeMap::new();
         let mut last = None;

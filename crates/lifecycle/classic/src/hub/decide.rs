@@ -22,8 +22,8 @@ pub(crate) fn disabled(
     hub: &OperatorHubSpec,
 ) -> BTreeMap<String, bool> {
     let all = hub.disable_all_default_sources;
-    let defaults = defaults.iter().map(|it| (it.metadata.name.clone(), all));
-    let named = hub.sources.iter().map(|it| (it.name.clone(), it.disabled));
+    let defaults = defaults.iter().map(|source| (source.metadata.name.clone(), all));
+    let named = hub.sources.iter().map(|source| (source.name.clone(), source.disabled));
     defaults.chain(named).collect()
 }
 
@@ -44,7 +44,9 @@ pub(crate) fn deed(
         return Deed::Leave;
     }
     if disabled {
-        let ours = annotations.get(names::MANAGED_BY).is_some_and(|it| it == names::MARKETPLACE);
+        let ours = annotations
+            .get(names::MANAGED_BY)
+            .is_some_and(|annotation| annotation == names::MARKETPLACE);
         return if ours { Deed::Remove } else { Deed::Leave };
     }
     let spec = spec(default, present);
@@ -76,7 +78,7 @@ pub(crate) fn statuses(
     disabled: &BTreeMap<String, bool>,
     failed: &BTreeMap<String, String>,
 ) -> Vec<HubSourceStatus> {
-    let is_default = |name: &str| defaults.iter().any(|it| it.metadata.name == name);
+    let is_default = |name: &str| defaults.iter().any(|source| source.metadata.name == name);
     let status = |(name, disabled): (&String, &bool)| {
         let message = if is_default(name) {
             failed.get(name).cloned().unwrap_or_default()
@@ -128,7 +130,8 @@ mod tests {
             (hub(false, &[("z", true)]), &[("a", false), ("b", false), ("z", true)]),
         ] {
             let found = disabled(&defaults, &hub);
-            let found: Vec<(&str, bool)> = found.iter().map(|(name, it)| (&**name, *it)).collect();
+            let found: Vec<(&str, bool)> =
+                found.iter().map(|(name, disabled)| (&**name, *disabled)).collect();
             // shows HUB-04 HUB-05
             assert_eq!(found, expected, "{hub:?}");
         }
@@ -178,8 +181,10 @@ mod tests {
         let disabled = disabled(&defaults, &hub(true, &[("b", false), ("z", false)]));
         let failed = BTreeMap::from([("b".to_owned(), "it is forbidden".to_owned())]);
         let told = statuses(&defaults, &disabled, &failed);
-        let told: Vec<_> =
-            told.iter().map(|it| (&*it.name, it.disabled, &*it.status, &*it.message)).collect();
+        let told: Vec<_> = told
+            .iter()
+            .map(|source| (&*source.name, source.disabled, &*source.status, &*source.message))
+            .collect();
         assert_eq!(
             told,
             [

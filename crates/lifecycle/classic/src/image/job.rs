@@ -53,14 +53,16 @@ struct End {
 
 impl Seen {
     fn of(job: &Object) -> Option<Self> {
-        let end = job.array(&["status", "conditions"]).iter().find_map(|it| {
-            let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+        let end = job.array(&["status", "conditions"]).iter().find_map(|condition| {
+            let text = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();
             let kind = text("type");
-            (it["status"] == "True" && matches!(&*kind, "Complete" | "Failed")).then(|| End {
-                failed: kind == "Failed",
-                reason: text("reason"),
-                message: text("message"),
-                at: text("lastTransitionTime").parse().ok(),
+            (condition["status"] == "True" && matches!(&*kind, "Complete" | "Failed")).then(|| {
+                End {
+                    failed: kind == "Failed",
+                    reason: text("reason"),
+                    message: text("message"),
+                    at: text("lastTransitionTime").parse().ok(),
+                }
             })
         });
         (!job.is_terminating()).then(|| Self {
@@ -92,7 +94,8 @@ pub(super) enum Unmade {
 
 impl From<mainstay_client::Error> for Unmade {
     fn from(error: mainstay_client::Error) -> Self {
-        let message = error.status().map_or_else(|| error.to_string(), |it| it.message.clone());
+        let message =
+            error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
         Self::Failed(Failure { reason: "JobNotStarted", message })
     }
 }
@@ -124,7 +127,7 @@ impl Jobs {
     /// The Jobs of a bundle, the newest first.
     fn of(&self, namespace: &str, bundle: &str) -> Vec<(NamespacedName, Arc<Seen>)> {
         let mut jobs = self.cache.list(Some(namespace));
-        jobs.retain(|(_, it)| it.bundle == bundle);
+        jobs.retain(|(_, job)| job.bundle == bundle);
         jobs.sort_by(|(a, x), (b, y)| y.created.cmp(&x.created).then_with(|| a.cmp(b)));
         jobs
     }
@@ -165,7 +168,7 @@ impl Jobs {
 
     /// Whether another Job takes the place of one that failed.
     fn is_over(&self, job: &Seen, patience: Patience) -> bool {
-        let Some(end) = job.end.as_ref().filter(|it| it.failed) else { return false };
+        let Some(end) = job.end.as_ref().filter(|end| end.failed) else { return false };
         let (Some(interval), Some(at)) = (patience.retry, end.at) else { return false };
         let since = self.clock.now().duration_since(at);
         Duration::try_from(since).is_ok_and(|since| since >= interval)
@@ -177,7 +180,7 @@ impl Jobs {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            match self.cache.get(key).filter(|it| it.uid == uid) {
+            match self.cache.get(key).filter(|job| job.uid == uid) {
                 None => {
                     return Err(Failure {
                         reason: "JobNotStarted",
@@ -293,7 +296,8 @@ impl Jobs {
                 "effect": "NoExecute", "tolerationSeconds": 120,
             })
         };
-        let secrets: Vec<Value> = asking.secrets.iter().map(|it| json!({"name": it})).collect();
+        let secrets: Vec<Value> =
+            asking.secrets.iter().map(|secret| json!({"name": secret})).collect();
         let mut security =
             json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
         if !self.images.any_user {

@@ -87,7 +87,7 @@ pub(crate) struct UnresolvedPlan(pub(crate) String);
 
 /// Whether a plan is one that somebody wrote and that has no steps yet.
 pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
-    let ours = plan.metadata.owner_references.iter().any(|it| it.kind == "Subscription");
+    let ours = plan.metadata.owner_references.iter().any(|owner| owner.kind == "Subscription");
     let new = matches!(plan.status.phase, InstallPlanPhase::None | InstallPlanPhase::Planning);
     !ours
         && new
@@ -111,7 +111,7 @@ pub(crate) fn status(
                 InstallPlanPhase::RequiresApproval
             };
             let catalogs: BTreeSet<&String> =
-                steps.iter().map(|it| &it.resource.source_name).collect();
+                steps.iter().map(|step| &step.resource.source_name).collect();
             new.catalog_sources = catalogs.into_iter().cloned().collect();
             new.plan = steps;
             new.bundle_lookups = lookups;
@@ -129,14 +129,12 @@ fn resolved(status: &mut InstallPlanStatus, failure: Option<&str>, now: Time) {
     let kind = InstallPlanConditionType::Resolved;
     let holds = ConditionStatus::from(failure.is_none());
     let message = failure.unwrap_or_default();
-    if status
-        .conditions
-        .iter()
-        .any(|it| it.kind == kind && it.status == holds && it.message == message)
-    {
+    if status.conditions.iter().any(|condition| {
+        condition.kind == kind && condition.status == holds && condition.message == message
+    }) {
         return;
     }
-    status.conditions.retain(|it| it.kind != kind);
+    status.conditions.retain(|condition| condition.kind != kind);
     status.conditions.push(InstallPlanCondition {
         kind,
         status: holds,
@@ -164,7 +162,7 @@ pub(crate) fn steps(world: &World<'_>) -> Result<Steps, Missing> {
     while at < chosen.len() {
         for api in chosen[at].bundle.required_apis() {
             let has = world.provided.contains(&api)
-                || chosen.iter().any(|it| it.bundle.provided_apis().any(|its| its == api));
+                || chosen.iter().any(|choice| choice.bundle.provided_apis().any(|its| its == api));
             if !has {
                 let provider = provider(world, &chosen[at], &api)?;
                 chosen.push(provider);
@@ -178,7 +176,7 @@ pub(crate) fn steps(world: &World<'_>) -> Result<Steps, Missing> {
         match steps_of(world, found) {
             Ok((steps, lookup)) => {
                 all.steps.extend(steps);
-                all.lookups.extend(lookup.map(|(_, it)| it));
+                all.lookups.extend(lookup.map(|(_, lookup)| lookup));
             }
             Err(Stop::Image(key)) => {
                 images.insert(key);
@@ -198,19 +196,21 @@ fn named<'w>(world: &'w World<'_>, name: &str) -> Result<Found<'w>, Missing> {
             }
         }
     }
-    let asked: Vec<String> = world.sources.iter().map(|it| it.key.to_string()).collect();
+    let asked: Vec<String> = world.sources.iter().map(|source| source.key.to_string()).collect();
     let asked = if asked.is_empty() { "there are none".to_owned() } else { asked.join(", ") };
     Err(Missing::Refused(format!("no catalog that can be read has a bundle {name}: {asked}")))
 }
 
 fn provider<'w>(world: &'w World<'_>, who: &Found<'w>, api: &Api) -> Result<Found<'w>, Missing> {
-    let own = world.sources.iter().filter(|it| it.key == who.source.key);
-    let others = world.sources.iter().filter(|it| it.key != who.source.key);
+    let own = world.sources.iter().filter(|source| source.key == who.source.key);
+    let others = world.sources.iter().filter(|source| source.key != who.source.key);
     for source in own.chain(others) {
         let mut standing = source.index.providers(api);
         let good = standing
-            .find(|it| it.is_head() && *it.package.default_channel == *it.channel.name)
-            .map(|it| Found { source, package: it.package, bundle: it.bundle });
+            .find(|provider| {
+                provider.is_head() && *provider.package.default_channel == *provider.channel.name
+            })
+            .map(|provider| Found { source, package: provider.package, bundle: provider.bundle });
         if let Some(good) = good {
             return Ok(good);
         }
@@ -223,11 +223,11 @@ fn provider<'w>(world: &'w World<'_>, who: &Found<'w>, api: &Api) -> Result<Foun
 
 /// The version of the namespace that a bundle replaces, by any channel that it is in.
 fn replaced<'w>(world: &World<'_>, found: &Found<'w>) -> Option<&'w str> {
-    let entries = found.package.channels().filter_map(|it| it.entry(&found.bundle.name));
+    let entries = found.package.channels().filter_map(|channel| channel.entry(&found.bundle.name));
     entries
-        .flat_map(|it| it.replaces.iter().chain(&it.skips))
-        .map(|it| &**it)
-        .find(|it| world.present.contains(*it))
+        .flat_map(|entry| entry.replaces.iter().chain(&entry.skips))
+        .map(|name| &**name)
+        .find(|name| world.present.contains(*name))
 }
 
 fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<Made, Stop> {

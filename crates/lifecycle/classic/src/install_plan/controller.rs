@@ -50,10 +50,10 @@ impl Controller {
     async fn reconcile_install_plan(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         // Most plans are finished; their manifests need not be read to know that.
-        let over = context.caches.plans.get(key).is_none_or(|it| {
-            !(it.has_steps || it.unresolved)
-                || it.deleting
-                || matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
+        let over = context.caches.plans.get(key).is_none_or(|plan| {
+            !(plan.has_steps || plan.unresolved)
+                || plan.deleting
+                || matches!(plan.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
         });
         if over {
             self.fresh.forget(key);
@@ -134,7 +134,7 @@ impl Controller {
         let names = &plan.spec.cluster_service_version_names;
         let successor = |name: &String| {
             let there = versions.iter().any(|(key, _)| *key.name == **name);
-            let mut all = versions.iter().filter(|(_, it)| !there && it.replaces == *name);
+            let mut all = versions.iter().filter(|(_, csv)| !there && csv.replaces == *name);
             all.next().map(|(key, _)| key.name.to_string())
         };
         names.iter().map(successor).collect::<Option<Vec<_>>>().filter(|by| !by.is_empty())
@@ -154,7 +154,13 @@ impl Controller {
         let spec = &plan.spec;
         for place in [namespace, &context.global] {
             asked.extend(
-                context.caches.catalogs.sources.list(Some(place)).into_iter().map(|(_, it)| it),
+                context
+                    .caches
+                    .catalogs
+                    .sources
+                    .list(Some(place))
+                    .into_iter()
+                    .map(|(_, source)| source),
             );
         }
         if !spec.source.is_empty() {
@@ -162,38 +168,40 @@ impl Controller {
             if place.is_empty() {
                 place = namespace;
             }
-            asked.retain(|it| it.metadata.name == spec.source && it.metadata.namespace == *place);
+            asked.retain(|source| {
+                source.metadata.name == spec.source && source.metadata.namespace == *place
+            });
         }
-        let rank = |it: &CatalogSource| {
-            let own = it.metadata.namespace == **namespace;
-            (Reverse(it.spec.priority), !own, it.metadata.name.clone())
+        let rank = |source: &CatalogSource| {
+            let own = source.metadata.namespace == **namespace;
+            (Reverse(source.spec.priority), !own, source.metadata.name.clone())
         };
-        asked.sort_by_key(|it| rank(it));
-        asked.dedup_by_key(|it| it.key());
+        asked.sort_by_key(|source| rank(source));
+        asked.dedup_by_key(|source| source.key());
         let mut sources = Vec::new();
         for source in &asked {
             context.store.follow_source(source);
-            let content = context.store.state(&source.key()).and_then(|it| it.content);
+            let content = context.store.state(&source.key()).and_then(|state| state.content);
             sources.extend(content.map(|content| by_hand::Source {
                 key: source.key(),
                 index: Arc::clone(&content.index),
             }));
         }
         let versions: Vec<_> = context.caches.csvs.list(Some(namespace));
-        let api = |it: &facts::Api| mainstay_catalog::Api {
-            group: it.group.clone(),
-            version: it.version.clone(),
-            kind: it.kind.clone(),
+        let api = |api: &facts::Api| mainstay_catalog::Api {
+            group: api.group.clone(),
+            version: api.version.clone(),
+            kind: api.kind.clone(),
         };
         let world = by_hand::World {
             plan,
             sources,
             present: versions
                 .iter()
-                .filter(|(_, it)| !it.is_copy())
+                .filter(|(_, csv)| !csv.is_copy())
                 .map(|(key, _)| key.name.to_string())
                 .collect(),
-            provided: versions.iter().flat_map(|(_, it)| it.provides.iter().map(api)).collect(),
+            provided: versions.iter().flat_map(|(_, csv)| csv.provides.iter().map(api)).collect(),
             unpacked: context.bundles.ready(key),
         };
         let mut then = Action::Done;
@@ -238,11 +246,11 @@ impl Controller {
         let groups = context.caches.groups_in(&key.namespace);
         let patience = groups.first().map_or_else(
             || Patience { timeout: Some(context.timeouts.unpack), retry: None },
-            |it| unpack::patience(it, context.timeouts.unpack),
+            |group| unpack::patience(group, context.timeouts.unpack),
         );
         let mut failed = None;
         for image in images {
-            let Some(source) = sources.iter().find(|it| it.key() == image.catalog) else {
+            let Some(source) = sources.iter().find(|source| source.key() == image.catalog) else {
                 continue;
             };
             let standing = context.bundles.ask(key, image, &requester(source), patience);

@@ -73,7 +73,7 @@ impl StepError {
 /// What the groups of a namespace say about its plans.
 pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Account {
     let managing: Vec<&Arc<OperatorGroup>> =
-        groups.iter().filter(|it| !it.status.namespaces.is_empty()).collect();
+        groups.iter().filter(|group| !group.status.namespaces.is_empty()).collect();
     match managing.as_slice() {
         [] => Err(AccountError::NoGroup),
         [one, ..]
@@ -107,7 +107,7 @@ pub(crate) fn next(plan: &InstallPlan, account: &Account, now: Time) -> Next {
             return if new == *status { Next::Rest } else { Next::Write(Box::new(new)) };
         }
     };
-    new.conditions.retain(|it| it.reason != refused);
+    new.conditions.retain(|condition| condition.reason != refused);
     new.attenuated_service_account_ref.clone_from(account);
     match status.phase {
         InstallPlanPhase::RequiresApproval
@@ -144,7 +144,7 @@ pub(crate) fn after(
     now: Time,
 ) -> (InstallPlanStatus, Option<Duration>) {
     let mut new = old.clone();
-    new.conditions.retain(|it| it.reason != InstallPlanReason::InstallCheckFailed);
+    new.conditions.retain(|condition| condition.reason != InstallPlanReason::InstallCheckFailed);
     for (step, status) in new.plan.iter_mut().zip(steps) {
         step.status = status.clone();
     }
@@ -166,7 +166,8 @@ pub(crate) fn after(
             new.message.clone_from(&error.message);
         }
         Ok(()) => {
-            let done = |it: &StepStatus| matches!(it, StepStatus::Created | StepStatus::Present);
+            let done =
+                |status: &StepStatus| matches!(status, StepStatus::Created | StepStatus::Present);
             if steps.iter().all(done) {
                 installed(&mut new, None, now);
                 new.phase = InstallPlanPhase::Complete;
@@ -181,7 +182,7 @@ pub(crate) fn after(
 /// steps could be written down.
 pub(crate) fn superseded(old: &InstallPlanStatus, by: &[String], now: Time) -> InstallPlanStatus {
     let mut new = old.clone();
-    new.conditions.retain(|it| it.reason != InstallPlanReason::InstallCheckFailed);
+    new.conditions.retain(|condition| condition.reason != InstallPlanReason::InstallCheckFailed);
     installed(&mut new, None, now);
     new.phase = InstallPlanPhase::Complete;
     new.message = format!("superseded by {}", by.join(", "));
@@ -198,12 +199,16 @@ fn installed(
     let (reason, message) =
         failure.map_or_else(Default::default, |(reason, message)| (reason, message.to_owned()));
     let kind = InstallPlanConditionType::Installed;
-    let at = status.conditions.iter().position(|it| it.kind == kind);
+    let at = status.conditions.iter().position(|condition| condition.kind == kind);
     let old = at.map(|at| &status.conditions[at]);
-    if old.is_some_and(|it| it.status == holds && it.reason == reason && it.message == message) {
+    if old.is_some_and(|condition| {
+        condition.status == holds && condition.reason == reason && condition.message == message
+    }) {
         return;
     }
-    let since = old.filter(|it| it.status == holds).and_then(|it| it.last_transition_time);
+    let since = old
+        .filter(|condition| condition.status == holds)
+        .and_then(|condition| condition.last_transition_time);
     let new = InstallPlanCondition {
         kind,
         status: holds,
@@ -240,7 +245,8 @@ mod tests {
 
     fn group(namespaces: &[&str]) -> Arc<OperatorGroup> {
         let mut group = OperatorGroup::new("ns", "og");
-        group.status.namespaces = namespaces.iter().map(|it| (*it).to_owned()).collect();
+        group.status.namespaces =
+            namespaces.iter().map(|namespace| (*namespace).to_owned()).collect();
         Arc::new(group)
     }
 
@@ -248,11 +254,11 @@ mod tests {
     fn exactly_one_managing_group_lets_plans_run() {
         let none = "no operator group found that is managing this namespace";
         let with = |account: Option<&str>| {
-            let mut it = OperatorGroup::clone(&group(&["ns"]));
-            it.spec.service_account_name = "installer".into();
-            it.status.service_account_ref = account
+            let mut group = OperatorGroup::clone(&group(&["ns"]));
+            group.spec.service_account_name = "installer".into();
+            group.status.service_account_ref = account
                 .map(|name| ObjectReference { name: name.into(), ..ObjectReference::default() });
-            Arc::new(it)
+            Arc::new(group)
         };
         let missing =
             "please make sure the service account exists. sa=installer operatorgroup=ns/og";
@@ -271,7 +277,8 @@ mod tests {
             ),
         ] {
             let found = account(&groups);
-            let found = found.as_ref().map(|it| it.as_ref().map(|it| it.name.as_str()));
+            let found =
+                found.as_ref().map(|group| group.as_ref().map(|account| account.name.as_str()));
             // shows IP-11 K02 AT-IP-02 AT-IP-03
             assert_eq!(found.map_err(ToString::to_string), wanted);
         }
@@ -332,8 +339,10 @@ mod tests {
         let account = Ok(Some(ObjectReference { name: "installer".into(), ..Default::default() }));
         let Next::Write(status) = next(&plan, &account, time(1)) else { panic!("not written") };
         plan.status = *status;
-        let Next::Run(Some(it)) = next(&plan, &account, time(2)) else { panic!("does not run") };
-        assert_eq!(it.name, "installer");
+        let Next::Run(Some(account)) = next(&plan, &account, time(2)) else {
+            panic!("does not run")
+        };
+        assert_eq!(account.name, "installer");
         // The group lost its account: what is left to do is done with our own rights.
         let Next::Write(status) = next(&plan, &Ok(None), time(3)) else { panic!("not written") };
         assert_eq!(status.attenuated_service_account_ref, None);

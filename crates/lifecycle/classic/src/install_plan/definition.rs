@@ -27,7 +27,7 @@ pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, 
         StepStatus::WaitingForApi => {
             let key = NamespacedName::cluster(name.as_str());
             Ok(match runner.context.caches.crds.get(&key) {
-                Some(it) if it.established => StepStatus::Created,
+                Some(crd) if crd.established => StepStatus::Created,
                 Some(_) => StepStatus::WaitingForApi,
                 // Deleted meanwhile, or not seen yet: trying to make it again tells.
                 None => make(runner, step).await?,
@@ -120,8 +120,8 @@ fn is_converted(runner: &Runner<'_>, current: &Object, new: &Object) -> bool {
     let secret = NamespacedName::new(namespace.as_str(), format!("{service}{CERTIFICATE_SUFFIX}"));
     let trusted = runner.context.caches.certificates.get(&secret);
     namespace == runner.namespace
-        && trusted.is_some_and(|it| now.authorities.contains(&it.authority))
-        && Conversion::of(new).is_none_or(|it| it.service == now.service)
+        && trusted.is_some_and(|secret| now.authorities.contains(&secret.authority))
+        && Conversion::of(new).is_none_or(|conversion| conversion.service == now.service)
 }
 
 /// Of the versions that a definition names, those that are still there and are no copies.
@@ -133,17 +133,17 @@ async fn existing(
     named: &[NamespacedName],
 ) -> Result<Vec<NamespacedName>, StepError> {
     let mut kept = Vec::new();
-    for it in named {
-        let is_there = if let Some(csv) = runner.context.caches.csvs.get(it) {
+    for owner in named {
+        let is_there = if let Some(csv) = runner.context.caches.csvs.get(owner) {
             !csv.is_copy()
         } else {
             let csv = &resources::CLUSTER_SERVICE_VERSION;
-            let found = runner.own.find(csv, it.namespace(), &it.name).await;
+            let found = runner.own.find(csv, owner.namespace(), &owner.name).await;
             let found = found.map_err(|error| api_error("", &error))?;
-            found.is_some_and(|it| it.label(names::COPIED_FROM).is_none())
+            found.is_some_and(|object| object.label(names::COPIED_FROM).is_none())
         };
         if is_there {
-            kept.push(it.clone());
+            kept.push(owner.clone());
         }
     }
     Ok(kept)
@@ -160,8 +160,8 @@ fn set_alongside(crd: &mut Object, namespace: &str, name: &str, others: &[Namesp
         crd.remove(&["metadata", "annotations", &key]);
     }
     let own = NamespacedName::new(namespace, name);
-    for it in others.iter().chain(std::iter::once(&own)) {
-        crd.set_annotation(&alongside_key(it), it.to_string());
+    for owner in others.iter().chain(std::iter::once(&own)) {
+        crd.set_annotation(&alongside_key(owner), owner.to_string());
     }
 }
 
@@ -173,13 +173,18 @@ pub(crate) fn alongside_key(version: &NamespacedName) -> String {
 
 /// A version in which objects are stored and that the new definition does not have.
 fn lost_version(current: &Object, new: &Object) -> Option<String> {
-    let kept: BTreeSet<&str> =
-        new.array(&["spec", "versions"]).iter().filter_map(|it| it.get("name")?.as_str()).collect();
+    let kept: BTreeSet<&str> = new
+        .array(&["spec", "versions"])
+        .iter()
+        .filter_map(|version| version.get("name")?.as_str())
+        .collect();
     current
         .array(&["status", "storedVersions"])
         .iter()
         .filter_map(Value::as_str)
-        .find(|it| !kept.contains(it) && !mainstay_fault::is_on("stored-versions-are-taken-away"))
+        .find(|version| {
+            !kept.contains(version) && !mainstay_fault::is_on("stored-versions-are-taken-away")
+        })
         .map(str::to_owned)
 }
 
@@ -191,13 +196,13 @@ fn withdrawn<'a>(
     namespace: &str,
     users: &'a [NamespacedName],
 ) -> Option<(String, &'a NamespacedName)> {
-    let user = users.iter().find(|it| *it.namespace != *namespace)?;
+    let user = users.iter().find(|user| *user.namespace != *namespace)?;
     let names = |crd: &Object, wanted: fn(&Value) -> bool| -> BTreeSet<String> {
-        let versions = crd.array(&["spec", "versions"]).iter().filter(|it| wanted(it));
-        versions.filter_map(|it| Some(it.get("name")?.as_str()?.to_owned())).collect()
+        let versions = crd.array(&["spec", "versions"]).iter().filter(|version| wanted(version));
+        versions.filter_map(|version| Some(version.get("name")?.as_str()?.to_owned())).collect()
     };
     let kept = names(new, |_| true);
-    let gone = names(current, is_served).into_iter().find(|it| !kept.contains(it))?;
+    let gone = names(current, is_served).into_iter().find(|version| !kept.contains(version))?;
     Some((gone, user))
 }
 
@@ -246,9 +251,9 @@ fn report(crd: &str, unfit: &[Unfit]) -> String {
         "{} of the existing objects do not fit the new schema of CRD \"{crd}\"; change or delete them, then delete this plan",
         unfit.len()
     );
-    for it in unfit.iter().take(REPORTED) {
+    for finding in unfit.iter().take(REPORTED) {
         // Writing into a String does not fail.
-        let _ = write!(text, "; {}: {}", it.what, it.wrong);
+        let _ = write!(text, "; {}: {}", finding.what, finding.wrong);
     }
     if unfit.len() > REPORTED {
         let _ = write!(text, "; and {} more", unfit.len() - REPORTED);
@@ -267,9 +272,9 @@ async fn validate_existing(
     new: &Object,
 ) -> Result<Vec<Unfit>, StepError> {
     let served = |crd: &Object, name: &str| {
-        crd.array(&["spec", "versions"])
-            .iter()
-            .any(|it| it.get("name").and_then(Value::as_str) == Some(name) && is_served(it))
+        crd.array(&["spec", "versions"]).iter().any(|version| {
+            version.get("name").and_then(Value::as_str) == Some(name) && is_served(version)
+        })
     };
     let text = |path: &[&str]| new.str(path).unwrap_or_default().to_owned();
     let (group, kind, plural) = (
@@ -283,12 +288,14 @@ async fn validate_existing(
         if !served(current, name) || !served(new, name) {
             continue;
         }
-        let Some(schema) = version.get("schema").and_then(|it| it.get("openAPIV3Schema")) else {
+        let Some(schema) = version.get("schema").and_then(|schema| schema.get("openAPIV3Schema"))
+        else {
             continue;
         };
         let before = current.array(&["spec", "versions"]).iter();
-        let mut before = before.filter(|it| it.get("name").and_then(Value::as_str) == Some(name));
-        if before.any(|it| it.pointer("/schema/openAPIV3Schema") == Some(schema)) {
+        let mut before =
+            before.filter(|version| version.get("name").and_then(Value::as_str) == Some(name));
+        if before.any(|version| version.pointer("/schema/openAPIV3Schema") == Some(schema)) {
             continue;
         }
         // A schema that cannot be read is refused by the API with better words.

@@ -77,7 +77,7 @@ pub(crate) struct PlanEvent {
 
 /// An answer of the API as people read it, behind words of ours unless these are empty.
 pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError {
-    let said = error.status().map_or_else(|| error.to_string(), |it| it.message.clone());
+    let said = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
     StepError {
         message: if what.is_empty() { said } else { format!("{what}: {said}") },
         forbidden: error.is_forbidden(),
@@ -198,7 +198,7 @@ impl<'a> Runner<'a> {
 impl Runner<'_> {
     /// Runs every step up to the first that fails. Returns the states of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
-        let mut states: Vec<StepStatus> = plan.iter().map(|it| it.status.clone()).collect();
+        let mut states: Vec<StepStatus> = plan.iter().map(|step| step.status.clone()).collect();
         let plan = match packed::filled(&self.own, self.namespace, plan).await {
             Ok(plan) => plan,
             Err(unfilled) => return (states, Err(unfilled.into())),
@@ -226,8 +226,9 @@ impl Runner<'_> {
     /// done.
     async fn await_apis(&self, plan: &[Step], states: &mut [StepStatus]) {
         let crds = &self.context.caches.crds;
-        let is_served =
-            |name: &str| crds.get(&NamespacedName::cluster(name)).is_some_and(|it| it.established);
+        let is_served = |name: &str| {
+            crds.get(&NamespacedName::cluster(name)).is_some_and(|crd| crd.established)
+        };
         let waits = |at: &usize| states[*at] == StepStatus::WaitingForApi;
         let waiting: Vec<usize> = (0..states.len()).filter(waits).collect();
         if waiting.is_empty() {
@@ -314,7 +315,7 @@ impl Runner<'_> {
         }
         let csv = manifest(step)?;
         let there = self.context.caches.csvs.list(Some(self.namespace));
-        if has_rival(&csv, there.iter().map(|(key, it)| (&*key.name, &**it))) {
+        if has_rival(&csv, there.iter().map(|(key, csv)| (&*key.name, &**csv))) {
             return Err(StepError::new(format!(
                 "pre-existing CRD owners found for owned CRD(s) of dependent CSV {name}"
             )));
@@ -355,9 +356,9 @@ impl Runner<'_> {
         let mut owners = object.array(&["metadata", "ownerReferences"]).to_vec();
         match owner {
             Owner::Version if !step.resolving.is_empty() => {
-                let own = |it: &Value| {
-                    it.get("kind").and_then(Value::as_str) == Some(CSV)
-                        && it.get("name").and_then(Value::as_str) == Some(&step.resolving)
+                let own = |owner: &Value| {
+                    owner.get("kind").and_then(Value::as_str) == Some(CSV)
+                        && owner.get("name").and_then(Value::as_str) == Some(&step.resolving)
                 };
                 if !owners.iter().any(own) {
                     owners.push(permissions::csv_owner(&step.resolving, ""));
@@ -442,7 +443,7 @@ impl Runner<'_> {
         }
         let cluster = &self.scoped;
         let error_of = |error: &mainstay_client::Error| {
-            let missing = error.status().is_some_and(|it| it.reason == Reason::NotFound)
+            let missing = error.status().is_some_and(|status| status.reason == Reason::NotFound)
                 && self
                     .context
                     .caches
@@ -484,12 +485,14 @@ impl Runner<'_> {
 /// Whether a definition that a version owns belongs to another version of its namespace.
 fn has_rival<'a>(csv: &Object, there: impl IntoIterator<Item = (&'a str, &'a facts::Csv)>) -> bool {
     let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
-    let crds: BTreeSet<&str> =
-        owned.iter().filter_map(|it| it.get("name").and_then(Value::as_str)).collect();
-    there.into_iter().any(|(name, it)| {
+    let crds: BTreeSet<&str> = owned
+        .iter()
+        .filter_map(|description| description.get("name").and_then(Value::as_str))
+        .collect();
+    there.into_iter().any(|(name, peer)| {
         name != csv.name()
-            && !it.is_copy()
-            && it.owned_crds.iter().any(|crd| crds.contains(crd.as_str()))
+            && !peer.is_copy()
+            && peer.owned_crds.iter().any(|crd| crds.contains(crd.as_str()))
     })
 }
 
@@ -511,7 +514,7 @@ enum Owner {
 }
 
 fn object_namespace(object: &Object) -> Option<&str> {
-    Some(object.namespace()).filter(|it| !it.is_empty())
+    Some(object.namespace()).filter(|namespace| !namespace.is_empty())
 }
 
 /// The object with what the live one has and an update must not take away.
@@ -530,7 +533,7 @@ fn merged(live: &Object, object: &Object) -> Object {
     let mut owners = live.array(&["metadata", "ownerReferences"]).to_vec();
     for reference in object.array(&["metadata", "ownerReferences"]) {
         let uid = reference.get("uid");
-        if !owners.iter().any(|it| it.get("uid") == uid) {
+        if !owners.iter().any(|owner| owner.get("uid") == uid) {
             owners.push(reference.clone());
         }
     }
@@ -541,7 +544,7 @@ fn merged(live: &Object, object: &Object) -> Object {
         // What others gave it stays, and what the bundle gives it is had as well.
         for field in ["secrets", "imagePullSecrets"] {
             let mut all = live.array(&[field]).to_vec();
-            let more = object.array(&[field]).iter().filter(|it| !all.contains(it));
+            let more = object.array(&[field]).iter().filter(|value| !all.contains(value));
             all.extend(more.cloned().collect::<Vec<_>>());
             if !all.is_empty() {
                 new.set(&[field], Value::Array(all));

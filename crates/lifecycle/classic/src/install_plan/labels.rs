@@ -29,16 +29,17 @@ impl Runner<'_> {
     /// or will by a step of the plan.
     pub(super) fn components_of(&self, plan: &[Step]) -> BTreeMap<String, String> {
         let mut packages: BTreeSet<String> = BTreeSet::new();
-        for (_, it) in self.context.caches.subscriptions.list(Some(self.namespace)) {
-            packages.insert(it.spec.package.clone());
+        for (_, subscription) in self.context.caches.subscriptions.list(Some(self.namespace)) {
+            packages.insert(subscription.spec.package.clone());
         }
-        for step in plan.iter().filter(|it| it.resource.kind == *resources::SUBSCRIPTION.kind) {
+        for step in plan.iter().filter(|step| step.resource.kind == *resources::SUBSCRIPTION.kind) {
             let manifest: Value = serde_json::from_str(&step.resource.manifest).unwrap_or_default();
             packages.extend(manifest["spec"]["name"].as_str().map(str::to_owned));
         }
         let mut labels = BTreeMap::new();
-        for step in plan.iter().filter(|it| it.resource.kind == CSV) {
-            let package = package_of(&step.resource.manifest).filter(|it| packages.contains(it));
+        for step in plan.iter().filter(|step| step.resource.kind == CSV) {
+            let package =
+                package_of(&step.resource.manifest).filter(|package| packages.contains(package));
             if let Some(package) = package {
                 let label = names::component_label(&package, self.namespace);
                 labels.insert(step.resource.name.clone(), label);
@@ -50,7 +51,7 @@ impl Runner<'_> {
     /// Says on an object which operator it is a part of: the controller that lists parts would do so
     /// a moment later.
     pub(super) fn label_part(&self, step: &Step, object: &mut Object) {
-        let label = self.components.get().and_then(|it| it.get(&step.resolving));
+        let label = self.components.get().and_then(|components| components.get(&step.resolving));
         if let Some(label) = label.filter(|_| PARTS.contains(&step.resource.kind.as_str())) {
             object.set_label(label.as_str(), "");
         }
@@ -66,7 +67,7 @@ impl Runner<'_> {
             }
         }
         let mut finalizers = csv.array(&["metadata", "finalizers"]).to_vec();
-        if !finalizers.iter().any(|it| it == names::CSV_CLEANUP_FINALIZER) {
+        if !finalizers.iter().any(|finalizer| finalizer == names::CSV_CLEANUP_FINALIZER) {
             finalizers.push(names::CSV_CLEANUP_FINALIZER.into());
         }
         csv.set(&["metadata", "finalizers"], finalizers.into());

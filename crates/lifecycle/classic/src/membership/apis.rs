@@ -82,7 +82,7 @@ mod tests {
 
     fn group(namespace: &str, targets: &[&str], apis: &str) -> OperatorGroup {
         let mut group = OperatorGroup::new(namespace, "og");
-        group.status.namespaces = targets.iter().map(|it| (*it).to_owned()).collect();
+        group.status.namespaces = targets.iter().map(|namespace| (*namespace).to_owned()).collect();
         group.metadata.annotations.insert(names::PROVIDED_APIS.to_owned(), apis.to_owned());
         group
     }

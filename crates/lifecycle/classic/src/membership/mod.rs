@@ -15,7 +15,7 @@ use mainstay_api::{OperatorGroup, names};
 /// The namespaces that the spec of an OperatorGroup selects now.
 pub(crate) fn select(context: &Context, group: &OperatorGroup) -> Result<Vec<String>, Error> {
     let namespaces = context.caches.namespaces.list(None);
-    targets::select(group, namespaces.iter().map(|(key, it)| (&*key.name, &**it)))
+    targets::select(group, namespaces.iter().map(|(key, namespace)| (&*key.name, &**namespace)))
         .map_err(|error| Error::Targets(group.key(), error))
 }
 

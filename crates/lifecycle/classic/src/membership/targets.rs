@@ -38,7 +38,9 @@ pub(crate) fn select<'a>(
     }
     let mut matched: Vec<String> = namespaces
         .into_iter()
-        .filter(|(_, it)| selector.matches_with(|key| it.labels.get(key).map(String::as_str)))
+        .filter(|(_, namespace)| {
+            selector.matches_with(|key| namespace.labels.get(key).map(String::as_str))
+        })
         .map(|(name, _)| name.to_owned())
         .collect();
     matched.sort();
@@ -54,7 +56,7 @@ pub(crate) fn annotation(namespaces: &[String]) -> String {
 
 /// Whether two lists name the same namespaces.
 pub(crate) fn same(a: &[String], b: &[String]) -> bool {
-    a.len() == b.len() && a.iter().all(|it| b.contains(it))
+    a.len() == b.len() && a.iter().all(|name| b.contains(name))
 }
 
 #[cfg(test)]
@@ -80,9 +82,10 @@ mod tests {
         ];
         for (selector, list, wanted) in table {
             let mut group = OperatorGroup::new("ns", "og");
-            group.spec.selector = Some(selector).filter(|it| !it.is_null());
-            group.spec.target_namespaces = list.iter().map(|it| (*it).to_owned()).collect();
-            let found = select(&group, world.iter().map(|(name, it)| (*name, it))).unwrap();
+            group.spec.selector = Some(selector).filter(|selector| !selector.is_null());
+            group.spec.target_namespaces = list.iter().map(|name| (*name).to_owned()).collect();
+            let found =
+                select(&group, world.iter().map(|(name, namespace)| (*name, namespace))).unwrap();
             assert_eq!(found, wanted);
         }
         let mut group = OperatorGroup::new("ns", "og");

@@ -30,7 +30,7 @@ impl Controller {
     async fn reconcile_operator_condition(&self, key: &NamespacedName) -> Result<Action, Error> {
         let caches = &self.0.caches;
         let present = caches.conditions.get(key);
-        let version = caches.csvs.get(key).filter(|it| !it.is_copy() && !it.deleting);
+        let version = caches.csvs.get(key).filter(|csv| !csv.is_copy() && !csv.deleting);
         if let Some(version) = version {
             self.provide(key, &version, present.as_deref()).await?;
         }
@@ -55,28 +55,28 @@ impl Controller {
             accounts: &version.accounts,
             components: &version.components,
         };
-        let is_right = |it: &&OperatorCondition| {
-            it.spec.deployments == version.deployments
-                && it.spec.service_accounts == version.accounts
-                && it.metadata.owner_references.iter().any(|owner| owner.uid == version.uid)
+        let is_right = |condition: &&OperatorCondition| {
+            condition.spec.deployments == version.deployments
+                && condition.spec.service_accounts == version.accounts
+                && condition.metadata.owner_references.iter().any(|owner| owner.uid == version.uid)
         };
-        let uid = if let Some(it) = present.filter(is_right) {
-            it.metadata.uid.clone()
+        let uid = if let Some(condition) = present.filter(is_right) {
+            condition.metadata.uid.clone()
         } else {
             let made = cluster.ensure(CONDITION, &decide::condition(&version)).await;
             made.during("writing the condition of a version")?.uid().to_owned()
         };
         let role = decide::role(&version, &uid);
         let there = caches.roles.get(key);
-        if there.is_none_or(|it| {
+        if there.is_none_or(|found| {
             let wanted = facts::Role::of(&role);
-            it.rules != wanted.rules || it.owners.iter().all(|owner| owner.uid != uid)
+            found.rules != wanted.rules || found.owners.iter().all(|owner| owner.uid != uid)
         }) {
             cluster.ensure(&known::ROLE, &role).await.during("writing the role of a condition")?;
         }
         let binding = decide::binding(&version, &uid);
         let there = caches.bindings.get(key);
-        if there.is_none_or(|it| !is_bound(&it, &binding, &uid)) {
+        if there.is_none_or(|found| !is_bound(&found, &binding, &uid)) {
             cluster
                 .ensure(&known::ROLE_BINDING, &binding)
                 .await
@@ -103,7 +103,9 @@ impl Controller {
             .patch_status(CONDITION, key.namespace(), &key.name, &patch)
             .await
             .during("writing the status of a condition")?;
-        let all = wanted.iter().map(|it| format!("{}={}", it.kind, it.status.as_str()));
+        let all = wanted
+            .iter()
+            .map(|condition| format!("{}={}", condition.kind, condition.status.as_str()));
         let all: Vec<String> = all.collect();
         decision::log(
             "OperatorCondition",

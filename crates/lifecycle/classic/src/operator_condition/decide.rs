@@ -85,15 +85,15 @@ pub(crate) fn status(condition: &OperatorCondition, now: Time) -> Vec<Condition>
     let mut new = old.clone();
     for said in &condition.spec.conditions {
         let generation = condition.metadata.generation;
-        match new.iter_mut().find(|it| it.kind == said.kind) {
-            Some(it) => {
-                if it.status != said.status {
-                    it.last_transition_time = said.last_transition_time.or(Some(now));
+        match new.iter_mut().find(|condition| condition.kind == said.kind) {
+            Some(condition) => {
+                if condition.status != said.status {
+                    condition.last_transition_time = said.last_transition_time.or(Some(now));
                 }
-                it.status = said.status.clone();
-                it.reason.clone_from(&said.reason);
-                it.message.clone_from(&said.message);
-                it.observed_generation = generation;
+                condition.status = said.status.clone();
+                condition.reason.clone_from(&said.reason);
+                condition.message.clone_from(&said.message);
+                condition.observed_generation = generation;
             }
             None => new.push(Condition {
                 observed_generation: generation,
@@ -116,17 +116,17 @@ mod tests {
 
     #[test]
     fn what_is_said_is_taken_over_with_its_generation_and_settles() {
-        let mut it = OperatorCondition::new("ns", "a.v1");
-        it.metadata.generation = 2;
-        it.spec.conditions = vec![Condition {
+        let mut condition = OperatorCondition::new("ns", "a.v1");
+        condition.metadata.generation = 2;
+        condition.spec.conditions = vec![Condition {
             kind: "Upgradeable".to_owned(),
             status: ConditionStatus::False,
             reason: "Migrating".to_owned(),
             message: "a migration is running".to_owned(),
             ..Condition::default()
         }];
-        it.status.conditions = status(&it, time(1));
-        assert_eq!(it.status.conditions[0].observed_generation, 2);
-        assert_eq!(status(&it, time(9)), it.status.conditions);
+        condition.status.conditions = status(&condition, time(1));
+        assert_eq!(condition.status.conditions[0].observed_generation, 2);
+        assert_eq!(status(&condition, time(9)), condition.status.conditions);
     }
 }

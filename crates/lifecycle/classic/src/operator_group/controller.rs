@@ -50,8 +50,9 @@ impl Controller {
                 .patch_status(GROUP, Some(&key.namespace), &key.name, &patch)
                 .await
                 .during("writing the status of a group")?;
-            let conditions = status.conditions.iter().filter(|it| !it.message.is_empty());
-            let why: Vec<&str> = conditions.map(|it| &*it.message).collect();
+            let conditions =
+                status.conditions.iter().filter(|condition| !condition.message.is_empty());
+            let why: Vec<&str> = conditions.map(|condition| &*condition.message).collect();
             let targets = match &*status.namespaces {
                 [all] if all.is_empty() => "all namespaces".to_owned(),
                 some => format!("namespaces {}", some.join(",")),
@@ -64,8 +65,8 @@ impl Controller {
             .csvs
             .list(Some(&key.namespace))
             .into_iter()
-            .map(|(_, it)| it)
-            .filter(|it| !it.is_copy())
+            .map(|(_, csv)| csv)
+            .filter(|csv| !csv.is_copy())
             .collect();
         // A group without its account manages nothing yet, and is nothing to have roles for.
         if group.spec.service_account_name.is_empty() || status.service_account_ref.is_some() {
@@ -93,7 +94,9 @@ impl Controller {
         let key = NamespacedName::new(namespace.as_str(), name.as_str());
         let Some(found) = self.0.caches.accounts.get(&key) else { return Ok(None) };
         let known = group.status.service_account_ref.as_ref();
-        if let Some(known) = known.filter(|it| it.uid == found.uid && it.name == *name) {
+        if let Some(known) =
+            known.filter(|reference| reference.uid == found.uid && reference.name == *name)
+        {
             return Ok(Some(known.clone()));
         }
         let account = self.0.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), name).await;
@@ -112,10 +115,13 @@ impl Controller {
             let key = NamespacedName::cluster(roles::name(group, suffix));
             let present = self.0.caches.cluster_roles.get(&key);
             let role = roles::role(group, suffix, &apis);
-            let labelled = |it: &facts::Role| {
-                role.labels().all(|(key, value)| it.labels.get(key).is_some_and(|it| it == value))
+            let labelled = |cluster_role: &facts::Role| {
+                role.labels().all(|(key, value)| {
+                    cluster_role.labels.get(key).is_some_and(|label| label == value)
+                })
             };
-            if present.is_some_and(|it| roles::is_right(&it, &apis, suffix) && labelled(&it)) {
+            if present.is_some_and(|role| roles::is_right(&role, &apis, suffix) && labelled(&role))
+            {
                 continue;
             }
             self.0
@@ -162,7 +168,9 @@ impl Reconciler for Labels {
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.0;
-        let Some(namespace) = context.caches.namespaces.get(key).filter(|it| !it.deleting) else {
+        let Some(namespace) =
+            context.caches.namespaces.get(key).filter(|namespace| !namespace.deleting)
+        else {
             return Ok(Action::Done);
         };
         let groups = context.caches.groups.list(None);
@@ -170,21 +178,22 @@ impl Reconciler for Labels {
             .iter()
             .filter(|(_, group)| {
                 let targets = &group.status.namespaces;
-                targets.iter().any(|it| **it == *key.name) && !targets.iter().any(String::is_empty)
+                targets.iter().any(|name| **name == *key.name)
+                    && !targets.iter().any(String::is_empty)
             })
             .map(|(_, group)| format!("{}{}", names::OPERATOR_GROUP_UID_PREFIX, group.metadata.uid))
             .collect();
         let present = namespace
             .labels
             .keys()
-            .filter(|it| it.starts_with(names::OPERATOR_GROUP_UID_PREFIX))
+            .filter(|label| label.starts_with(names::OPERATOR_GROUP_UID_PREFIX))
             .cloned()
             .collect::<BTreeSet<_>>();
         if wanted == present {
             return Ok(Action::Done);
         }
-        let added = wanted.difference(&present).map(|it| (it.clone(), Value::from("")));
-        let removed = present.difference(&wanted).map(|it| (it.clone(), Value::Null));
+        let added = wanted.difference(&present).map(|label| (label.clone(), Value::from("")));
+        let removed = present.difference(&wanted).map(|label| (label.clone(), Value::Null));
         let labels: Map<String, Value> = added.chain(removed).collect();
         let words: Vec<String> = labels
             .iter()

@@ -66,7 +66,7 @@ fn condition(
     holds: Option<(&str, String)>,
     now: Time,
 ) {
-    let at = status.conditions.iter().position(|it| it.kind == kind);
+    let at = status.conditions.iter().position(|condition| condition.kind == kind);
     match (holds, at) {
         (Some(_), Some(_)) | (None, None) => {}
         (Some((reason, message)), None) => status.conditions.push(Condition {
@@ -90,10 +90,10 @@ pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<facts::Csv>]) -> Opt
         return None;
     }
     let annotated = apis::provided(group);
-    let arriving = versions.iter().any(|it| {
-        !it.deleting
-            && matches!(it.phase, CsvPhase::None | CsvPhase::Pending)
-            && it.provides.iter().any(|api| !annotated.contains(api))
+    let arriving = versions.iter().any(|csv| {
+        !csv.deleting
+            && matches!(csv.phase, CsvPhase::None | CsvPhase::Pending)
+            && csv.provides.iter().any(|api| !annotated.contains(api))
     });
     let kept: ApiSet = annotated.intersection(&provided(versions)).cloned().collect();
     (!arriving && kept.len() < annotated.len()).then(|| apis::text(&kept))
@@ -101,7 +101,7 @@ pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<facts::Csv>]) -> Opt
 
 /// What the versions of a namespace provide.
 pub(crate) fn provided(versions: &[Arc<facts::Csv>]) -> ApiSet {
-    versions.iter().flat_map(|it| it.provides.iter().cloned()).collect()
+    versions.iter().flat_map(|csv| csv.provides.iter().cloned()).collect()
 }
 
 #[cfg(test)]

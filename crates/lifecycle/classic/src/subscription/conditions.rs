@@ -15,7 +15,7 @@ pub(crate) fn set(
     now: Time,
 ) {
     let (holds, message) = (ConditionStatus::from(holds), message.into());
-    let at = status.conditions.iter().position(|it| it.kind == kind);
+    let at = status.conditions.iter().position(|condition| condition.kind == kind);
     if let Some(old) = at.map(|at| &status.conditions[at])
         && old.status == holds
         && old.reason == reason
@@ -42,7 +42,7 @@ pub(crate) fn set(
 
 /// Removes conditions.
 pub(crate) fn remove(status: &mut SubscriptionStatus, kinds: &[Type]) {
-    status.conditions.retain(|it| !kinds.contains(&it.kind));
+    status.conditions.retain(|condition| !kinds.contains(&condition.kind));
 }
 
 /// Says that a resolution failed; what was unpacked for one before is no news any more.
@@ -70,7 +70,7 @@ mod tests {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
         let kinds = |status: &SubscriptionStatus| {
-            status.conditions.iter().map(|it| it.kind.clone()).collect::<Vec<_>>()
+            status.conditions.iter().map(|condition| condition.kind.clone()).collect::<Vec<_>>()
         };
         let reason = SubscriptionReason::UnpackingInProgress;
         set(&mut status, Type::BundleUnpacking, true, reason, "", now);

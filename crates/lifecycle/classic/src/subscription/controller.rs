@@ -76,8 +76,8 @@ impl Controller {
             .subscriptions
             .list(Some(namespace))
             .into_iter()
-            .map(|(_, it)| (*it).clone())
-            .filter(|it| it.metadata.deletion_timestamp.is_none())
+            .map(|(_, subscription)| (*subscription).clone())
+            .filter(|subscription| subscription.metadata.deletion_timestamp.is_none())
             .collect();
         context.tallies.forget(namespace, &subscriptions);
         context.tallies.synced(namespace, &subscriptions);
@@ -95,7 +95,7 @@ impl Controller {
         }
         // A namespace on its way out loses its groups first, which is nobody's fault.
         let place = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
-        if place.is_some_and(|it| it.deleting) {
+        if place.is_some_and(|namespace| namespace.deleting) {
             return Ok(Action::Done);
         }
         let groups = context.caches.groups_in(namespace);
@@ -113,8 +113,10 @@ impl Controller {
             fail_forward,
             now: Time::new(context.clock.now()),
         };
-        let standing: Vec<SubscriptionStatus> =
-            subscriptions.iter().map(|it| standing::status(it, &world)).collect();
+        let standing: Vec<SubscriptionStatus> = subscriptions
+            .iter()
+            .map(|subscription| standing::status(subscription, &world))
+            .collect();
         self.write_all(&mut subscriptions, standing).await?;
         self.succeed(&mut subscriptions).await?;
         if let Some(name) = plan::unassigned(&subscriptions, &plans)
@@ -136,8 +138,10 @@ impl Controller {
         if loading(context, &sources) {
             return Ok(Action::Done);
         }
-        let undone =
-            subscriptions.iter().filter(|it| standing::is_undone(&it.status, &world)).map(name_of);
+        let undone = subscriptions
+            .iter()
+            .filter(|subscription| standing::is_undone(&subscription.status, &world))
+            .map(name_of);
         let rests = self.rests(&subscriptions, &plans);
         let found = Found {
             undone: undone.collect(),
@@ -158,13 +162,14 @@ impl Controller {
             }
         };
         let (hold, after) = (unpacking.hold, unpacking.after);
-        let again = resolved.until.map(|it| it.saturating_sub(context.clock.elapsed()));
+        let again = resolved.until.map(|until| until.saturating_sub(context.clock.elapsed()));
         let after = after.into_iter().chain(again).chain(rests.into_values()).min();
         // What was said of a plan that was refused stands until there is one.
-        let planless = subscriptions.iter().filter(|it| unpack::is_planless(&it.status));
+        let planless =
+            subscriptions.iter().filter(|subscription| unpack::is_planless(&subscription.status));
         let held: BTreeSet<String> = planless
             .map(name_of)
-            .filter(|it| resolved.updates.contains_key(it))
+            .filter(|name| resolved.updates.contains_key(name))
             .chain(resolved.held.iter().cloned())
             .collect();
         let news = News { failures: &resolved.failures, waiting: &unpacking.waiting, held: &held };
@@ -204,9 +209,9 @@ impl Controller {
         let (timeout, now) = (self.context.timeouts.plan, self.context.clock.now());
         subscriptions
             .iter()
-            .filter(|it| it.status.state == SubscriptionState::UpgradeFailed)
-            .filter_map(|it| {
-                let version = &it.status.current_csv;
+            .filter(|subscription| subscription.status.state == SubscriptionState::UpgradeFailed)
+            .filter_map(|subscription| {
+                let version = &subscription.status.current_csv;
                 Some((version.clone(), plan::rest(plans, version, timeout, now)?))
             })
             .collect()
@@ -225,9 +230,10 @@ impl Controller {
                 continue;
             }
             // Whoever asked for what has the dependency knows the plan already.
-            let mut known =
-                subscriptions.iter().filter_map(|it| it.status.install_plan_ref.as_ref());
-            let reference = if let Some(known) = known.find(|it| it.name == name) {
+            let mut known = subscriptions
+                .iter()
+                .filter_map(|subscription| subscription.status.install_plan_ref.as_ref());
+            let reference = if let Some(known) = known.find(|reference| reference.name == name) {
                 known.clone()
             } else {
                 let found = self.context.cluster.find(PLAN, Some(namespace), name).await;
@@ -251,11 +257,14 @@ impl Controller {
     ) -> Result<Arrived, Error> {
         let version = &resources::CLUSTER_SERVICE_VERSION;
         let mut arrived = Arrived::default();
-        for it in subscriptions.iter().filter(|it| standing::is_brought(&it.status, plans)) {
-            let name = &it.status.current_csv;
+        for subscription in subscriptions
+            .iter()
+            .filter(|subscription| standing::is_brought(&subscription.status, plans))
+        {
+            let name = &subscription.status.current_csv;
             let found = self.context.cluster.find(version, Some(namespace), name).await;
             if found.during("reading a version")?.is_some() {
-                arrived.names.insert(it.metadata.name.clone());
+                arrived.names.insert(subscription.metadata.name.clone());
             } else {
                 arrived.some_lost = true;
             }
@@ -346,7 +355,8 @@ impl Controller {
         subscriptions: &mut [Subscription],
         message: &str,
     ) -> Result<Action, Error> {
-        let all = subscriptions.iter().map(|it| it.metadata.name.clone()).collect();
+        let all =
+            subscriptions.iter().map(|subscription| subscription.metadata.name.clone()).collect();
         let failure = resolution::Failure {
             reason: SubscriptionReason::ErrorPreventedResolution,
             message: message.to_owned(),
@@ -369,12 +379,16 @@ impl Controller {
         found: &Found,
     ) -> Input {
         let context = &*self.context;
-        let failed = |it: &&Subscription| {
-            let plan = it.status.install_plan_ref.as_ref().and_then(|it| plans.get(&it.name));
-            plan.is_some_and(|it| it.phase == InstallPlanPhase::Failed)
+        let failed = |subscription: &&Subscription| {
+            let plan = subscription
+                .status
+                .install_plan_ref
+                .as_ref()
+                .and_then(|reference| plans.get(&reference.name));
+            plan.is_some_and(|plan| plan.phase == InstallPlanPhase::Failed)
         };
-        let is_there = |it: &facts::Planned| {
-            subscriptions.iter().any(|subscription| subscription.metadata.name == it.name)
+        let is_there = |planned: &facts::Planned| {
+            subscriptions.iter().any(|subscription| subscription.metadata.name == planned.name)
         };
         let all = plans.values().filter(|plan| !plan.deleting).flat_map(|plan| plan.makes.iter());
         let (mut planned, mut inherited) = (Vec::new(), BTreeMap::new());
@@ -453,7 +467,7 @@ impl Controller {
         let message = format!("error ensuring InstallPlan: {}", error.message());
         let mut without = resolved.without_plan(&message);
         without.refusals = resolved.refusals.saturating_add(1);
-        without.until = pause.map(|it| self.context.clock.elapsed().saturating_add(it));
+        without.until = pause.map(|pause| self.context.clock.elapsed().saturating_add(pause));
         self.last.lock().insert(key.clone(), (resolved.print.clone(), Arc::new(without)));
         Action::After(Duration::ZERO)
     }
@@ -461,18 +475,18 @@ impl Controller {
 
 fn plans(context: &Context, namespace: &str) -> Plans {
     let all = context.caches.plans.list(Some(namespace));
-    all.into_iter().map(|(key, it)| (key.name.to_string(), it)).collect()
+    all.into_iter().map(|(key, plan)| (key.name.to_string(), plan)).collect()
 }
 
 /// The versions of a namespace, copies included, of which nothing is known but that they are copies.
 fn csvs(context: &Context, namespace: &str) -> BTreeMap<String, Arc<facts::Csv>> {
     let copies = context.caches.copies.list(Some(namespace)).into_iter();
-    let copies = copies.filter(|(_, it)| !it.deleting).map(|(key, it)| {
-        let copied_from = Some(it.from.to_string());
+    let copies = copies.filter(|(_, copy)| !copy.deleting).map(|(key, copy)| {
+        let copied_from = Some(copy.from.to_string());
         (key, Arc::new(facts::Csv { copied_from, ..facts::Csv::default() }))
     });
     let own = context.caches.csvs.list(Some(namespace));
-    copies.chain(own).map(|(key, it)| (key.name.to_string(), it)).collect()
+    copies.chain(own).map(|(key, csv)| (key.name.to_string(), csv)).collect()
 }
 
 /// The `CatalogSources` that a namespace sees: its own and the global ones, by namespace and name.
@@ -487,7 +501,7 @@ fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, Names
         // Known to be read from now on, whoever sees it first.
         context.store.follow_source(source);
     }
-    all.into_iter().map(|(key, it)| (it, key)).collect()
+    all.into_iter().map(|(key, source)| (source, key)).collect()
 }
 
 fn visible(
@@ -511,14 +525,14 @@ fn visible(
             healthy: state.as_ref().is_some_and(CatalogState::is_loading)
                 || is_healthy(source, state.as_ref()),
             stale: state.as_ref().is_some_and(CatalogState::is_stale),
-            content: state.and_then(|it| it.content),
+            content: state.and_then(|state| state.content),
         })
         .collect()
 }
 
 /// Whether a catalog is being read for the first time: deciding without it would be premature.
 fn loading(context: &Context, sources: &[(Arc<CatalogSource>, NamespacedName)]) -> bool {
-    sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|it| it.is_loading()))
+    sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|state| state.is_loading()))
 }
 
 /// What is known of versions that finished plans brought and that were not seen yet.
@@ -539,8 +553,8 @@ struct Found {
     server_version: Option<String>,
 }
 
-fn name_of(it: &Subscription) -> String {
-    it.metadata.name.clone()
+fn name_of(subscription: &Subscription) -> String {
+    subscription.metadata.name.clone()
 }
 
 /// The Subscriptions whose plan has not brought their version yet.
@@ -550,13 +564,18 @@ fn in_flight(
     csvs: &BTreeMap<String, Arc<facts::Csv>>,
     arrived: &Arrived,
 ) -> BTreeSet<String> {
-    let waits = |it: &&Subscription| {
-        standing::waits(&it.status)
-            && (arrived.names.contains(&it.metadata.name)
-                || !standing::is_brought(&it.status, plans))
+    let waits = |subscription: &&Subscription| {
+        standing::waits(&subscription.status)
+            && (arrived.names.contains(&subscription.metadata.name)
+                || !standing::is_brought(&subscription.status, plans))
     };
     // As long as there is a copy in its place, its version cannot be made.
-    let stands =
-        |it: &&Subscription| csvs.get(&it.status.current_csv).is_some_and(|it| it.is_copy());
-    subscriptions.iter().filter(|it| waits(it) || stands(it)).map(name_of).collect()
+    let stands = |subscription: &&Subscription| {
+        csvs.get(&subscription.status.current_csv).is_some_and(|csv| csv.is_copy())
+    };
+    subscriptions
+        .iter()
+        .filter(|subscription| waits(subscription) || stands(subscription))
+        .map(name_of)
+        .collect()
 }

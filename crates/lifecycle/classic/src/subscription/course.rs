@@ -27,19 +27,19 @@ pub(super) struct Course {
 pub(super) fn of(csvs: &Csvs, subscriptions: &[Subscription], fail_forward: bool) -> Course {
     let own: BTreeMap<&str, &facts::Csv> = csvs
         .iter()
-        .filter(|(_, it)| !it.is_copy())
-        .map(|(name, it)| (name.as_str(), &**it))
+        .filter(|(_, csv)| !csv.is_copy())
+        .map(|(name, csv)| (name.as_str(), &**csv))
         .collect();
     let successors: BTreeMap<&str, &str> = own
         .iter()
-        .filter(|(name, it)| it.replaces != **name && own.contains_key(it.replaces.as_str()))
-        .map(|(name, it)| (it.replaces.as_str(), *name))
+        .filter(|(name, csv)| csv.replaces != **name && own.contains_key(csv.replaces.as_str()))
+        .map(|(name, csv)| (csv.replaces.as_str(), *name))
         .collect();
     let mut course = Course::default();
     for (&name, csv) in &own {
         let kept = match last(name, &successors) {
             Some(end) if end != name => {
-                let failed = own.get(end).is_some_and(|it| it.phase == CsvPhase::Failed);
+                let failed = own.get(end).is_some_and(|csv| csv.phase == CsvPhase::Failed);
                 if !(fail_forward && failed) {
                     let why = format!("{name} is being replaced by {end}");
                     course.pin(name, csv, subscriptions, &why);
@@ -81,9 +81,9 @@ fn asking<'a>(
     version: &'a str,
     subscriptions: &'a [Subscription],
 ) -> impl Iterator<Item = &'a Subscription> {
-    subscriptions
-        .iter()
-        .filter(move |it| it.status.installed_csv == version || it.status.current_csv == version)
+    subscriptions.iter().filter(move |subscription| {
+        subscription.status.installed_csv == version || subscription.status.current_csv == version
+    })
 }
 
 impl Course {
@@ -95,8 +95,9 @@ impl Course {
         subscriptions: &[Subscription],
         why: &str,
     ) -> bool {
-        let mut packages: BTreeSet<String> =
-            asking(name, subscriptions).map(|it| it.spec.package.clone()).collect();
+        let mut packages: BTreeSet<String> = asking(name, subscriptions)
+            .map(|subscription| subscription.spec.package.clone())
+            .collect();
         packages.extend(csv.package());
         let known = !packages.is_empty();
         for package in packages {
@@ -125,11 +126,11 @@ mod tests {
         installed: &str,
         fail_forward: bool,
     ) -> (Vec<String>, Vec<String>) {
-        let mut it = Subscription::new("ns", "s");
-        it.spec.package = "p".to_owned();
-        it.status.installed_csv = installed.to_owned();
-        let csvs = csvs.into_iter().map(|(name, it)| (name.to_owned(), Arc::new(it))).collect();
-        let course = of(&csvs, &[it], fail_forward);
+        let mut subscription = Subscription::new("ns", "s");
+        subscription.spec.package = "p".to_owned();
+        subscription.status.installed_csv = installed.to_owned();
+        let csvs = csvs.into_iter().map(|(name, csv)| (name.to_owned(), Arc::new(csv))).collect();
+        let course = of(&csvs, &[subscription], fail_forward);
         let pinned = course.pinned.iter().map(|(package, why)| format!("{package}: {why}"));
         (course.csvs.into_keys().collect(), pinned.collect())
     }

@@ -69,9 +69,9 @@ mod tests {
     fn subscriptions(count: usize) -> Vec<Subscription> {
         (0..count)
             .map(|at| {
-                let mut it = Subscription::new("ns", &format!("s{at}"));
-                it.metadata.uid = format!("uid-{at}");
-                it
+                let mut subscription = Subscription::new("ns", &format!("s{at}"));
+                subscription.metadata.uid = format!("uid-{at}");
+                subscription
             })
             .collect()
     }

@@ -76,7 +76,7 @@ mod tests {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
         let of = |texts: [Option<&str>; 3]| {
-            let [package, channel, bundle] = texts.map(|it| it.map(str::to_owned));
+            let [package, channel, bundle] = texts.map(|text| text.map(str::to_owned));
             [
                 (Type::PackageDeprecated, package),
                 (Type::ChannelDeprecated, channel),
@@ -84,8 +84,11 @@ mod tests {
             ]
         };
         let told = |status: &SubscriptionStatus| {
-            let text = |it: &mainstay_api::SubscriptionCondition| {
-                format!("{}={} {}{}", it.kind, it.status, it.reason, it.message)
+            let text = |condition: &mainstay_api::SubscriptionCondition| {
+                format!(
+                    "{}={} {}{}",
+                    condition.kind, condition.status, condition.reason, condition.message
+                )
             };
             status.conditions.iter().map(text).collect::<Vec<_>>()
         };

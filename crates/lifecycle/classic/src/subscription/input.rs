@@ -53,20 +53,24 @@ impl Input {
     pub(crate) fn fingerprint(&self) -> String {
         let group = &self.group;
         let mut parts = vec![format!("{:?}{:?}", group.spec, group.metadata.annotations)];
-        parts.extend(self.catalogs.iter().map(|it| {
-            let content = it.content.as_ref().map_err(ToString::to_string);
+        parts.extend(self.catalogs.iter().map(|catalog| {
+            let content = catalog.content.as_ref().map_err(ToString::to_string);
             let content = content.map(|content| content.catalog().digest().to_owned());
-            format!("{}{}{content:?}", it.key, it.priority)
+            format!("{}{}{content:?}", catalog.key, catalog.priority)
         }));
-        parts.extend(self.subscriptions.iter().map(|it| {
-            let status = &it.status;
+        parts.extend(self.subscriptions.iter().map(|subscription| {
+            let status = &subscription.status;
             format!(
                 "{}{:?}{}{}{:?}",
-                it.metadata.uid, it.spec, status.current_csv, status.installed_csv, status.state
+                subscription.metadata.uid,
+                subscription.spec,
+                status.current_csv,
+                status.installed_csv,
+                status.state
             )
         }));
-        parts.extend(self.csvs.iter().map(|(name, it)| {
-            format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
+        parts.extend(self.csvs.iter().map(|(name, csv)| {
+            format!("{name}{}{}{}{:?}", csv.uid, csv.replaces, csv.phase, csv.properties)
         }));
         parts.push(format!(
             "{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
@@ -79,18 +83,18 @@ impl Input {
             self.undone,
             self.server_version
         ));
-        parts.extend(self.unpacked.keys().map(|it| format!("{}{}", it.catalog, it.image)));
+        parts.extend(self.unpacked.keys().map(|key| format!("{}{}", key.catalog, key.image)));
         hash::base62_sha224(parts.concat().as_bytes())
     }
 
     /// The content of a catalog, if it has any.
     pub(super) fn content(&self, key: &NamespacedName) -> Option<&Arc<CatalogContent>> {
-        self.catalogs.iter().find(|it| it.key == *key)?.content.as_ref().ok()
+        self.catalogs.iter().find(|catalog| catalog.key == *key)?.content.as_ref().ok()
     }
 
     /// The Subscription of that name.
     pub(super) fn subscription(&self, name: &str) -> Option<&Subscription> {
-        self.subscriptions.iter().find(|it| it.metadata.name == name)
+        self.subscriptions.iter().find(|subscription| subscription.metadata.name == name)
     }
 
     /// The namespace as the resolver sees it.
@@ -98,7 +102,7 @@ impl Input {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
-        let planned = self.planned.iter().map(|it| self.planned(it));
+        let planned = self.planned.iter().map(|planned| self.planned(planned));
         let mut world = resolver::World {
             namespace: self.namespace.clone(),
             global_namespace: self.global.clone(),
@@ -110,10 +114,10 @@ impl Input {
             catalogs: self
                 .catalogs
                 .iter()
-                .map(|it| resolver::CatalogView {
-                    key: resolver::CatalogKey::new(&*it.key.name, &*it.key.namespace),
-                    priority: it.priority,
-                    content: match &it.content {
+                .map(|catalog| resolver::CatalogView {
+                    key: resolver::CatalogKey::new(&*catalog.key.name, &*catalog.key.namespace),
+                    priority: catalog.priority,
+                    content: match &catalog.content {
                         Ok(content) => resolver::Content::Ready(&content.snapshot),
                         Err(error) => resolver::Content::Failed(error.to_string()),
                     },
@@ -122,10 +126,10 @@ impl Input {
             subscriptions: self
                 .subscriptions
                 .iter()
-                .map(|it| self.there(it))
+                .map(|subscription| self.there(subscription))
                 .chain(planned)
                 .collect(),
-            csvs: self.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
+            csvs: self.csvs.iter().map(|(name, facts)| csv(name, facts)).collect(),
             prohibitions: self
                 .pinned
                 .iter()
@@ -146,19 +150,22 @@ impl Input {
 
     /// A Subscription. The version that its plan has just made is its own, although it does not count
     /// as installed before the plan is over.
-    fn there(&self, it: &Subscription) -> resolver::Subscription {
-        if let Some(planned) = self.inherited.get(&it.metadata.name) {
-            let name = it.metadata.name.clone();
+    fn there(&self, subscription: &Subscription) -> resolver::Subscription {
+        if let Some(planned) = self.inherited.get(&subscription.metadata.name) {
+            let name = subscription.metadata.name.clone();
             return resolver::Subscription { name, ..self.planned(planned) };
         }
-        let status = &it.status;
+        let status = &subscription.status;
         let arrived = self.csvs.contains_key(&status.current_csv);
         resolver::Subscription {
-            name: it.metadata.name.clone(),
-            package: it.spec.package.clone(),
-            channel: it.spec.channel.clone(),
-            catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
-            starting_csv: it.spec.starting_csv.clone(),
+            name: subscription.metadata.name.clone(),
+            package: subscription.spec.package.clone(),
+            channel: subscription.spec.channel.clone(),
+            catalog: resolver::CatalogKey::new(
+                &*subscription.spec.source,
+                &*subscription.spec.source_namespace,
+            ),
+            starting_csv: subscription.spec.starting_csv.clone(),
             restores: false,
             installed_csv: if arrived { &status.current_csv } else { &status.installed_csv }
                 .clone(),
@@ -167,42 +174,42 @@ impl Input {
     }
 
     /// A Subscription that is as good as there.
-    fn planned(&self, it: &facts::Planned) -> resolver::Subscription {
-        let is_there = self.csvs.contains_key(&it.version);
+    fn planned(&self, planned: &facts::Planned) -> resolver::Subscription {
+        let is_there = self.csvs.contains_key(&planned.version);
         resolver::Subscription {
-            name: it.name.clone(),
-            package: it.package.clone(),
-            channel: it.channel.clone(),
-            catalog: resolver::CatalogKey::new(&*it.source.0, &*it.source.1),
-            starting_csv: it.version.clone(),
+            name: planned.name.clone(),
+            package: planned.package.clone(),
+            channel: planned.channel.clone(),
+            catalog: resolver::CatalogKey::new(&*planned.source.0, &*planned.source.1),
+            starting_csv: planned.version.clone(),
             restores: false,
-            installed_csv: if is_there { it.version.clone() } else { String::new() },
-            current_csv: it.version.clone(),
+            installed_csv: if is_there { planned.version.clone() } else { String::new() },
+            current_csv: planned.version.clone(),
         }
     }
 }
 
-fn csv(name: &str, it: &facts::Csv) -> resolver::Csv {
+fn csv(name: &str, csv: &facts::Csv) -> resolver::Csv {
     let apis = |list: &[facts::Api]| -> Vec<resolver::Api> {
         list.iter()
-            .map(|it| resolver::Api {
-                group: it.group.clone(),
-                version: it.version.clone(),
-                kind: it.kind.clone(),
+            .map(|api| resolver::Api {
+                group: api.group.clone(),
+                version: api.version.clone(),
+                kind: api.kind.clone(),
             })
             .collect()
     };
     resolver::Csv {
         name: name.to_owned(),
-        version: mainstay_version::parse_strict(&it.version).ok(),
-        replaces: it.replaces.clone(),
-        phase: it.phase.to_string(),
-        copied: it.is_copy(),
-        properties: it.properties.clone(),
+        version: mainstay_version::parse_strict(&csv.version).ok(),
+        replaces: csv.replaces.clone(),
+        phase: csv.phase.to_string(),
+        copied: csv.is_copy(),
+        properties: csv.properties.clone(),
         // Definitions and API services are told apart only when properties are inferred, and there
         // only their kinds count.
-        owned_apis: apis(&it.provides),
-        required_apis: apis(&it.requires),
+        owned_apis: apis(&csv.provides),
+        required_apis: apis(&csv.requires),
         ..resolver::Csv::default()
     }
 }

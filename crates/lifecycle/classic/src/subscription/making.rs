@@ -23,7 +23,7 @@ const ATTEMPTS: u8 = 8;
 
 /// Whether the API has looked at a plan and does not want it: a policy, a webhook or a quota.
 fn is_refusal(error: &mainstay_client::Error) -> bool {
-    let decided = error.status().is_some_and(|it| matches!(it.code, 400 | 403 | 422 | 500));
+    let decided = error.status().is_some_and(|status| matches!(status.code, 400 | 403 | 422 | 500));
     decided && !error.is_passing() && !error.is_namespace_terminating()
 }
 
@@ -39,12 +39,15 @@ impl Controller {
         let (cluster, caches) = (&self.context.cluster, &self.context.caches);
         let live = cluster.list(PLAN, Some(namespace), &ListParams::default()).await;
         let live = live.during("listing plans")?.items;
-        if live.iter().any(|it| plans.get(it.name()).is_none_or(|seen| **seen != Plan::of(it))) {
+        if live
+            .iter()
+            .any(|plan| plans.get(plan.name()).is_none_or(|seen| **seen != Plan::of(plan)))
+        {
             return Ok(true);
         }
         let (version, subscription) =
             (&resources::CLUSTER_SERVICE_VERSION, &resources::SUBSCRIPTION);
-        for step in resolved.steps.iter().filter(|it| it.resource.kind == *subscription.kind) {
+        for step in resolved.steps.iter().filter(|step| step.resource.kind == *subscription.kind) {
             let key = NamespacedName::new(namespace, &*step.resource.name);
             if caches.subscriptions.get(&key).is_none() {
                 let found = cluster.find(subscription, Some(namespace), &key.name).await;
@@ -70,10 +73,12 @@ impl Controller {
         joining: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
         let now = Time::new(self.context.clock.now());
-        let statuses = subscriptions.iter().map(|it| {
-            let mut status = it.status.clone();
-            let other = joining.get(&it.metadata.name);
-            if let Some(other) = subscriptions.iter().find(|it| Some(&it.metadata.name) == other) {
+        let statuses = subscriptions.iter().map(|subscription| {
+            let mut status = subscription.status.clone();
+            let other = joining.get(&subscription.metadata.name);
+            if let Some(other) =
+                subscriptions.iter().find(|subscription| Some(&subscription.metadata.name) == other)
+            {
                 resolved(&mut status);
                 plan::join(&mut status, &other.status, now);
             }
@@ -130,7 +135,7 @@ impl Controller {
             decision::log("Subscription", generated.key(), "deleted".to_owned(), &why);
             gone.push(generated.metadata.uid.clone());
         }
-        subscriptions.retain(|it| !gone.contains(&it.metadata.uid));
+        subscriptions.retain(|subscription| !gone.contains(&subscription.metadata.uid));
         Ok(())
     }
 
@@ -144,10 +149,10 @@ impl Controller {
         let now = Time::new(self.context.clock.now());
         let statuses = subscriptions
             .iter()
-            .map(|it| {
-                let mut status = it.status.clone();
+            .map(|subscription| {
+                let mut status = subscription.status.clone();
                 // Others may wait for something else.
-                if let Some(csv) = updates.get(&it.metadata.name) {
+                if let Some(csv) = updates.get(&subscription.metadata.name) {
                     resolved(&mut status);
                     plan::assign(&mut status, plan, generation, csv, now);
                 }
@@ -210,9 +215,12 @@ impl Controller {
             plan::draft(namespace, generation, subscriptions, resolved.manual, &resolved.steps);
         let mut object = draft.to_object()?;
         object.remove(&["status"]);
-        for it in subscriptions.iter().filter(|it| resolved.updates.contains_key(&it.metadata.name))
+        for subscription in subscriptions
+            .iter()
+            .filter(|subscription| resolved.updates.contains_key(&subscription.metadata.name))
         {
-            let (package, namespace) = (&it.spec.package, &it.metadata.namespace);
+            let (package, namespace) =
+                (&subscription.spec.package, &subscription.metadata.namespace);
             object.set_label(&names::component_label(package, namespace), "");
         }
         let csvs = &draft.spec.cluster_service_version_names;
@@ -228,7 +236,7 @@ impl Controller {
                 }
                 made => {
                     let made = made.during("creating a plan")?;
-                    let names: Vec<&str> = csvs.iter().map(|it| &**it).collect();
+                    let names: Vec<&str> = csvs.iter().map(|csv| &**csv).collect();
                     let why = "Subscriptions of the namespace were resolved";
                     decision::log(
                         &PLAN.kind,

@@ -30,8 +30,8 @@ pub(crate) type Plans = BTreeMap<String, Arc<facts::Plan>>;
 /// The plans that are too many: lowest generation first, then oldest, then by name.
 pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
     let mut all: Vec<(&String, &Arc<facts::Plan>)> =
-        plans.iter().filter(|(_, it)| !it.deleting).collect();
-    all.sort_by_key(|(name, it)| (it.generation, &it.created, *name));
+        plans.iter().filter(|(_, plan)| !plan.deleting).collect();
+    all.sort_by_key(|(name, plan)| (plan.generation, &plan.created, *name));
     if mainstay_fault::is_on("the-newest-plans-are-deleted") {
         all.reverse();
     }
@@ -49,26 +49,31 @@ pub(crate) fn rest(
     timeout: Duration,
     now: Timestamp,
 ) -> Option<Duration> {
-    let of_version = |it: &&Arc<facts::Plan>| {
-        it.phase == InstallPlanPhase::Failed && it.csvs.iter().any(|csv| csv == version)
+    let of_version = |plan: &&Arc<facts::Plan>| {
+        plan.phase == InstallPlanPhase::Failed && plan.csvs.iter().any(|csv| csv == version)
     };
     let failed: Vec<_> = plans.values().filter(of_version).collect();
-    let made = failed.iter().filter_map(|it| it.created.parse::<Timestamp>().ok()).max()?;
+    let made = failed.iter().filter_map(|plan| plan.created.parse::<Timestamp>().ok()).max()?;
     let doublings = u32::try_from(failed.len()).unwrap_or(u32::MAX).saturating_sub(1).min(16);
     let rest = timeout.saturating_mul(1 << doublings).min(LONGEST_REST);
     let since = Duration::try_from(now.duration_since(made)).unwrap_or_default();
     // It was tried for that long before it failed.
-    Some(timeout.saturating_add(rest).saturating_sub(since)).filter(|it| !it.is_zero())
+    Some(timeout.saturating_add(rest).saturating_sub(since))
+        .filter(|remaining| !remaining.is_zero())
 }
 
 /// The highest generation that a Subscription has a plan of.
 fn assigned(subscriptions: &[Subscription]) -> i64 {
-    subscriptions.iter().map(|it| it.status.install_plan_generation).max().unwrap_or_default()
+    subscriptions
+        .iter()
+        .map(|subscription| subscription.status.install_plan_generation)
+        .max()
+        .unwrap_or_default()
 }
 
 /// The generation of the next plan.
 pub(crate) fn generation(subscriptions: &[Subscription], plans: &Plans) -> i64 {
-    let made = plans.values().map(|it| it.generation).max().unwrap_or_default();
+    let made = plans.values().map(|plan| plan.generation).max().unwrap_or_default();
     assigned(subscriptions).max(made) + 1
 }
 
@@ -78,25 +83,26 @@ fn left_over<'a>(
     plans: &'a Plans,
     fits: impl Fn(&facts::Plan) -> bool,
 ) -> Option<&'a str> {
-    let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
+    let uids: BTreeSet<&str> =
+        subscriptions.iter().map(|subscription| subscription.metadata.uid.as_str()).collect();
     let newest = assigned(subscriptions);
     plans
         .iter()
-        .filter(|(_, it)| {
-            it.generation > newest
-                && !it.deleting
-                && it.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
-                && fits(it)
+        .filter(|(_, plan)| {
+            plan.generation > newest
+                && !plan.deleting
+                && plan.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
+                && fits(plan)
         })
-        .max_by_key(|(_, it)| it.generation)
+        .max_by_key(|(_, plan)| plan.generation)
         .map(|(name, _)| name.as_str())
 }
 
 /// A plan with steps that no Subscription refers to: the third write of its making is missing.
 pub(crate) fn unassigned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Option<&'a str> {
     // What only brings dependencies makes the Subscriptions that refer to it.
-    left_over(subscriptions, plans, |it| {
-        it.has_steps && it.phase != InstallPlanPhase::Failed && !it.only_dependencies
+    left_over(subscriptions, plans, |plan| {
+        plan.has_steps && plan.phase != InstallPlanPhase::Failed && !plan.only_dependencies
     })
 }
 
@@ -107,11 +113,11 @@ pub(crate) fn empty<'a>(
     csvs: &[String],
     manual: bool,
 ) -> Option<&'a str> {
-    left_over(subscriptions, plans, |it| {
-        !it.has_steps
-            && it.phase == InstallPlanPhase::None
-            && it.csvs == csvs
-            && it.manual == manual
+    left_over(subscriptions, plans, |plan| {
+        !plan.has_steps
+            && plan.phase == InstallPlanPhase::None
+            && plan.csvs == csvs
+            && plan.manual == manual
     })
 }
 
@@ -121,15 +127,16 @@ fn unfilled<'a>(
     plans: &'a Plans,
     fits: impl Fn(&facts::Plan) -> bool,
 ) -> Vec<&'a str> {
-    let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
+    let uids: BTreeSet<&str> =
+        subscriptions.iter().map(|subscription| subscription.metadata.uid.as_str()).collect();
     plans
         .iter()
-        .filter(|(_, it)| {
-            !it.has_steps
-                && !it.deleting
-                && it.phase == InstallPlanPhase::None
-                && it.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
-                && fits(it)
+        .filter(|(_, plan)| {
+            !plan.has_steps
+                && !plan.deleting
+                && plan.phase == InstallPlanPhase::None
+                && plan.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
+                && fits(plan)
         })
         .map(|(name, _)| name.as_str())
         .collect()
@@ -139,7 +146,7 @@ fn unfilled<'a>(
 /// that was sent twice.
 pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
     let newest = assigned(subscriptions);
-    unfilled(subscriptions, plans, |it| it.generation <= newest)
+    unfilled(subscriptions, plans, |plan| plan.generation <= newest)
 }
 
 /// Plans without steps that nothing will fill: their making was interrupted, and since then the catalogs
@@ -150,7 +157,7 @@ pub(crate) fn unwanted<'a>(
     csvs: &[String],
     manual: bool,
 ) -> Vec<&'a str> {
-    unfilled(subscriptions, plans, |it| it.csvs != csvs || it.manual != manual)
+    unfilled(subscriptions, plans, |plan| plan.csvs != csvs || plan.manual != manual)
 }
 
 /// The name of a plan, which looks as if the server had made it up. It is the same for the same
@@ -162,7 +169,8 @@ pub(crate) fn name(
     generation: i64,
     attempt: u8,
 ) -> String {
-    let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
+    let uids: BTreeSet<&str> =
+        subscriptions.iter().map(|subscription| subscription.metadata.uid.as_str()).collect();
     let text = format!("{uids:?} {csvs:?} {generation} {attempt}");
     format!("{PREFIX}{}", hash::suffix(&text))
 }
@@ -195,12 +203,12 @@ pub(crate) fn assignments(
             continue;
         }
         let Some(package) = package_of(&step.resource.manifest) else { continue };
-        for it in subscriptions {
-            if it.spec.package == package
-                && it.spec.source == step.resource.source_name
-                && it.spec.source_namespace == step.resource.source_namespace
+        for subscription in subscriptions {
+            if subscription.spec.package == package
+                && subscription.spec.source == step.resource.source_name
+                && subscription.spec.source_namespace == step.resource.source_namespace
             {
-                out.insert(it.metadata.name.clone(), step.resource.name.clone());
+                out.insert(subscription.metadata.name.clone(), step.resource.name.clone());
             }
         }
     }
@@ -216,15 +224,16 @@ pub(crate) fn package_of(manifest: &str) -> Option<String> {
         serde_json::from_str(csv.annotation(names::PROPERTIES)?).ok()?
     };
     let list = properties.get("properties")?.as_array()?;
-    let package = list.iter().find(|it| it.get("type") == Some(&"olm.package".into()))?;
+    let package =
+        list.iter().find(|property| property.get("type") == Some(&"olm.package".into()))?;
     Some(package.get("value")?.get("packageName")?.as_str()?.to_owned())
 }
 
 /// The versions that steps install.
 pub(crate) fn versions(steps: &[Step]) -> Vec<String> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
-    let of = |it: &&Step| it.resource.kind == *kind;
-    steps.iter().filter(of).map(|it| it.resource.name.clone()).collect()
+    let of = |step: &&Step| step.resource.kind == *kind;
+    steps.iter().filter(of).map(|step| step.resource.name.clone()).collect()
 }
 
 /// A new plan; its steps are written as its status.
@@ -240,11 +249,11 @@ pub(crate) fn draft(
     plan.metadata.generate_name = PREFIX.into();
     plan.metadata.owner_references = subscriptions
         .iter()
-        .map(|it| OwnerReference {
+        .map(|subscription| OwnerReference {
             api_version: resources::SUBSCRIPTION.api_version(),
             kind: resources::SUBSCRIPTION.kind.to_string(),
-            name: it.metadata.name.clone(),
-            uid: it.metadata.uid.clone(),
+            name: subscription.metadata.name.clone(),
+            uid: subscription.metadata.uid.clone(),
             controller: Some(false),
             block_owner_deletion: Some(false),
         })
@@ -262,7 +271,7 @@ pub(crate) fn draft(
 
 /// The first status of a plan. `lookups` are the bundles that came as images; they are in the steps.
 pub(crate) fn status(manual: bool, steps: &[Step], lookups: &[BundleLookup]) -> InstallPlanStatus {
-    let catalogs: BTreeSet<&String> = steps.iter().map(|it| &it.resource.source_name).collect();
+    let catalogs: BTreeSet<&String> = steps.iter().map(|step| &step.resource.source_name).collect();
     InstallPlanStatus {
         phase: if manual {
             InstallPlanPhase::RequiresApproval
@@ -333,17 +342,17 @@ mod tests {
     }
 
     fn subscription(name: &str, generation: i64) -> Subscription {
-        let mut it = Subscription::new("ns", name);
-        it.metadata.uid = format!("uid-{name}");
-        it.spec.package = "a".into();
-        it.spec.source = "cat".into();
-        it.spec.source_namespace = "olm".into();
-        it.status.install_plan_generation = generation;
-        it
+        let mut subscription = Subscription::new("ns", name);
+        subscription.metadata.uid = format!("uid-{name}");
+        subscription.spec.package = "a".into();
+        subscription.spec.source = "cat".into();
+        subscription.spec.source_namespace = "olm".into();
+        subscription.status.install_plan_generation = generation;
+        subscription
     }
 
     fn named(list: Vec<Arc<facts::Plan>>) -> Plans {
-        list.into_iter().enumerate().map(|(at, it)| (format!("install-{at}"), it)).collect()
+        list.into_iter().enumerate().map(|(at, plan)| (format!("install-{at}"), plan)).collect()
     }
 
     #[test]
@@ -387,7 +396,8 @@ mod tests {
 
     #[test]
     fn five_plans_are_kept_and_the_lowest_generations_go() {
-        let plans = |count: i64| named((1..=count).rev().map(|it| plan(it, "x", true)).collect());
+        let plans =
+            |count: i64| named((1..=count).rev().map(|number| plan(number, "x", true)).collect());
         assert!(surplus(&plans(5)).is_empty());
         // shows K10
         assert_eq!(surplus(&plans(7)), ["install-6", "install-5"]);
@@ -398,8 +408,9 @@ mod tests {
     fn sweeps_leave_the_five_highest_generations_however_many_there_are_and_in_which_order() {
         for count in 0..30_i64 {
             // A step that has no divisor with 31 in common goes through all numbers once.
-            let generations: Vec<i64> = (0..count).map(|it| it * 12 % 31).collect();
-            let mut plans = named(generations.iter().map(|it| plan(*it, "x", true)).collect());
+            let generations: Vec<i64> = (0..count).map(|number| number * 12 % 31).collect();
+            let mut plans =
+                named(generations.iter().map(|generation| plan(*generation, "x", true)).collect());
             let mut sweeps = 0;
             loop {
                 let gone: Vec<String> = surplus(&plans).into_iter().map(str::to_owned).collect();
@@ -410,7 +421,7 @@ mod tests {
                 plans.retain(|name, _| !gone.contains(name));
                 sweeps += 1;
             }
-            let mut left: Vec<i64> = plans.values().map(|it| it.generation).collect();
+            let mut left: Vec<i64> = plans.values().map(|plan| plan.generation).collect();
             left.sort_unstable();
             let mut highest = generations;
             highest.sort_unstable();
@@ -425,7 +436,7 @@ mod tests {
             Arc::new(facts::Plan { created: created.to_owned(), deleting, ..plan })
         };
         let mut all: Vec<_> =
-            (1..=6).rev().map(|it| of(&format!("2026-01-0{it}"), false)).collect();
+            (1..=6).rev().map(|day| of(&format!("2026-01-0{day}"), false)).collect();
         assert_eq!(surplus(&named(all.clone())), ["install-5"]);
         all[0] = of("2026-01-06", true);
         assert!(surplus(&named(all)).is_empty());
@@ -441,7 +452,7 @@ mod tests {
             Arc::new(facts::Plan { created: at(made).to_string(), phase, ..plan })
         };
         let left = |plans: &Plans, version: &str, now: i64| {
-            rest(plans, version, MINUTE, at(now)).map_or(0, |it| it.as_secs())
+            rest(plans, version, MINUTE, at(now)).map_or(0, |rest| rest.as_secs())
         };
         let one = named(vec![failed(1000)]);
         assert_eq!((left(&one, "a.v1", 1060), left(&one, "a.v1", 1120)), (60, 0));

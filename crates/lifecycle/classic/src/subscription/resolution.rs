@@ -44,7 +44,8 @@ fn told(failure: &resolver::Failure) -> String {
     let mut text = failure.cause.to_string();
     if text.len() > TOLD {
         // What would mend it stands at the end and matters most.
-        let repair = failure.repairs.first().map(|it| format!(" … ({it})")).unwrap_or_default();
+        let repair =
+            failure.repairs.first().map(|repair| format!(" … ({repair})")).unwrap_or_default();
         let repair = if repair.len() < TOLD / 2 { repair } else { " …".to_owned() };
         text.truncate(text.floor_char_boundary(TOLD - repair.len()));
         text.push_str(&repair);
@@ -54,15 +55,18 @@ fn told(failure: &resolver::Failure) -> String {
 
 /// Whether somebody whom a failure concerns was not told of it yet.
 fn is_news(input: &Input, failure: &resolver::Failure) -> bool {
-    let knows = |it: &&Subscription| {
-        it.status.conditions.iter().any(|condition| {
+    let knows = |subscription: &&Subscription| {
+        subscription.status.conditions.iter().any(|condition| {
             condition.kind == SubscriptionConditionType::ResolutionFailed
                 && condition.message == failure.message
         })
     };
-    let concerned =
-        input.subscriptions.iter().filter(|it| failure.subscriptions.contains(&it.metadata.name));
-    failure.subscriptions.is_empty() || !concerned.into_iter().all(|it| knows(&it))
+    let concerned = input
+        .subscriptions
+        .iter()
+        .filter(|subscription| failure.subscriptions.contains(&subscription.metadata.name));
+    failure.subscriptions.is_empty()
+        || !concerned.into_iter().all(|subscription| knows(&subscription))
 }
 
 /// What came out.
@@ -106,7 +110,7 @@ impl Resolved {
             self.used.insert(key);
             self.lookups.push(lookup);
         }
-        self.updates.extend(asking.iter().map(|it| (it.clone(), chosen.name.clone())));
+        self.updates.extend(asking.iter().map(|name| (name.clone(), chosen.name.clone())));
     }
 
     /// The same without steps, because a plan for them is refused.
@@ -131,19 +135,21 @@ pub(crate) fn run(input: &Input) -> Resolved {
     let outcome = resolver::resolve_explaining(&input.world(), |failure| is_news(input, failure));
     let mut out = Resolved::default();
     // What is broken and in nobody's way is told where it is broken.
-    let told = |it: &&resolver::Failure| !it.subscriptions.is_empty() || !it.csvs.is_empty();
-    for it in outcome.failures.iter().filter(told) {
+    let told = |failure: &&resolver::Failure| {
+        !failure.subscriptions.is_empty() || !failure.csvs.is_empty()
+    };
+    for failure in outcome.failures.iter().filter(told) {
         // It will be something else, or nothing, when what is under way has come to an end.
-        if input.pinned.values().any(|why| it.message.contains(why)) {
-            out.held.extend(it.subscriptions.iter().cloned());
+        if input.pinned.values().any(|why| failure.message.contains(why)) {
+            out.held.extend(failure.subscriptions.iter().cloned());
             continue;
         }
         out.failures.push(Failure {
-            reason: it.kind.reason().into(),
-            message: it.message.clone(),
-            subscriptions: it.subscriptions.clone(),
-            csvs: if it.subscriptions.is_empty() { it.csvs.clone() } else { Vec::new() },
-            explanation: is_news(input, it).then(|| self::told(it)),
+            reason: failure.kind.reason().into(),
+            message: failure.message.clone(),
+            subscriptions: failure.subscriptions.clone(),
+            csvs: if failure.subscriptions.is_empty() { failure.csvs.clone() } else { Vec::new() },
+            explanation: is_news(input, failure).then(|| self::told(failure)),
         });
     }
     let members = |part: &usize| outcome.parts.get(*part).cloned().unwrap_or_default();
@@ -233,18 +239,22 @@ fn needs_approval(input: &Input, names: &[String]) -> bool {
 fn again(input: &Input, going: &mut Vec<Going>, out: &mut Resolved) {
     for name in &input.undone {
         let is_asking = |going: &Going| going.asking.contains(name);
-        let Some(it) = input.subscription(name).filter(|_| !going.iter().any(is_asking)) else {
+        let Some(subscription) = input.subscription(name).filter(|_| !going.iter().any(is_asking))
+        else {
             continue;
         };
-        let version = &it.status.current_csv;
-        let replaced = input.csvs.get(version).map(|it| it.replaces.clone()).unwrap_or_default();
+        let version = &subscription.status.current_csv;
+        let replaced = input.csvs.get(version).map(|csv| csv.replaces.clone()).unwrap_or_default();
         let chosen = resolver::Chosen {
-            catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
-            package: it.spec.package.clone(),
-            channel: it.spec.channel.clone(),
+            catalog: resolver::CatalogKey::new(
+                &*subscription.spec.source,
+                &*subscription.spec.source_namespace,
+            ),
+            package: subscription.spec.package.clone(),
+            channel: subscription.spec.channel.clone(),
             name: version.clone(),
             version: None,
-            replaces: Some(replaced).filter(|it| !it.is_empty()),
+            replaces: Some(replaced).filter(|name| !name.is_empty()),
         };
         match steps_of(input, &chosen) {
             Ok(made) => going.push(Going {
@@ -342,20 +352,22 @@ fn way(input: &Input, asking: &[String], version: &str) -> Way {
             .iter()
             .any(|planned| planned.name == **name && planned.version == version);
         let waits = input.in_flight.contains(*name)
-            && input.subscription(name).is_some_and(|it| it.status.current_csv == version);
+            && input
+                .subscription(name)
+                .is_some_and(|subscription| subscription.status.current_csv == version);
         inherited || planned || waits
     };
     if let Some(carrier) = asking.iter().find(brought) {
-        let others = asking.iter().filter(|it| !brought(it));
+        let others = asking.iter().filter(|name| !brought(name));
         // What is planned has no plan to refer to before it is there.
         let is_there = input.in_flight.contains(carrier);
-        let joining = others.filter(|_| is_there).map(|it| (it.clone(), carrier.clone()));
+        let joining = others.filter(|_| is_there).map(|name| (name.clone(), carrier.clone()));
         return Way::Coming(joining.collect());
     }
-    let busy = |it: &String| {
-        (input.failed.contains(it) && input.resting.contains(version))
-            || input.planned.iter().any(|planned| planned.name == *it)
-            || (input.in_flight.contains(it) && !input.failed.contains(it))
+    let busy = |name: &String| {
+        (input.failed.contains(name) && input.resting.contains(version))
+            || input.planned.iter().any(|planned| planned.name == *name)
+            || (input.in_flight.contains(name) && !input.failed.contains(name))
     };
     if asking.iter().any(busy) { Way::Wait } else { Way::Go }
 }
@@ -366,10 +378,10 @@ fn subscription_step(
     outcome: &resolver::Outcome,
     chosen: &resolver::Chosen,
 ) -> Option<Step> {
-    let new = outcome.new_subscriptions.iter().find(|it| {
-        it.catalog == chosen.catalog
-            && it.package == chosen.package
-            && it.starting_csv == chosen.name
+    let new = outcome.new_subscriptions.iter().find(|subscription| {
+        subscription.catalog == chosen.catalog
+            && subscription.package == chosen.package
+            && subscription.starting_csv == chosen.name
     })?;
     Some(steps::of_dependency(&input.namespace, new))
 }

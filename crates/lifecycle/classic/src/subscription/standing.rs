@@ -63,8 +63,9 @@ pub(crate) fn status(subscription: &Subscription, world: &World<'_>) -> Subscrip
 /// The catalog that the Subscription names.
 fn target<'a>(subscription: &Subscription, world: &World<'a>) -> Option<&'a VisibleCatalog> {
     let spec = &subscription.spec;
-    world.catalogs.iter().find(|it| {
-        it.reference.name == spec.source && it.reference.namespace == spec.source_namespace
+    world.catalogs.iter().find(|catalog| {
+        catalog.reference.name == spec.source
+            && catalog.reference.namespace == spec.source_namespace
     })
 }
 
@@ -76,41 +77,50 @@ pub(crate) fn maker(subscription: &Subscription) -> Option<&str> {
 
 /// A Subscription that was made for a dependency has part in the plan that made it.
 fn made(subscription: &Subscription, world: &World<'_>, status: &mut SubscriptionStatus) {
-    let reference = maker(subscription).and_then(|it| world.makers.get(it));
+    let reference = maker(subscription).and_then(|maker| world.makers.get(maker));
     if let Some(reference) = reference {
         refer(status, reference.clone(), &subscription.spec.starting_csv);
     }
 }
 
 fn health(subscription: &Subscription, world: &World<'_>, status: &mut SubscriptionStatus) {
-    let seen: Vec<(&str, bool)> =
-        world.catalogs.iter().map(|it| (it.reference.uid.as_str(), it.healthy)).collect();
+    let seen: Vec<(&str, bool)> = world
+        .catalogs
+        .iter()
+        .map(|catalog| (catalog.reference.uid.as_str(), catalog.healthy))
+        .collect();
     let told: Vec<(&str, bool)> = status
         .catalog_health
         .iter()
-        .map(|it| (it.catalog_source_ref.as_ref().map_or("", |it| it.uid.as_str()), it.healthy))
+        .map(|health| {
+            (
+                health.catalog_source_ref.as_ref().map_or("", |reference| reference.uid.as_str()),
+                health.healthy,
+            )
+        })
         .collect();
     if seen != told {
         status.catalog_health = world
             .catalogs
             .iter()
-            .map(|it| CatalogHealth {
-                catalog_source_ref: Some(it.reference.clone()),
-                healthy: it.healthy,
+            .map(|catalog| CatalogHealth {
+                catalog_source_ref: Some(catalog.reference.clone()),
+                healthy: catalog.healthy,
                 last_updated: Some(world.now),
             })
             .collect();
     }
     let (source, namespace) = (&subscription.spec.source, &subscription.spec.source_namespace);
     let target = target(subscription, world);
-    let other = world.catalogs.iter().find(|it| !it.healthy).map(|it| &it.reference);
+    let other =
+        world.catalogs.iter().find(|catalog| !catalog.healthy).map(|catalog| &catalog.reference);
     let (holds, why, message) = if world.catalogs.is_empty() {
         let message = "dependency resolution requires at least one catalogsource".to_owned();
         (true, Why::NoCatalogSourcesFound, message)
     } else if target.is_none() {
         let message = format!("targeted catalogsource {namespace}/{source} missing");
         (true, Why::UnhealthyCatalogSourceFound, message)
-    } else if target.is_some_and(|it| !it.healthy) {
+    } else if target.is_some_and(|catalog| !catalog.healthy) {
         let message = format!("targeted catalogsource {namespace}/{source} unhealthy");
         (true, Why::UnhealthyCatalogSourceFound, message)
     } else if let Some(other) = other {
@@ -119,8 +129,11 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
         (true, Why::UnhealthyCatalogSourceFound, message)
     } else {
         let mut message = "all available catalogsources are healthy".to_owned();
-        for it in world.catalogs.iter().filter(|it| it.stale).map(|it| &it.reference) {
-            let named = format!("; {}/{} serves its last good content", it.namespace, it.name);
+        for catalog in
+            world.catalogs.iter().filter(|catalog| catalog.stale).map(|catalog| &catalog.reference)
+        {
+            let named =
+                format!("; {}/{} serves its last good content", catalog.namespace, catalog.name);
             message.push_str(&named);
         }
         (false, Why::AllCatalogSourcesHealthy, message)
@@ -130,7 +143,10 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
 
 fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
     use Type::{InstallPlanFailed, InstallPlanMissing, InstallPlanPending};
-    let Some(name) = status.install_plan_ref.as_ref().map(|it| it.name.clone()) else { return };
+    let Some(name) = status.install_plan_ref.as_ref().map(|reference| reference.name.clone())
+    else {
+        return;
+    };
     let now = world.now;
     let Some(plan) = world.plans.get(&name) else {
         remove(status, &[InstallPlanPending, InstallPlanFailed]);
@@ -149,7 +165,7 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
         return;
     };
     let said = plan.installed.as_ref();
-    let message = said.map(|it| it[2].clone()).unwrap_or_default();
+    let message = said.map(|condition| condition[2].clone()).unwrap_or_default();
     let pending = match plan.phase {
         InstallPlanPhase::None => Some(Why::InstallPlanNotYetReconciled),
         InstallPlanPhase::Planning => Some(Why::Planning),
@@ -164,8 +180,8 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
     } else if plan.phase == InstallPlanPhase::Failed {
         remove(status, &[InstallPlanPending]);
         let why = said
-            .filter(|it| it[0] == "False")
-            .map_or(Why::InstallPlanFailed, |it| Why::from(it[1].as_str()));
+            .filter(|condition| condition[0] == "False")
+            .map_or(Why::InstallPlanFailed, |condition| Why::from(condition[1].as_str()));
         set(status, InstallPlanFailed, true, why, message, now);
     } else {
         remove(status, &[InstallPlanPending, InstallPlanFailed]);
@@ -181,8 +197,9 @@ fn version(
     if status.current_csv.is_empty() {
         return;
     }
-    let plan = status.install_plan_ref.as_ref().and_then(|it| world.plans.get(&it.name));
-    let is = |phase: InstallPlanPhase| plan.is_some_and(|it| it.phase == phase);
+    let plan =
+        status.install_plan_ref.as_ref().and_then(|reference| world.plans.get(&reference.name));
+    let is = |phase: InstallPlanPhase| plan.is_some_and(|plan| plan.phase == phase);
     // A version is one of the first things that a plan makes. It is not installed before the plan
     // has come to an end.
     let arriving = is(InstallPlanPhase::Installing) && status.installed_csv != status.current_csv;
@@ -238,10 +255,12 @@ fn has_successor(subscription: &Subscription, content: &CatalogContent, bundle: 
 /// Whether the version of a Subscription lacks what its plan, which is gone, should have brought:
 /// it exists, and nothing but a new plan would bring the rest.
 pub(crate) fn is_undone(status: &SubscriptionStatus, world: &World<'_>) -> bool {
-    let gone =
-        status.install_plan_ref.as_ref().is_some_and(|it| !world.plans.contains_key(&it.name));
-    let lacks = |it: &Arc<facts::Csv>| {
-        !it.is_copy() && !it.deleting && it.reason == CsvReason::RequirementsNotMet
+    let gone = status
+        .install_plan_ref
+        .as_ref()
+        .is_some_and(|reference| !world.plans.contains_key(&reference.name));
+    let lacks = |csv: &Arc<facts::Csv>| {
+        !csv.is_copy() && !csv.deleting && csv.reason == CsvReason::RequirementsNotMet
     };
     gone && world.csvs.get(&status.current_csv).is_some_and(lacks)
 }
@@ -257,8 +276,8 @@ pub(crate) fn is_brought(
     status: &SubscriptionStatus,
     plans: &BTreeMap<String, Arc<facts::Plan>>,
 ) -> bool {
-    let plan = status.install_plan_ref.as_ref().and_then(|it| plans.get(&it.name));
-    waits(status) && plan.is_some_and(|it| it.phase == InstallPlanPhase::Complete)
+    let plan = status.install_plan_ref.as_ref().and_then(|reference| plans.get(&reference.name));
+    waits(status) && plan.is_some_and(|plan| plan.phase == InstallPlanPhase::Complete)
 }
 
 #[cfg(test)]
@@ -284,20 +303,20 @@ mod tests {
     }
 
     fn subscription() -> Subscription {
-        let mut it = Subscription::new("ns", "sub");
-        it.spec.source = "cat".into();
-        it.spec.source_namespace = "ns".into();
-        it
+        let mut subscription = Subscription::new("ns", "sub");
+        subscription.spec.source = "cat".into();
+        subscription.spec.source_namespace = "ns".into();
+        subscription
     }
 
     fn look(
-        it: &Subscription,
+        subscription: &Subscription,
         catalogs: &[VisibleCatalog],
         plan: Option<facts::Plan>,
         csvs: &[&str],
         now: i64,
     ) -> SubscriptionStatus {
-        let plans = plan.map(|it| ("install-1".to_owned(), Arc::new(it))).into_iter().collect();
+        let plans = plan.map(|plan| ("install-1".to_owned(), Arc::new(plan))).into_iter().collect();
         let csvs =
             csvs.iter().map(|name| ((*name).to_owned(), Arc::new(facts::Csv::default()))).collect();
         let makers = BTreeMap::new();
@@ -309,12 +328,17 @@ mod tests {
             fail_forward: false,
             now: time(now),
         };
-        status(it, &world)
+        status(subscription, &world)
     }
 
     fn told(status: &SubscriptionStatus) -> Vec<String> {
-        let say = |it: &mainstay_api::SubscriptionCondition| {
-            format!("{}={} {} {}", it.kind, it.status, it.reason, it.message).trim_end().to_owned()
+        let say = |condition: &mainstay_api::SubscriptionCondition| {
+            format!(
+                "{}={} {} {}",
+                condition.kind, condition.status, condition.reason, condition.message
+            )
+            .trim_end()
+            .to_owned()
         };
         status.conditions.iter().map(say).collect()
     }
@@ -349,34 +373,45 @@ mod tests {
                 "CatalogSourcesUnhealthy=True UnhealthyCatalogSourceFound catalogsource ns/other unhealthy",
             ),
         ] {
-            let mut it = subscription();
-            it.status = look(&it, &catalogs, None, &[], 1);
+            let mut subscription = subscription();
+            subscription.status = look(&subscription, &catalogs, None, &[], 1);
             // shows STA-02 K12
-            assert_eq!(told(&it.status), [wanted]);
-            assert_eq!(it.status.catalog_health.len(), catalogs.len());
-            assert_eq!(look(&it, &catalogs, None, &[], 9), it.status, "it settles");
+            assert_eq!(told(&subscription.status), [wanted]);
+            assert_eq!(subscription.status.catalog_health.len(), catalogs.len());
+            assert_eq!(
+                look(&subscription, &catalogs, None, &[], 9),
+                subscription.status,
+                "it settles"
+            );
         }
     }
 
     #[test]
     fn a_catalog_that_is_missing_is_told_whatever_happens_to_the_others() {
-        let mut it = subscription();
+        let mut subscription = subscription();
         let (one, two) = (vec![catalog("x", true)], vec![catalog("x", true), catalog("y", true)]);
         for catalogs in [&one, &two, &two, &one] {
-            it.status = look(&it, catalogs, None, &[], 1);
-            let said = &it.status.conditions[0];
+            subscription.status = look(&subscription, catalogs, None, &[], 1);
+            let said = &subscription.status.conditions[0];
             // shows K12
             assert_eq!(said.reason.to_string(), "UnhealthyCatalogSourceFound");
             assert_eq!(said.message, "targeted catalogsource ns/cat missing");
-            assert_eq!(look(&it, catalogs, None, &[], 9), it.status, "it settles");
+            assert_eq!(
+                look(&subscription, catalogs, None, &[], 9),
+                subscription.status,
+                "it settles"
+            );
         }
     }
 
     #[test]
     fn a_subscription_made_by_a_plan_refers_to_it() {
-        let mut it = subscription();
-        it.metadata.annotations.insert(names::GENERATED_BY.to_owned(), "install-1".to_owned());
-        it.spec.starting_csv = "a.v1".to_owned();
+        let mut subscription = subscription();
+        subscription
+            .metadata
+            .annotations
+            .insert(names::GENERATED_BY.to_owned(), "install-1".to_owned());
+        subscription.spec.starting_csv = "a.v1".to_owned();
         let plans = BTreeMap::from([("install-1".to_owned(), Arc::default())]);
         let reference =
             ObjectReference { name: "install-1".to_owned(), ..ObjectReference::default() };
@@ -390,10 +425,13 @@ mod tests {
             fail_forward: false,
             now: time(1),
         };
-        it.status = status(&it, &world);
-        assert!(waits(&it.status) && maker(&it).is_none());
-        assert_eq!((&*it.status.current_csv, it.status.install_plan_generation), ("a.v1", 0));
-        assert_eq!(status(&it, &world), it.status, "it settles");
+        subscription.status = status(&subscription, &world);
+        assert!(waits(&subscription.status) && maker(&subscription).is_none());
+        assert_eq!(
+            (&*subscription.status.current_csv, subscription.status.install_plan_generation),
+            ("a.v1", 0)
+        );
+        assert_eq!(status(&subscription, &world), subscription.status, "it settles");
     }
 
     #[test]
@@ -458,11 +496,11 @@ mod tests {
             (Some(plan(InstallPlanPhase::Complete)), None),
             (None, Some("InstallPlanMissing=True ReferencedInstallPlanNotFound")),
         ] {
-            let mut it = subscription();
-            it.status.state = SubscriptionState::AtLatestKnown;
-            it.status.install_plan_ref =
+            let mut subscription = subscription();
+            subscription.status.state = SubscriptionState::AtLatestKnown;
+            subscription.status.install_plan_ref =
                 Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
-            let status = look(&it, &catalogs, plan, &[], 1);
+            let status = look(&subscription, &catalogs, plan, &[], 1);
             // shows STA-01 SUB-22 K12
             assert_eq!(told(&status).get(1).map(String::as_str), wanted);
         }
@@ -493,31 +531,35 @@ mod tests {
         // the one before.
         for before in phases().chain([None]) {
             for after in phases().chain([None]) {
-                let mut it = subscription();
-                it.status.state = SubscriptionState::AtLatestKnown;
-                it.status.install_plan_ref = Some(ObjectReference {
+                let mut subscription = subscription();
+                subscription.status.state = SubscriptionState::AtLatestKnown;
+                subscription.status.install_plan_ref = Some(ObjectReference {
                     name: "install-1".into(),
                     ..ObjectReference::default()
                 });
-                it.status = look(&it, &catalogs, plan(before.clone()), &[], 1);
-                it.status = look(&it, &catalogs, plan(after.clone()), &[], 2);
-                let found = told(&it.status).split_off(1).join(", ");
+                subscription.status = look(&subscription, &catalogs, plan(before.clone()), &[], 1);
+                subscription.status = look(&subscription, &catalogs, plan(after.clone()), &[], 2);
+                let found = told(&subscription.status).split_off(1).join(", ");
                 // shows K12
                 assert_eq!(found, said(after.as_ref()), "{before:?} to {after:?}");
-                assert_eq!(look(&it, &catalogs, plan(after), &[], 3), it.status, "it settles");
+                assert_eq!(
+                    look(&subscription, &catalogs, plan(after), &[], 3),
+                    subscription.status,
+                    "it settles"
+                );
             }
         }
     }
 
     #[test]
     fn a_lost_plan_of_a_pending_upgrade_is_forgotten() {
-        let mut it = subscription();
-        it.status.state = SubscriptionState::UpgradePending;
-        it.status.current_csv = "a.v2".into();
-        it.status.installed_csv = "a.v1".into();
-        it.status.install_plan_ref =
+        let mut subscription = subscription();
+        subscription.status.state = SubscriptionState::UpgradePending;
+        subscription.status.current_csv = "a.v2".into();
+        subscription.status.installed_csv = "a.v1".into();
+        subscription.status.install_plan_ref =
             Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
-        let status = look(&it, &[catalog("cat", true)], None, &["a.v1"], 1);
+        let status = look(&subscription, &[catalog("cat", true)], None, &["a.v1"], 1);
         assert_eq!((status.state.as_str(), status.current_csv.as_str()), ("", ""));
         assert_eq!(status.installed_csv, "a.v1");
         assert!(!waits(&status) && status.install_plan_ref.is_none());
@@ -528,22 +570,22 @@ mod tests {
         use InstallPlanPhase as Phase;
         let catalogs = [catalog("cat", true)];
         let plan = |phase: Phase| Some(facts::Plan { phase, ..facts::Plan::default() });
-        let mut it = subscription();
-        it.status.current_csv = "a.v1".into();
-        it.status.install_plan_ref =
+        let mut subscription = subscription();
+        subscription.status.current_csv = "a.v1".into();
+        subscription.status.install_plan_ref =
             Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
         for (phase, state, installed) in [
             (Phase::Installing, "UpgradePending", ""),
             (Phase::Complete, "AtLatestKnown", "a.v1"),
             (Phase::Failed, "AtLatestKnown", "a.v1"),
         ] {
-            let status = look(&it, &catalogs, plan(phase), &["a.v1"], 1);
+            let status = look(&subscription, &catalogs, plan(phase), &["a.v1"], 1);
             // shows K12
             assert_eq!((status.state.as_str(), &*status.installed_csv), (state, installed));
         }
         // A plan that is gone has begun something that another one completes.
-        it.status.state = SubscriptionState::UpgradePending;
-        let status = look(&it, &catalogs, None, &["a.v1"], 1);
+        subscription.status.state = SubscriptionState::UpgradePending;
+        let status = look(&subscription, &catalogs, None, &["a.v1"], 1);
         assert_eq!((status.state.as_str(), &*status.installed_csv), ("AtLatestKnown", "a.v1"));
         assert!(status.install_plan_ref.is_some());
     }
@@ -551,11 +593,11 @@ mod tests {
     #[test]
     fn the_state_follows_the_existence_of_the_version() {
         let catalogs = [catalog("cat", true)];
-        let mut it = subscription();
-        it.status.current_csv = "a.v1".into();
-        let status = look(&it, &catalogs, None, &[], 1);
+        let mut subscription = subscription();
+        subscription.status.current_csv = "a.v1".into();
+        let status = look(&subscription, &catalogs, None, &[], 1);
         assert_eq!((status.state.as_str(), status.installed_csv.as_str()), ("UpgradePending", ""));
-        let status = look(&it, &catalogs, None, &["a.v1"], 1);
+        let status = look(&subscription, &catalogs, None, &["a.v1"], 1);
         assert_eq!(
             (status.state.as_str(), status.installed_csv.as_str()),
             ("AtLatestKnown", "a.v1")

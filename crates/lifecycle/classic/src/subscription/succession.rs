@@ -97,26 +97,26 @@ mod tests {
     use mainstay_api::{ObjectReference, SubscriptionState};
 
     fn subscription(name: &str, channel: &str) -> Subscription {
-        let mut it = Subscription::new("ns", name);
-        it.spec.package = "a".into();
-        it.spec.channel = channel.into();
-        it.spec.source = "cat".into();
-        it
+        let mut subscription = Subscription::new("ns", name);
+        subscription.spec.package = "a".into();
+        subscription.spec.channel = channel.into();
+        subscription.spec.source = "cat".into();
+        subscription
     }
 
-    fn installed(mut it: Subscription) -> Subscription {
-        it.status.current_csv = "a.v1".into();
-        it.status.installed_csv = "a.v1".into();
-        it.status.state = SubscriptionState::AtLatestKnown;
-        it.status.install_plan_generation = 3;
-        it.status.install_plan_ref =
+    fn installed(mut subscription: Subscription) -> Subscription {
+        subscription.status.current_csv = "a.v1".into();
+        subscription.status.installed_csv = "a.v1".into();
+        subscription.status.state = SubscriptionState::AtLatestKnown;
+        subscription.status.install_plan_generation = 3;
+        subscription.status.install_plan_ref =
             Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
-        it
+        subscription
     }
 
-    fn generated(mut it: Subscription) -> Subscription {
-        it.metadata.annotations.insert(names::GENERATED_BY.into(), "install-1".into());
-        it
+    fn generated(mut subscription: Subscription) -> Subscription {
+        subscription.metadata.annotations.insert(names::GENERATED_BY.into(), "install-1".into());
+        subscription
     }
 
     fn named(found: Option<&Subscription>) -> Option<&str> {

@@ -36,21 +36,23 @@ impl Controller {
         let now = Time::new(self.context.clock.now());
         let statuses: Vec<SubscriptionStatus> = subscriptions
             .iter()
-            .map(|it| {
-                let mut status = it.status.clone();
-                if held.contains(&it.metadata.name) {
+            .map(|subscription| {
+                let mut status = subscription.status.clone();
+                if held.contains(&subscription.metadata.name) {
                     return status;
                 }
                 let mine = failures
                     .iter()
-                    .find(|failure| failure.subscriptions.contains(&it.metadata.name));
+                    .find(|failure| failure.subscriptions.contains(&subscription.metadata.name));
                 match mine {
                     Some(failure) => {
                         unresolved(&mut status, failure.reason.clone(), &failure.message, now);
                     }
-                    None => unpack::write(&mut status, waiting.get(&it.metadata.name), now),
+                    None => {
+                        unpack::write(&mut status, waiting.get(&subscription.metadata.name), now)
+                    }
                 }
-                if status != it.status {
+                if status != subscription.status {
                     status.last_updated = Some(now);
                 }
                 status
@@ -59,10 +61,10 @@ impl Controller {
         let changed: Vec<Object> = subscriptions
             .iter()
             .zip(&statuses)
-            .filter(|(it, status)| it.status != **status)
-            .map(|(it, _)| it.to_object())
+            .filter(|(subscription, status)| subscription.status != **status)
+            .map(|(subscription, _)| subscription.to_object())
             .collect::<Result<_, _>>()?;
-        let first = failures.iter().find(|it| !it.subscriptions.is_empty());
+        let first = failures.iter().find(|failure| !failure.subscriptions.is_empty());
         let place = match first {
             Some(failure) if !changed.is_empty() => {
                 let Some(place) = self.lasting(namespace).await? else { return Ok(()) };
@@ -71,20 +73,23 @@ impl Controller {
             _ => None,
         };
         self.write_all(subscriptions, statuses).await?;
-        for it in &changed {
-            if let Some(Waiting::Failed(message)) = waiting.get(it.name()) {
+        for subscription in &changed {
+            if let Some(Waiting::Failed(message)) = waiting.get(subscription.name()) {
                 let recorder = &self.context.recorder;
-                recorder.publish(it, EventType::Warning, "BundleUnpackFailed", message);
+                recorder.publish(subscription, EventType::Warning, "BundleUnpackFailed", message);
             }
         }
         let Some((place, first)) = place else { return Ok(()) };
         self.announce(&place, &first.message);
-        for it in &changed {
-            let mine = failures
-                .iter()
-                .find(|failure| failure.subscriptions.iter().any(|name| name == it.name()));
+        for subscription in &changed {
+            let mine = failures.iter().find(|failure| {
+                failure.subscriptions.iter().any(|name| name == subscription.name())
+            });
             if let Some(failure) = mine {
-                self.announce(it, failure.explanation.as_ref().unwrap_or(&failure.message));
+                self.announce(
+                    subscription,
+                    failure.explanation.as_ref().unwrap_or(&failure.message),
+                );
             }
         }
         Ok(())
@@ -97,7 +102,7 @@ impl Controller {
         let mut now: BTreeSet<(String, String)> = BTreeSet::new();
         for failure in failures {
             let text = failure.explanation.as_ref().unwrap_or(&failure.message);
-            now.extend(failure.csvs.iter().map(|it| (it.clone(), text.clone())));
+            now.extend(failure.csvs.iter().map(|csv| (csv.clone(), text.clone())));
         }
         let before = {
             let mut told = self.told.lock();

@@ -73,7 +73,8 @@ pub(crate) fn patience(group: &OperatorGroup, timeout: Duration) -> Patience {
             Some(Duration::ZERO) => None,
             some => some,
         },
-        retry: annotation(names::BUNDLE_UNPACK_MIN_RETRY_INTERVAL).filter(|it| !it.is_zero()),
+        retry: annotation(names::BUNDLE_UNPACK_MIN_RETRY_INTERVAL)
+            .filter(|interval| !interval.is_zero()),
     }
 }
 
@@ -172,15 +173,14 @@ pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, 
 /// Whether a Subscription says that its plan is refused.
 pub(super) fn is_planless(status: &SubscriptionStatus) -> bool {
     let refused = SubscriptionReason::EnsureInstallPlanFailed;
-    status
-        .conditions
-        .iter()
-        .any(|it| it.kind == Condition::BundleUnpackFailed && it.reason == refused)
+    status.conditions.iter().any(|condition| {
+        condition.kind == Condition::BundleUnpackFailed && condition.reason == refused
+    })
 }
 
 /// The bundles that a resolution rests on when its plan is made, or if there is none.
 pub(super) fn resting(resolved: &Resolved) -> BTreeSet<Key> {
-    let needed = resolved.needed.iter().map(|it| it.key.clone());
+    let needed = resolved.needed.iter().map(|bundle| bundle.key.clone());
     needed.chain(resolved.refused.iter().cloned()).collect()
 }
 
@@ -198,7 +198,7 @@ mod tests {
         let catalog = NamespacedName::new("olm", "cat");
         Needed {
             key: Key { catalog, image: image.to_owned() },
-            subscriptions: subscriptions.iter().map(|&it| it.to_owned()).collect(),
+            subscriptions: subscriptions.iter().map(|&name| name.to_owned()).collect(),
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
         let kinds = |status: &SubscriptionStatus| {
-            status.conditions.iter().map(|it| it.kind.to_string()).collect::<Vec<_>>()
+            status.conditions.iter().map(|condition| condition.kind.to_string()).collect::<Vec<_>>()
         };
         write(&mut status, Some(&Waiting::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpacking"]);

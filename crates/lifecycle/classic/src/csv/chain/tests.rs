@@ -9,14 +9,14 @@ fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
     let replacing = || Stage::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x");
     for (stage, wanted) in [
         (
-            replacing().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Succeeded)),
+            replacing().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Succeeded)),
             "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.",
         ),
-        (replacing().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Installing)), "rest"),
+        (replacing().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Installing)), "rest"),
         (
-            replacing().with(|it| {
-                it.peer("a.v3", "a.v2", CsvPhase::Succeeded);
-                it.peer("a.v1", "", CsvPhase::Replacing);
+            replacing().with(|stage| {
+                stage.peer("a.v3", "a.v2", CsvPhase::Succeeded);
+                stage.peer("a.v1", "", CsvPhase::Replacing);
             }),
             "rest",
         ),
@@ -45,8 +45,8 @@ fn a_version_whose_accounts_its_successor_has_taken_steps_aside() {
     assert_eq!(told(&stage.decide_at(1)), wanted);
 }
 
-fn forward(it: &mut Stage) {
-    Arc::make_mut(&mut it.groups[0]).spec.upgrade_strategy = UpgradeStrategy::FailForward;
+fn forward(stage: &mut Stage) {
+    Arc::make_mut(&mut stage.groups[0]).spec.upgrade_strategy = UpgradeStrategy::FailForward;
 }
 
 fn replacing_stage() -> Stage {
@@ -58,17 +58,17 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
     let forward_to_three = "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3";
     let deleting = "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.";
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
-    let failed = || broken(CsvReason::ComponentUnhealthy).with(|it| it.deployments.clear());
+    let failed = || broken(CsvReason::ComponentUnhealthy).with(|stage| stage.deployments.clear());
     let chain = |three: CsvPhase, four: CsvPhase| {
-        move |it: &mut Stage| {
-            it.peer("a.v3", "a.v2", three);
-            it.peer("a.v4", "a.v3", four);
+        move |stage: &mut Stage| {
+            stage.peer("a.v3", "a.v2", three);
+            stage.peer("a.v4", "a.v3", four);
         }
     };
     let rows = vec![
         // Failed, with a successor.
         (
-            failed().with(forward).with(|it| it.peer("a.v3", "a.v2", CsvPhase::Pending)),
+            failed().with(forward).with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Pending)),
             forward_to_three,
         ),
         // Failed, at the head of a chain.
@@ -76,7 +76,7 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
         // Failed, and nobody follows.
         (failed().with(forward), again),
         // Without leave it stays and is mended.
-        (failed().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Pending)), again),
+        (failed().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Pending)), again),
         // The newest of the chain runs, though the next one never did.
         (
             replacing_stage().with(forward).with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)),
@@ -95,8 +95,8 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
             replacing_stage()
                 .with(forward)
                 .with(chain(CsvPhase::Replacing, CsvPhase::Succeeded))
-                .with(|it| {
-                    it.peer("a.v1", "", CsvPhase::Replacing);
+                .with(|stage| {
+                    stage.peer("a.v1", "", CsvPhase::Replacing);
                 }),
             "rest",
         ),
@@ -109,16 +109,16 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
 
 #[test]
 fn versions_that_replace_themselves_or_one_another_in_a_circle_end_nowhere_else() {
-    let own = |it: &mut Stage| it.csv.spec.replaces = "a.v2".into();
+    let own = |stage: &mut Stage| stage.csv.spec.replaces = "a.v2".into();
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
-    let failed = broken(CsvReason::ComponentUnhealthy).with(|it| it.deployments.clear());
+    let failed = broken(CsvReason::ComponentUnhealthy).with(|stage| stage.deployments.clear());
     // shows C25
     assert_eq!(told(&failed.with(forward).with(own).decide_at(1)), again);
     let ready = "InstallReady/AllRequirementsMet all requirements found, attempting install";
     assert_eq!(told(&pending().with(forward).with(own).decide_at(1)), ready);
-    let circle = |it: &mut Stage| {
-        it.csv.spec.replaces = "a.v3".into();
-        it.peer("a.v3", "a.v2", CsvPhase::Replacing);
+    let circle = |stage: &mut Stage| {
+        stage.csv.spec.replaces = "a.v3".into();
+        stage.peer("a.v3", "a.v2", CsvPhase::Replacing);
     };
     assert_eq!(replacing_stage().with(forward).with(circle).decide_at(1), Decision::Rest);
     assert_eq!(told(&pending().with(circle).decide_at(1)), ready);

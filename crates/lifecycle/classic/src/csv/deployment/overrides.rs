@@ -153,15 +153,15 @@ fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_e
 #[test]
 fn of_an_affinity_what_is_absent_stays_what_is_empty_goes_and_what_is_given_counts() {
     let term = |kind: &str| json!({"preferredDuringSchedulingIgnoredDuringExecution": [kind]});
-    let node = |it: &str| json!({"nodeAffinity": term(it)});
-    let all = |it: &str| json!({"nodeAffinity": term(it), "podAffinity": term(it), "podAntiAffinity": term(it)});
+    let node = |kind: &str| json!({"nodeAffinity": term(kind)});
+    let all = |kind: &str| json!({"nodeAffinity": term(kind), "podAffinity": term(kind), "podAntiAffinity": term(kind)});
     let changed = |part: &str, value: Option<Value>| {
-        let mut it = all("old");
-        it.as_object_mut().unwrap().remove(part);
+        let mut affinity = all("old");
+        affinity.as_object_mut().unwrap().remove(part);
         if let Some(value) = value {
-            it[part] = value;
+            affinity[part] = value;
         }
-        it
+        affinity
     };
     let erasing = json!({"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": {}});
     let mut rows = vec![

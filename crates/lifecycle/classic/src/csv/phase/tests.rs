@@ -8,61 +8,61 @@ use serde_json::json;
 #[test]
 fn guards_come_before_the_phase() {
     let new = || Stage::at(CsvPhase::None, CsvReason::default(), "");
-    let claim: fn(&mut Stage) = |it| it.csv.metadata.finalizers.clear();
+    let claim: fn(&mut Stage) = |stage| stage.csv.metadata.finalizers.clear();
     for (stage, wanted) in [
         (new(), "Pending/RequirementsUnknown requirements not yet checked"),
         (new().with(claim), "claim 3"),
         (
-            new().with(|it| {
-                claim(it);
-                it.groups.clear();
+            new().with(|stage| {
+                claim(stage);
+                stage.groups.clear();
             }),
             "claim 0",
         ),
         (
-            new().with(|it| it.groups.clear()),
+            new().with(|stage| stage.groups.clear()),
             "Failed/NoOperatorGroup csv in namespace with no operatorgroups",
         ),
         (
-            new().with(|it| it.groups.push(group("ns", &["ns"], ""))),
+            new().with(|stage| stage.groups.push(group("ns", &["ns"], ""))),
             "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
         ),
-        (new().with(|it| it.csv.metadata.annotations.clear()), "claim 3"),
+        (new().with(|stage| stage.csv.metadata.annotations.clear()), "claim 3"),
         // The group has not caught up with its spec.
-        (new().with(|it| Arc::make_mut(&mut it.groups[0]).status.namespaces.clear()), "rest"),
+        (new().with(|stage| Arc::make_mut(&mut stage.groups[0]).status.namespaces.clear()), "rest"),
         (
-            new().with(|it| {
-                it.groups = vec![group("ns", &[], "")];
-                it.csv.metadata.annotations.remove(names::TARGET_NAMESPACES);
+            new().with(|stage| {
+                stage.groups = vec![group("ns", &[], "")];
+                stage.csv.metadata.annotations.remove(names::TARGET_NAMESPACES);
             }),
             "Failed/NoTargetNamespaces no targetNamespaces are matched operatorgroups namespace selection",
         ),
         (
-            new().with(|it| it.csv.spec.install_modes.clear()),
+            new().with(|stage| stage.csv.spec.install_modes.clear()),
             "Failed/UnsupportedOperatorGroup OwnNamespace InstallModeType not supported, cannot configure to watch own namespace",
         ),
         (
-            new().with(|it| {
-                let twice = it.csv.spec.install_modes[0].clone();
-                it.csv.spec.install_modes.push(twice);
+            new().with(|stage| {
+                let twice = stage.csv.spec.install_modes[0].clone();
+                stage.csv.spec.install_modes.push(twice);
             }),
             "Failed/InvalidInstallModes InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace true}]",
         ),
         (
-            new().with(|it| it.groups = vec![group("ns", &["ns"], "B.v1.g")]),
+            new().with(|stage| stage.groups = vec![group("ns", &["ns"], "B.v1.g")]),
             "provide A.v1.g,B.v1.g",
         ),
         (
-            new().with(|it| {
-                it.groups = vec![group("ns", &["ns"], "")];
-                it.elsewhere = vec![group("other", &[""], "A.v1.g")];
+            new().with(|stage| {
+                stage.groups = vec![group("ns", &["ns"], "")];
+                stage.elsewhere = vec![group("other", &[""], "A.v1.g")];
             }),
             "withdraw, Failed/InterOperatorGroupOwnerConflict intersecting operatorgroups provide the same apis",
         ),
         (
-            new().with(|it| {
-                it.groups = vec![group("ns", &["ns"], "")];
-                Arc::make_mut(&mut it.groups[0]).spec.static_provided_apis = true;
+            new().with(|stage| {
+                stage.groups = vec![group("ns", &["ns"], "")];
+                Arc::make_mut(&mut stage.groups[0]).spec.static_provided_apis = true;
             }),
             "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis",
         ),
@@ -71,10 +71,10 @@ fn guards_come_before_the_phase() {
         assert_eq!(told(&stage.decide_at(1)), wanted);
     }
     // Whatever it lacks, it waits before anything else is looked at.
-    let lacking: fn(&mut Stage) = |it| it.seen.crds.clear();
-    let required: fn(&mut Stage) = |it| {
+    let lacking: fn(&mut Stage) = |stage| stage.seen.crds.clear();
+    let required: fn(&mut Stage) = |stage| {
         let api = json!([{"group": "gone", "version": "v1", "kind": "G", "name": "gs"}]);
-        it.csv.spec.api_service_definitions.required = serde_json::from_value(api).unwrap();
+        stage.csv.spec.api_service_definitions.required = serde_json::from_value(api).unwrap();
     };
     for lacks in [lacking, required] {
         let begun = "Pending/RequirementsUnknown requirements not yet checked";
@@ -90,18 +90,18 @@ fn guards_come_before_the_phase() {
 fn groups_count_for_a_running_version_as_for_a_new_one() {
     for (change, wanted) in [
         (
-            (|it| it.groups.clear()) as fn(&mut Stage),
+            (|stage| stage.groups.clear()) as fn(&mut Stage),
             "Failed/NoOperatorGroup csv in namespace with no operatorgroups",
         ),
         (
-            |it| it.groups.push(group("ns", &["ns"], "")),
+            |stage| stage.groups.push(group("ns", &["ns"], "")),
             "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
         ),
     ] {
         // shows C14 CSV-12
         assert_eq!(told(&succeeded().with(change).decide_at(1)), wanted);
     }
-    let without = succeeded().with(|it| it.csv.spec.install_modes.clear());
+    let without = succeeded().with(|stage| stage.csv.spec.install_modes.clear());
     let wanted = "Failed/UnsupportedOperatorGroup OwnNamespace InstallModeType not supported, cannot configure to watch own namespace";
     // shows C13 CSV-12 CSV-21 OG-61
     assert_eq!(told(&without.decide_at(1)), wanted);
@@ -112,12 +112,12 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
     for (stage, wanted) in [
         (pending(), "InstallReady/AllRequirementsMet all requirements found, attempting install"),
         (
-            pending().with(|it| it.seen.crds.clear()),
+            pending().with(|stage| stage.seen.crds.clear()),
             "Pending/RequirementsNotMet one or more requirements couldn't be found",
         ),
         (
-            pending().with(|it| {
-                it.seen.peers.insert(
+            pending().with(|stage| {
+                stage.seen.peers.insert(
                     "b.v1".into(),
                     Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
                 );
@@ -133,11 +133,11 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
             "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
         ),
         (
-            pending().with(|it| it.peer("a.v1", "", CsvPhase::Replacing)),
+            pending().with(|stage| stage.peer("a.v1", "", CsvPhase::Replacing)),
             "InstallReady/AllRequirementsMet all requirements found, attempting install",
         ),
         (
-            pending().with(|it| it.csv.spec.install.strategy = "helm".into()),
+            pending().with(|stage| stage.csv.spec.install.strategy = "helm".into()),
             "Failed/InvalidInstallStrategy install strategy invalid: unrecognized install strategy",
         ),
         (Stage::at(CsvPhase::InstallReady, CsvReason::AllRequirementsMet, ""), "install"),
@@ -150,47 +150,48 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
 #[test]
 fn an_installing_version_follows_its_deployments_for_five_minutes() {
     let waiting = "waiting for deployment d to become ready: deployment \"d\" not available: no";
-    let unready: fn(&mut Deployment) = |it| it.available = Some(("False".into(), "no".into()));
+    let unready: fn(&mut Deployment) =
+        |deployment| deployment.available = Some(("False".into(), "no".into()));
     for (stage, now, wanted) in [
         (installing(), 1, "Succeeded/InstallSucceeded install strategy completed with no errors".to_owned()),
         (
-            installing().with(|it| it.unready(unready)),
+            installing().with(|stage| stage.unready(unready)),
             1,
             format!("Installing/InstallWaiting installing: {waiting}"),
         ),
         (
             Stage::at(CsvPhase::Installing, CsvReason::Waiting, &format!("installing: {waiting}"))
-                .with(|it| it.unready(unready)),
+                .with(|stage| stage.unready(unready)),
             100,
             "wait(200s)".to_owned(),
         ),
         (
-            installing().with(|it| it.unready(unready)),
+            installing().with(|stage| stage.unready(unready)),
             300,
             "Failed/InstallCheckFailed install timeout".to_owned(),
         ),
         (
-            installing().with(|it| it.unready(|it| it.spec_hash = Some("x".into()))),
+            installing().with(|stage| stage.unready(|deployment| deployment.spec_hash = Some("x".into()))),
             1,
             "InstallReady/InstallWaiting installing: deployment changed old hash=x, new hash=h".to_owned(),
         ),
         (
-            installing().with(|it| it.deployments.clear()),
+            installing().with(|stage| stage.deployments.clear()),
             1,
             "Installing/InstallWaiting installing: missing deployment with name=d".to_owned(),
         ),
         // Its predecessor came after it, took the Deployment and has stepped aside.
         (
-            installing().with(|it| {
-                it.deployments.clear();
-                it.csv.spec.replaces = "a.v1".into();
-                it.peer("a.v1", "", CsvPhase::Replacing);
+            installing().with(|stage| {
+                stage.deployments.clear();
+                stage.csv.spec.replaces = "a.v1".into();
+                stage.peer("a.v1", "", CsvPhase::Replacing);
             }),
             1,
             "InstallReady/InstallWaiting installing: missing deployment with name=d".to_owned(),
         ),
         (
-            installing().with(|it| it.unready(|it| it.progressing = Some("ProgressDeadlineExceeded".into()))),
+            installing().with(|stage| stage.unready(|deployment| deployment.progressing = Some("ProgressDeadlineExceeded".into()))),
             1,
             "Failed/InstallCheckFailed install failed: deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".to_owned(),
         ),
@@ -205,21 +206,25 @@ fn a_running_version_notices_what_is_lost() {
     for (stage, wanted) in [
         (succeeded(), "running"),
         (
-            succeeded().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Pending)),
+            succeeded().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Pending)),
             "Replacing/BeingReplaced being replaced by csv: a.v3",
         ),
         (
-            succeeded().with(|it| it.seen.crds.clear()),
+            succeeded().with(|stage| stage.seen.crds.clear()),
             "Failed/RequirementsNotMet requirements no longer met",
         ),
         // A rollout that keeps it available is nobody's business.
-        (succeeded().with(|it| it.unready(|it| it.replicas = (2, 1))), "rest"),
         (
-            succeeded().with(|it| it.deployments.clear()),
+            succeeded().with(|stage| stage.unready(|deployment| deployment.replicas = (2, 1))),
+            "rest",
+        ),
+        (
+            succeeded().with(|stage| stage.deployments.clear()),
             "Failed/ComponentUnhealthy installing: missing deployment with name=d",
         ),
         (
-            succeeded().with(|it| it.unready(|it| it.spec_hash = Some("x".into()))),
+            succeeded()
+                .with(|stage| stage.unready(|deployment| deployment.spec_hash = Some("x".into()))),
             "InstallReady/ComponentUnhealthy installing: deployment changed old hash=x, new hash=h",
         ),
     ] {
@@ -231,7 +236,7 @@ fn a_running_version_notices_what_is_lost() {
 #[test]
 fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts() {
     let modes = "Pending/RequirementsUnknown InstallModes now support target namespaces";
-    let unready: fn(&mut Deployment) = |it| it.available = None;
+    let unready: fn(&mut Deployment) = |deployment| deployment.available = None;
     for (stage, wanted) in [
         (broken(CsvReason::NoOperatorGroup), modes),
         (broken(CsvReason::TooManyOperatorGroups), modes),
@@ -242,7 +247,7 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             "Pending/RequirementsUnknown OperatorGroup no longer intersecting with conflicting owner",
         ),
         (
-            broken(CsvReason::RequirementsNotMet).with(|it| it.seen.crds.clear()),
+            broken(CsvReason::RequirementsNotMet).with(|stage| stage.seen.crds.clear()),
             "Pending/RequirementsNotMet requirements not met",
         ),
         (
@@ -250,24 +255,24 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             "Succeeded/InstallSucceeded install strategy completed with no errors",
         ),
         (
-            broken(CsvReason::ComponentUnhealthy).with(|it| it.deployments.clear()),
+            broken(CsvReason::ComponentUnhealthy).with(|stage| stage.deployments.clear()),
             "Pending/NeedsReinstall installing: missing deployment with name=d",
         ),
-        (broken(CsvReason::InstallCheckFailed).with(|it| it.unready(unready)), "rest"),
+        (broken(CsvReason::InstallCheckFailed).with(|stage| stage.unready(unready)), "rest"),
         (
-            broken(CsvReason::InstallCheckFailed).with(|it| it.deployments.clear()),
+            broken(CsvReason::InstallCheckFailed).with(|stage| stage.deployments.clear()),
             "Pending/NeedsReinstall installing: missing deployment with name=d",
         ),
         // Its Deployment is another one by now.
         (
             broken(CsvReason::InstallCheckFailed)
-                .with(|it| it.unready(|it| it.spec_hash = Some("x".into()))),
+                .with(|stage| stage.unready(|deployment| deployment.spec_hash = Some("x".into()))),
             "InstallReady/NeedsReinstall installing: deployment changed old hash=x, new hash=h",
         ),
-        (broken(CsvReason::ComponentFailed).with(|it| it.deployments.clear()), "install"),
+        (broken(CsvReason::ComponentFailed).with(|stage| stage.deployments.clear()), "install"),
         (
-            broken(CsvReason::OwnerConflict).with(|it| {
-                it.seen.peers.insert(
+            broken(CsvReason::OwnerConflict).with(|stage| {
+                stage.seen.peers.insert(
                     "b.v1".into(),
                     Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
                 );
@@ -275,10 +280,10 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             "rest",
         ),
         (
-            broken(CsvReason::ComponentUnhealthy).with(|it| {
-                Arc::make_mut(&mut it.groups[0]).spec.upgrade_strategy =
+            broken(CsvReason::ComponentUnhealthy).with(|stage| {
+                Arc::make_mut(&mut stage.groups[0]).spec.upgrade_strategy =
                     UpgradeStrategy::FailForward;
-                it.peer("a.v3", "a.v2", CsvPhase::Pending);
+                stage.peer("a.v3", "a.v2", CsvPhase::Pending);
             }),
             "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3",
         ),
@@ -291,17 +296,17 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
 #[test]
 fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
     let multi = InstallMode { kind: InstallModeType::MultiNamespace, supported: true };
-    let mut moved = succeeded().with(|it| {
-        it.groups = vec![group("ns", &["ns", "other"], "A.v1.g")];
-        it.csv.spec.install_modes.push(multi);
+    let mut moved = succeeded().with(|stage| {
+        stage.groups = vec![group("ns", &["ns", "other"], "A.v1.g")];
+        stage.csv.spec.install_modes.push(multi);
     });
     assert_eq!(told(&moved.decide_at(1)), "claim 3");
     let targets = || "ns,other".to_owned();
     moved.csv.metadata.annotations.insert(names::TARGET_NAMESPACES.into(), targets());
     let wanted = "InstallReady/ComponentUnhealthy installing: unexpected annotation on deployment. Expected olm.targetNamespaces:ns,other, found olm.targetNamespaces:ns";
     assert_eq!(told(&moved.decide_at(1)), wanted);
-    moved.unready(|it| {
-        it.template_annotations.insert(names::TARGET_NAMESPACES.into(), targets());
+    moved.unready(|deployment| {
+        deployment.template_annotations.insert(names::TARGET_NAMESPACES.into(), targets());
     });
     // shows C15
     assert_eq!(moved.decide_at(1), Decision::Running);
@@ -314,26 +319,32 @@ type Damage = fn(&mut Deployment);
 fn pods_without_the_marks_of_their_version_are_installed_anew() {
     let key = names::OPERATOR_GROUP;
     let changes: [(Damage, String); 4] = [
-        (|it| it.template_annotations.clear(), "no annotations found on deployment".into()),
         (
-            |it| {
-                it.template_annotations.remove(names::OPERATOR_GROUP);
+            |deployment| deployment.template_annotations.clear(),
+            "no annotations found on deployment".into(),
+        ),
+        (
+            |deployment| {
+                deployment.template_annotations.remove(names::OPERATOR_GROUP);
             },
             format!("annotations on deployment does not contain expected key: {key}"),
         ),
         (
-            |it| {
-                it.template_annotations.insert(names::OPERATOR_GROUP.into(), "x".into());
+            |deployment| {
+                deployment.template_annotations.insert(names::OPERATOR_GROUP.into(), "x".into());
             },
             format!("unexpected annotation on deployment. Expected {key}:og, found {key}:x"),
         ),
-        (|it| it.spec_hash = None, "deployment d doesn't have a spec hash, update it".into()),
+        (
+            |deployment| deployment.spec_hash = None,
+            "deployment d doesn't have a spec hash, update it".into(),
+        ),
     ];
     for (change, why) in changes {
         for (stage, reason) in
             [(installing(), "InstallWaiting"), (succeeded(), "ComponentUnhealthy")]
         {
-            let stage = stage.with(|it| it.unready(change));
+            let stage = stage.with(|stage| stage.unready(change));
             let wanted = format!("InstallReady/{reason} installing: {why}");
             // shows C17
             assert_eq!(told(&stage.decide_at(1)), wanted);
@@ -344,9 +355,10 @@ fn pods_without_the_marks_of_their_version_are_installed_anew() {
 #[test]
 fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts() {
     let new = || Stage::at(CsvPhase::None, CsvReason::default(), "");
-    let rival = |it: &mut Stage| it.elsewhere = vec![group("other", &["ns"], "A.v1.g")];
-    let own =
-        |apis: &'static str| move |it: &mut Stage| it.groups = vec![group("ns", &["ns"], apis)];
+    let rival = |stage: &mut Stage| stage.elsewhere = vec![group("other", &["ns"], "A.v1.g")];
+    let own = |apis: &'static str| {
+        move |stage: &mut Stage| stage.groups = vec![group("ns", &["ns"], apis)]
+    };
     let conflict = "withdraw, Failed/InterOperatorGroupOwnerConflict intersecting operatorgroups provide the same apis";
     for phase in [CsvPhase::None, CsvPhase::Pending, CsvPhase::Succeeded, CsvPhase::Failed] {
         let at = |change: &dyn Fn(&mut Stage)| {
@@ -359,9 +371,9 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
         assert_eq!(at(&own("")), "provide A.v1.g");
         assert_eq!(at(&own("B.v1.g")), "provide A.v1.g,B.v1.g");
         let both = |apis| {
-            move |it: &mut Stage| {
-                own(apis)(it);
-                rival(it);
+            move |stage: &mut Stage| {
+                own(apis)(stage);
+                rival(stage);
             }
         };
         // shows C23
@@ -373,20 +385,20 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
         // What is fixed is neither added to nor taken from.
         let cannot = "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis";
         for taken in [false, true] {
-            let change = |it: &mut Stage| {
-                own(if taken { "A.v1.g" } else { "B.v1.g" })(it);
-                Arc::make_mut(&mut it.groups[0]).spec.static_provided_apis = true;
+            let change = |stage: &mut Stage| {
+                own(if taken { "A.v1.g" } else { "B.v1.g" })(stage);
+                Arc::make_mut(&mut stage.groups[0]).spec.static_provided_apis = true;
                 if taken {
-                    rival(it);
+                    rival(stage);
                 }
             };
             // shows C24
             assert_eq!(at(&change), cannot);
         }
     }
-    let fixed = new().with(|it| {
-        own("A.v1.g,B.v1.g")(it);
-        Arc::make_mut(&mut it.groups[0]).spec.static_provided_apis = true;
+    let fixed = new().with(|stage| {
+        own("A.v1.g,B.v1.g")(stage);
+        Arc::make_mut(&mut stage.groups[0]).spec.static_provided_apis = true;
     });
     // shows C24
     assert_eq!(
@@ -394,16 +406,16 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
         "Pending/RequirementsUnknown requirements not yet checked"
     );
     // Whoever does not intersect is no rival.
-    let far = new().with(|it| it.elsewhere = vec![group("other", &["far"], "A.v1.g")]);
+    let far = new().with(|stage| stage.elsewhere = vec![group("other", &["far"], "A.v1.g")]);
     assert_eq!(told(&far.decide_at(1)), "Pending/RequirementsUnknown requirements not yet checked");
     // Said already, and nothing of it runs any more.
     let message = "intersecting operatorgroups provide the same apis";
     let told_already =
         Stage::at(CsvPhase::Failed, CsvReason::InterOperatorGroupOwnerConflict, message).with(
-            |it| {
-                own("")(it);
-                rival(it);
-                it.deployments.clear();
+            |stage| {
+                own("")(stage);
+                rival(stage);
+                stage.deployments.clear();
             },
         );
     assert_eq!(told_already.decide_at(1), Decision::Rest);
@@ -423,8 +435,8 @@ fn rules_that_are_none_make_the_strategy_invalid() {
             let permissions: Vec<DeploymentPermissions> =
                 serde_json::from_value(permissions).unwrap();
             let given = |stage: Stage| {
-                stage.with(|it| {
-                    let spec = &mut it.csv.spec.install.spec;
+                stage.with(|stage| {
+                    let spec = &mut stage.csv.spec.install.spec;
                     if cluster {
                         spec.cluster_permissions.clone_from(&permissions);
                     } else {
@@ -432,8 +444,8 @@ fn rules_that_are_none_make_the_strategy_invalid() {
                     }
                 })
             };
-            let account = |it: &mut Stage| {
-                it.seen.accounts.insert("sa".into(), Arc::default());
+            let account = |stage: &mut Stage| {
+                stage.seen.accounts.insert("sa".into(), Arc::default());
             };
             let wanted = format!("Failed/InvalidInstallStrategy {why}");
             for stage in [pending(), succeeded(), broken(CsvReason::ComponentUnhealthy)] {

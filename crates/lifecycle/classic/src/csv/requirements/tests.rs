@@ -67,7 +67,7 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
     };
     let peer = |name: &str| (name.to_owned(), Arc::new(Csv::default()));
     let seen = |crd: Option<Arc<Crd>>| Observed {
-        crds: crd.into_iter().map(|it| ("as.x".to_owned(), it)).collect(),
+        crds: crd.into_iter().map(|crd| ("as.x".to_owned(), crd)).collect(),
         peers: [peer("a.v1"), peer("b.v1")].into(),
         ..Observed::default()
     };
@@ -265,13 +265,13 @@ fn apis_of_servers_must_be_available_or_have_their_deployment_and_others_must_be
     let native =
         |kind: &str| csv(json!({"nativeAPIs": [{"group": "g", "version": "v1", "kind": kind}]}));
     let seen = |uid: Option<Option<&str>>| Observed {
-        served: uid.map(|it| (served.clone(), it.map(str::to_owned))).into_iter().collect(),
+        served: uid.map(|uid| (served.clone(), uid.map(str::to_owned))).into_iter().collect(),
         ..Observed::default()
     };
     let lost = {
-        let mut it = needs("owned", "A");
-        it.spec.api_service_definitions.owned[0].deployment_name = "e".into();
-        it
+        let mut csv = needs("owned", "A");
+        csv.spec.api_service_definitions.owned[0].deployment_name = "e".into();
+        csv
     };
     for (csv, seen, met, status, message) in [
         (needs("required", "A"), seen(Some(Some("u"))), true, "Present", ""),

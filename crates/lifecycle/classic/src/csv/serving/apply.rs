@@ -86,7 +86,7 @@ impl Certificates {
     /// A certificate lives until then.
     fn until(&mut self, until: Timestamp) {
         let rotate = certificate::rotation(until);
-        self.rotate = Some(self.rotate.map_or(rotate, |it| it.min(rotate)));
+        self.rotate = Some(self.rotate.map_or(rotate, |earliest| earliest.min(rotate)));
     }
 
     /// Whom callers of a Deployment trust; none if it has no certificate.
@@ -165,18 +165,20 @@ impl Work<'_> {
             self.adopt(&known::SECRET, live)?;
         }
         let seen = found.as_ref().and_then(Certified::of);
-        let good = seen.as_ref().filter(|it| {
-            let due = check::is_past(self.csv, now) && !check::is_untold(self.csv, it);
-            !due && it.is_fresh(now) && it.annotated == it.authority
+        let good = seen.as_ref().filter(|certificate| {
+            let due = check::is_past(self.csv, now) && !check::is_untold(self.csv, certificate);
+            !due && certificate.is_fresh(now) && certificate.annotated == certificate.authority
         });
-        if let (Some(secret), Some((_, until))) = (&found, good.and_then(|it| it.life)) {
+        if let (Some(secret), Some((_, until))) =
+            (&found, good.and_then(|certificate| certificate.life))
+        {
             let authority = certificate::decoded(secret, certificate::AUTHORITY);
             let authority = String::from_utf8_lossy(&authority).into_owned();
             all.authorities.insert(server.deployment.clone(), authority);
             all.until(until);
-            all.renewed |= good.is_some_and(|it| check::is_untold(self.csv, it));
+            all.renewed |= good.is_some_and(|certificate| check::is_untold(self.csv, certificate));
             let own = self.csv.metadata.uid.as_str();
-            if !secret.owner_references().iter().any(|it| it.uid == own) {
+            if !secret.owner_references().iter().any(|owner| owner.uid == own) {
                 let mut wanted = Object::new(&known::SECRET.gvk(), &name);
                 let owner = objects::service(self.csv, server);
                 for field in ["namespace", "ownerReferences", "labels"] {
@@ -204,7 +206,7 @@ impl Work<'_> {
         // The next look must not find that it is missing, or the old one.
         self.context.caches.certificates.seen(&revision).await;
         all.authorities.insert(server.deployment.clone(), made.authority);
-        let until = Certified::of(&secret).and_then(|it| it.life);
+        let until = Certified::of(&secret).and_then(|certificate| certificate.life);
         if let Some((_, until)) = until {
             all.until(until);
         }
@@ -215,8 +217,9 @@ impl Work<'_> {
     /// Refuses to take what belongs to others.
     fn adopt(&self, resource: &Resource, live: &Object) -> Result<(), Refusal> {
         let owners = live.owner_references();
-        let ours = |it: &mainstay_object::OwnerReference| {
-            it.kind == self.csv.kind && (it.uid == self.csv.metadata.uid || self.follows(it))
+        let ours = |owner: &mainstay_object::OwnerReference| {
+            owner.kind == self.csv.kind
+                && (owner.uid == self.csv.metadata.uid || self.follows(owner))
         };
         let adoptable = match owners.as_slice() {
             [] => live.label(names::MANAGED).is_some(),
@@ -237,7 +240,7 @@ impl Work<'_> {
         let caches = &self.context.caches;
         let at = |name: &str| NamespacedName::new(&*self.csv.metadata.namespace, name);
         let known = caches.csvs.get(&at(&owner.name));
-        if known.is_none_or(|it| it.uid != owner.uid) {
+        if known.is_none_or(|csv| csv.uid != owner.uid) {
             return true;
         }
         let mut visited = BTreeSet::new();
@@ -246,7 +249,7 @@ impl Work<'_> {
             if next == owner.name {
                 return true;
             }
-            next = caches.csvs.get(&at(&next)).map_or_else(String::new, |it| it.replaces.clone());
+            next = caches.csvs.get(&at(&next)).map_or_else(String::new, |csv| csv.replaces.clone());
         }
         false
     }
@@ -260,7 +263,7 @@ impl Work<'_> {
         mut wanted: Object,
     ) -> Result<(), Refusal> {
         let namespace = wanted.namespace().to_owned();
-        let namespace = Some(namespace.as_str()).filter(|it| !it.is_empty());
+        let namespace = Some(namespace.as_str()).filter(|name| !name.is_empty());
         let name = wanted.name().to_owned();
         let Some(live) = self.cluster.find(resource, namespace, &name).await? else {
             self.cluster.create(resource, &wanted).await?;
@@ -284,8 +287,8 @@ impl Work<'_> {
         let mut subjects: Vec<Value> = live
             .array(&["subjects"])
             .iter()
-            .filter(|it| {
-                let at = it.get("namespace").and_then(Value::as_str).unwrap_or_default();
+            .filter(|subject| {
+                let at = subject.get("namespace").and_then(Value::as_str).unwrap_or_default();
                 at != own && serves(caches, at, &server.deployment)
             })
             .cloned()
@@ -319,9 +322,9 @@ impl Work<'_> {
             return self.conversions(certificates, extent).await;
         }
         for hook in &self.observed.serving.hooks {
-            let listed = asked::admission(self.csv).any(|it| {
-                Some(&it.generate_name) == hook.is.labels.get(names::WEBHOOK_GENERATE_NAME)
-                    && hook.mutating == seen::is_mutating(&it.kind)
+            let listed = asked::admission(self.csv).any(|webhook| {
+                Some(&webhook.generate_name) == hook.is.labels.get(names::WEBHOOK_GENERATE_NAME)
+                    && hook.mutating == seen::is_mutating(&webhook.kind)
             });
             if !listed {
                 let resource = objects::configuration_of(hook.mutating);
@@ -366,7 +369,8 @@ impl Work<'_> {
             return Ok(());
         };
         let old = live.array(&["webhooks"]).first();
-        let bundle = trust.bundle(old.and_then(|it| it.pointer("/clientConfig/caBundle")));
+        let bundle =
+            trust.bundle(old.and_then(|webhook| webhook.pointer("/clientConfig/caBundle")));
         let mut wanted = objects::configuration(self.csv, description, self.group, &bundle);
         wanted.remove(&["metadata", "generateName"]);
         replace(self.cluster, &resource, &live, &wanted, &[&["webhooks"]]).await?;
@@ -405,8 +409,9 @@ impl Work<'_> {
             let Some(trust) = trust else { continue };
             for name in &description.conversion_crds {
                 let Some(live) = self.cluster.find(CRD, None, name).await? else { continue };
-                let there = Conversion::of(&live)
-                    .is_some_and(|it| objects::is_conversion(self.csv, description, &it));
+                let there = Conversion::of(&live).is_some_and(|conversion| {
+                    objects::is_conversion(self.csv, description, &conversion)
+                });
                 if extent == Extent::Announce && !there {
                     continue;
                 }
@@ -428,21 +433,22 @@ impl Work<'_> {
         let seen = &self.observed.serving;
         let uid = csv.metadata.uid.as_str();
         let namespace = csv.metadata.namespace.as_str();
-        let owned =
-            |owners: &[mainstay_object::OwnerReference]| owners.iter().any(|it| it.uid == uid);
-        let server = |it: &Server| {
-            let key = NamespacedName::new(namespace, it.secret());
-            let service = seen.services.get(&it.service()).is_some_and(|found| {
+        let owned = |owners: &[mainstay_object::OwnerReference]| {
+            owners.iter().any(|owner| owner.uid == uid)
+        };
+        let server = |server: &Server| {
+            let key = NamespacedName::new(namespace, server.secret());
+            let service = seen.services.get(&server.service()).is_some_and(|found| {
                 owned(&found.owners)
-                    && check::covers(&found.selector, &it.selector)
-                    && check::covers(&json!(found.ports), &json!(it.ports))
+                    && check::covers(&found.selector, &server.selector)
+                    && check::covers(&json!(found.ports), &json!(server.ports))
             });
-            let certificate = seen.certificates.get(&it.deployment);
+            let certificate = seen.certificates.get(&server.deployment);
             service
-                && certificate.is_some_and(|it| owned(&it.owners))
-                && caches.roles.get(&key).is_some_and(|it| owned(&it.owners))
-                && caches.bindings.get(&key).is_some_and(|it| owned(&it.owners))
-                && self.is_bound(it)
+                && certificate.is_some_and(|certificate| owned(&certificate.owners))
+                && caches.roles.get(&key).is_some_and(|role| owned(&role.owners))
+                && caches.bindings.get(&key).is_some_and(|binding| owned(&binding.owners))
+                && self.is_bound(server)
         };
         asked::servers(csv).iter().all(server)
             && check::in_place(csv, self.group, self.observed, true)
@@ -453,22 +459,26 @@ impl Work<'_> {
         let service = server.service();
         let asks = NamespacedName::cluster(objects::delegator(&service));
         let reads = NamespacedName::new(objects::SYSTEM, objects::reader(&service));
-        [caches.cluster_bindings.get(&asks), caches.bindings.get(&reads)].into_iter().all(|it| {
-            it.is_some_and(|it| {
-                let is_subject =
-                    it.subjects.iter().any(|it| it.name == server.account && it.namespace == own);
-                let owner = is_owner(&it.labels, own, &self.csv.metadata.name);
-                is_subject && (owner || is_owned_elsewhere(caches, own, &it.labels))
-            })
-        })
+        [caches.cluster_bindings.get(&asks), caches.bindings.get(&reads)].into_iter().all(
+            |binding| {
+                binding.is_some_and(|binding| {
+                    let is_subject = binding
+                        .subjects
+                        .iter()
+                        .any(|subject| subject.name == server.account && subject.namespace == own);
+                    let owner = is_owner(&binding.labels, own, &self.csv.metadata.name);
+                    is_subject && (owner || is_owned_elsewhere(caches, own, &binding.labels))
+                })
+            },
+        )
     }
 }
 
 /// Whether a version in a namespace has a Deployment of that name.
 fn serves(caches: &Caches, namespace: &str, deployment: &str) -> bool {
     !namespace.is_empty()
-        && caches.csvs.list(Some(namespace)).iter().any(|(_, it)| {
-            !it.is_copy() && !it.deleting && it.deployments.iter().any(|it| it == deployment)
+        && caches.csvs.list(Some(namespace)).iter().any(|(_, csv)| {
+            !csv.is_copy() && !csv.deleting && csv.deployments.iter().any(|name| name == deployment)
         })
 }
 
@@ -479,7 +489,7 @@ fn is_owned_elsewhere(caches: &Caches, own: &str, labels: &BTreeMap<String, Stri
         return false;
     };
     let found = caches.csvs.get(&NamespacedName::new(namespace, name));
-    namespace != own && found.is_some_and(|it| !it.is_copy() && !it.deleting)
+    namespace != own && found.is_some_and(|csv| !csv.is_copy() && !csv.deleting)
 }
 
 fn lives_elsewhere(caches: &Caches, own: &str, live: &Object) -> bool {
@@ -502,8 +512,13 @@ impl Trust<'_> {
         let before = seen::blocks(&String::from_utf8_lossy(&old));
         let shown = seen::blocks(self.shown.unwrap_or_default());
         // What nobody trusts so far is not trusted because a Secret has it.
-        let (first, rest): (Vec<_>, Vec<_>) = before.iter().partition(|it| shown.contains(it));
-        for block in first.into_iter().chain(rest).filter(|it| **it != self.authority).take(BESIDE)
+        let (first, rest): (Vec<_>, Vec<_>) =
+            before.iter().partition(|authority| shown.contains(authority));
+        for block in first
+            .into_iter()
+            .chain(rest)
+            .filter(|authority| **authority != self.authority)
+            .take(BESIDE)
         {
             bundle += block;
         }
@@ -536,8 +551,8 @@ async fn replace(
     let mut new = live.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
-        let of = |it: &Object| -> Map<String, Value> {
-            it.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
+        let of = |object: &Object| -> Map<String, Value> {
+            object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
         };
         let mut all = of(live);
         all.extend(of(wanted));
@@ -547,11 +562,12 @@ async fn replace(
     }
     let owners = wanted.array(&["metadata", "ownerReferences"]);
     if !owners.is_empty() {
-        let version = |it: &&Value| {
-            it.get("kind").and_then(Value::as_str)
+        let version = |owner: &&Value| {
+            owner.get("kind").and_then(Value::as_str)
                 == Some(&*resources::CLUSTER_SERVICE_VERSION.kind)
         };
-        let others = live.array(&["metadata", "ownerReferences"]).iter().filter(|it| !version(it));
+        let others =
+            live.array(&["metadata", "ownerReferences"]).iter().filter(|owner| !version(owner));
         let all: Vec<Value> = others.chain(owners).cloned().collect();
         new.set(&["metadata", "ownerReferences"], all.into());
     }

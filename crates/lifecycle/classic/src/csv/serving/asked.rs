@@ -71,15 +71,15 @@ pub(crate) fn api_service(group: &str, version: &str) -> String {
 /// The APIs that a version serves, each group and version once.
 pub(crate) fn apis(csv: &ClusterServiceVersion) -> Vec<OwnedApi> {
     let mut apis: Vec<OwnedApi> = Vec::new();
-    for it in &csv.spec.api_service_definitions.owned {
-        let name = api_service(&it.group, &it.version);
+    for api in &csv.spec.api_service_definitions.owned {
+        let name = api_service(&api.group, &api.version);
         if !apis.iter().any(|known| known.name == name) {
             apis.push(OwnedApi {
                 name,
-                group: it.group.clone(),
-                version: it.version.clone(),
-                deployment: it.deployment_name.clone(),
-                port: port(it.container_port),
+                group: api.group.clone(),
+                version: api.version.clone(),
+                deployment: api.deployment_name.clone(),
+                port: port(api.container_port),
             });
         }
     }
@@ -102,23 +102,24 @@ pub(crate) fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
             all.push(port);
         }
     };
-    for it in &csv.spec.api_service_definitions.owned {
-        let number = port(it.container_port);
-        add(it.deployment_name.as_str(), number, &number.into());
+    for api in &csv.spec.api_service_definitions.owned {
+        let number = port(api.container_port);
+        add(api.deployment_name.as_str(), number, &number.into());
     }
-    for it in &csv.spec.webhook_definitions {
-        let number = port(it.container_port);
-        let target = it.target_port.clone().filter(|it| !it.is_null());
-        add(it.deployment_name.as_str(), number, &target.unwrap_or_else(|| number.into()));
+    for webhook in &csv.spec.webhook_definitions {
+        let number = port(webhook.container_port);
+        let target = webhook.target_port.clone().filter(|port| !port.is_null());
+        add(webhook.deployment_name.as_str(), number, &target.unwrap_or_else(|| number.into()));
     }
     let deployments = &csv.spec.install.spec.deployments;
-    let server = |it: &mainstay_api::DeploymentSpec| {
-        let ports = ports.get(it.name.as_str())?.clone();
-        let account = it.spec.pointer("/template/spec/serviceAccountName").and_then(Value::as_str);
+    let server = |spec: &mainstay_api::DeploymentSpec| {
+        let ports = ports.get(spec.name.as_str())?.clone();
+        let account =
+            spec.spec.pointer("/template/spec/serviceAccountName").and_then(Value::as_str);
         Some(Server {
-            deployment: it.name.clone(),
-            account: account.filter(|it| !it.is_empty()).unwrap_or(DEFAULT_ACCOUNT).to_owned(),
-            selector: it.spec.pointer("/selector/matchLabels").cloned().unwrap_or_default(),
+            deployment: spec.name.clone(),
+            account: account.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_ACCOUNT).to_owned(),
+            selector: spec.spec.pointer("/selector/matchLabels").cloned().unwrap_or_default(),
             ports,
         })
     };
@@ -127,12 +128,12 @@ pub(crate) fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
 
 /// The webhooks of a version that are asked about requests: those that do not convert.
 pub(crate) fn admission(csv: &ClusterServiceVersion) -> impl Iterator<Item = &WebhookDescription> {
-    csv.spec.webhook_definitions.iter().filter(|it| it.kind != WebhookKind::Conversion)
+    csv.spec.webhook_definitions.iter().filter(|webhook| webhook.kind != WebhookKind::Conversion)
 }
 
 /// The webhooks of a version that convert.
 pub(crate) fn converters(csv: &ClusterServiceVersion) -> impl Iterator<Item = &WebhookDescription> {
-    csv.spec.webhook_definitions.iter().filter(|it| it.kind == WebhookKind::Conversion)
+    csv.spec.webhook_definitions.iter().filter(|webhook| webhook.kind == WebhookKind::Conversion)
 }
 
 /// The label that tells a description from another one of the same name.
@@ -145,23 +146,23 @@ pub(crate) fn fingerprint(description: &WebhookDescription) -> String {
 pub(crate) fn refusal(csv: &ClusterServiceVersion) -> Option<String> {
     let mut names = BTreeSet::new();
     let deployments = &csv.spec.install.spec.deployments;
-    for it in &csv.spec.webhook_definitions {
-        if !names.insert(it.generate_name.as_str()) {
+    for webhook in &csv.spec.webhook_definitions {
+        if !names.insert(webhook.generate_name.as_str()) {
             return Some("CSV contains repeated WebhookDescription name".to_owned());
         }
-        if let Some(why) = it.rules.iter().find_map(forbidden) {
+        if let Some(why) = webhook.rules.iter().find_map(forbidden) {
             return Some(why.to_owned());
         }
-        if let WebhookKind::Other(kind) = &it.kind {
+        if let WebhookKind::Other(kind) = &webhook.kind {
             return Some(format!(
                 "the type {kind} of WebhookDescription {} is unknown",
-                it.generate_name
+                webhook.generate_name
             ));
         }
-        if !deployments.iter().any(|deployment| deployment.name == it.deployment_name) {
+        if !deployments.iter().any(|deployment| deployment.name == webhook.deployment_name) {
             return Some(format!(
                 "strategyDetailsDeployment is missing deployment {} for WebhookDescription {}",
-                it.deployment_name, it.generate_name
+                webhook.deployment_name, webhook.generate_name
             ));
         }
     }
@@ -172,7 +173,7 @@ pub(crate) fn refusal(csv: &ClusterServiceVersion) -> Option<String> {
 fn forbidden(rule: &Value) -> Option<&'static str> {
     let has = |list: &str, wanted: &str| {
         let items = rule.get(list).and_then(Value::as_array);
-        items.is_some_and(|items| items.iter().any(|it| it == wanted))
+        items.is_some_and(|items| items.iter().any(|entry| entry == wanted))
     };
     if has("apiGroups", "*") {
         return Some("webhook rules cannot include all groups");
@@ -180,7 +181,7 @@ fn forbidden(rule: &Value) -> Option<&'static str> {
     if has("apiGroups", &resources::CLUSTER_SERVICE_VERSION.group) {
         return Some("webhook rules cannot include the OLM group");
     }
-    let own = has("resources", "*") || PROTECTED.iter().any(|it| has("resources", it));
+    let own = has("resources", "*") || PROTECTED.iter().any(|name| has("resources", name));
     (has("apiGroups", ADMISSION) && own).then_some(
         "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources",
     )
@@ -193,14 +194,14 @@ pub(crate) fn no_conversion(
 ) -> Option<String> {
     let all = &InstallModeType::AllNamespaces;
     let only_all = csv.spec.install_modes.iter().all(|mode| (mode.kind == *all) == mode.supported);
-    for it in converters(csv) {
+    for webhook in converters(csv) {
         if !only_all {
             return Some("unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces".to_owned());
         }
-        if it.conversion_crds.is_empty() {
+        if webhook.conversion_crds.is_empty() {
             return Some("unable to manager conversion webhook: conversion webhook must have at least one CRD specified".to_owned());
         }
-        for name in &it.conversion_crds {
+        for name in &webhook.conversion_crds {
             let owned = &csv.spec.custom_resource_definitions.owned;
             if !owned.iter().any(|crd| crd.name == *name) {
                 return Some(format!("csv {} does not own CRD {name}", csv.metadata.name));

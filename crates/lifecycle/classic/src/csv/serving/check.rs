@@ -99,16 +99,16 @@ pub(crate) fn conflict(seen: &Seen) -> bool {
 /// no use.
 pub(crate) fn due(csv: &ClusterServiceVersion, seen: &Seen, now: Time) -> bool {
     let servers = asked::servers(csv);
-    let stale = |it: &asked::Server| {
-        let found = seen.certificates.get(&it.deployment);
-        found.is_none_or(|it| !it.is_fresh(now.timestamp()))
+    let stale = |server: &asked::Server| {
+        let found = seen.certificates.get(&server.deployment);
+        found.is_none_or(|certificate| !certificate.is_fresh(now.timestamp()))
     };
     !servers.is_empty() && (is_past(csv, now.timestamp()) || servers.iter().any(stale))
 }
 
 /// Whether the status of a version says that its certificates should have been replaced by now.
 pub(crate) fn is_past(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
-    csv.status.certs_rotate_at.is_some_and(|it| it.timestamp() <= now)
+    csv.status.certs_rotate_at.is_some_and(|time| time.timestamp() <= now)
 }
 
 /// Whether a certificate was replaced without the status of its version saying so: whoever did it was
@@ -122,7 +122,7 @@ pub(crate) fn is_untold(csv: &ClusterServiceVersion, certificate: &Certified) ->
 /// When a certificate of a version that runs is due.
 pub(crate) fn next_look(csv: &ClusterServiceVersion, seen: &Seen) -> Option<Timestamp> {
     let servers = asked::servers(csv);
-    let of = |it: &asked::Server| seen.certificates.get(&it.deployment)?.life;
+    let of = |server: &asked::Server| seen.certificates.get(&server.deployment)?.life;
     let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
     let said = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
     lives.chain(said).min()
@@ -130,7 +130,9 @@ pub(crate) fn next_look(csv: &ClusterServiceVersion, seen: &Seen) -> Option<Time
 
 /// Whether all APIs of a version are available.
 pub(crate) fn available(csv: &ClusterServiceVersion, seen: &Seen) -> bool {
-    asked::apis(csv).iter().all(|it| seen.apis.get(&it.name).is_some_and(|it| it.available))
+    asked::apis(csv)
+        .iter()
+        .all(|api| seen.apis.get(&api.name).is_some_and(|service| service.available))
 }
 
 /// How long an API of a version that runs may still be away, if that is why it is not available.
@@ -140,8 +142,9 @@ pub(crate) fn patience(
     now: Timestamp,
 ) -> Option<Duration> {
     let apis = asked::apis(csv);
-    let away = apis.iter().filter_map(|it| seen.apis.get(&it.name)).filter(|it| !it.available);
-    let since = away.filter_map(|it| it.since).min()?;
+    let away =
+        apis.iter().filter_map(|api| seen.apis.get(&api.name)).filter(|service| !service.available);
+    let since = away.filter_map(|service| service.since).min()?;
     let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     AWAY.checked_sub(waited).filter(|left| !left.is_zero())
 }
@@ -162,8 +165,9 @@ pub(crate) fn in_place(
     let selector = objects::namespaces(group);
     let mut descriptions = asked::admission(csv);
     let hooks = descriptions.all(|description| {
-        let mut found = seen.hooks.iter().filter(|it| {
-            it.is.labels.get(names::WEBHOOK_GENERATE_NAME) == Some(&description.generate_name)
+        let mut found = seen.hooks.iter().filter(|configuration| {
+            configuration.is.labels.get(names::WEBHOOK_GENERATE_NAME)
+                == Some(&description.generate_name)
         });
         let (Some(hook), None) = (found.next(), found.next()) else { return false };
         let wanted = objects::webhook(csv, description, &selector, None);
@@ -175,15 +179,17 @@ pub(crate) fn in_place(
     let listed = seen.hooks.len() == asked::admission(csv).count();
     let conversions = asked::converters(csv).all(|description| {
         description.conversion_crds.iter().all(|name| {
-            let found = observed.crds.get(name).and_then(|it| it.conversion.as_ref());
-            found.is_some_and(|it| {
-                objects::is_conversion(csv, description, it)
-                    && trusts(&description.deployment_name, &it.authorities)
+            let found = observed.crds.get(name).and_then(|crd| crd.conversion.as_ref());
+            found.is_some_and(|conversion| {
+                objects::is_conversion(csv, description, conversion)
+                    && trusts(&description.deployment_name, &conversion.authorities)
             })
         })
     });
     let apis = asked::apis(csv).iter().all(|api| {
-        seen.apis.get(&api.name).is_some_and(|it| trusts(&api.deployment, &it.authorities))
+        seen.apis
+            .get(&api.name)
+            .is_some_and(|service| trusts(&api.deployment, &service.authorities))
     });
     hooks && listed && conversions && apis
 }
@@ -200,7 +206,7 @@ pub(crate) fn covers(live: &Value, wanted: &Value) -> bool {
             (!wanted.is_empty() || live.is_empty())
                 && wanted
                     .iter()
-                    .all(|(key, value)| live.get(key).is_some_and(|it| covers(it, value)))
+                    .all(|(key, value)| live.get(key).is_some_and(|present| covers(present, value)))
         }
         (Value::Array(live), Value::Array(wanted)) => {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(a, b)| covers(a, b))
@@ -226,7 +232,7 @@ mod tests {
             (Some("2026-01-01T09:59:59Z"), true),
             (Some("2026-01-01T10:00:00Z"), false),
         ] {
-            csv.status.certs_last_updated = told.map(|it| Time::new(time(it)));
+            csv.status.certs_last_updated = told.map(|timestamp| Time::new(time(timestamp)));
             assert_eq!(is_untold(&csv, &certificate), untold, "{told:?}");
             // What is of no use was not made either.
             assert!(!is_untold(&csv, &Certified::default()), "{told:?}");

@@ -17,8 +17,8 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
         for (resource, key) in of(&metadata.namespace, &api.name) {
             let found = context.cluster.find(&resource, key.namespace(), &key.name).await;
             let found = found.during("looking for what another installer left")?;
-            let ours = |it: &mainstay_object::Object| {
-                let labels = it.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
+            let ours = |object: &mainstay_object::Object| {
+                let labels = object.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
                 is_owner(&labels.collect(), &metadata.namespace, &metadata.name)
             };
             let Some(found) = found.filter(ours) else { continue };

@@ -200,7 +200,7 @@ pub(super) fn webhook(
         "objectSelector": {},
     });
     let mut set = |field: &str, value: Option<Value>| {
-        if let Some(value) = value.filter(|it| !it.is_null()) {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
             webhook[field] = value;
         }
     };
@@ -219,10 +219,10 @@ pub(super) fn webhook(
     webhook
 }
 
-fn client(csv: &ClusterServiceVersion, it: &WebhookDescription, path: Option<&str>) -> Value {
-    let port = if it.container_port > 0 { it.container_port } else { 443 };
+fn client(csv: &ClusterServiceVersion, webhook: &WebhookDescription, path: Option<&str>) -> Value {
+    let port = if webhook.container_port > 0 { webhook.container_port } else { 443 };
     let mut service = json!({
-        "namespace": csv.metadata.namespace, "name": asked::service(&it.deployment_name), "port": port,
+        "namespace": csv.metadata.namespace, "name": asked::service(&webhook.deployment_name), "port": port,
     });
     if let Some(path) = path {
         service["path"] = path.into();

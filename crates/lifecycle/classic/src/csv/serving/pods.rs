@@ -30,14 +30,14 @@ pub(crate) fn mount(deployment: &mut Object, authority: &str) {
             {"key": super::certificate::KEY, "path": key},
         ]}});
         change(&mut pod, "volumes", |volumes| {
-            match volumes.iter_mut().find(|it| it["name"] == name) {
+            match volumes.iter_mut().find(|volume| volume["name"] == name) {
                 Some(old) => *old = volume,
                 None => volumes.push(volume),
             }
         });
         let mount = json!({"name": name, "mountPath": place});
         let add = |mounts: &mut Vec<Value>| {
-            let fits = |it: &&mut Value| it["name"] == name || it["mountPath"] == place;
+            let fits = |mount: &&mut Value| mount["name"] == name || mount["mountPath"] == place;
             match mounts.iter_mut().find(fits) {
                 Some(own) if own["name"] == name => {}
                 Some(old) => *old = mount.clone(),
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn both_volumes_are_mounted_unless_the_author_did_and_push_away_what_was_there() {
-        let mut it = Object::from_value(json!({
+        let mut deployment = Object::from_value(json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d.x"},
             "spec": {"template": {"spec": {
                 "volumes": [{"name": "webhook-cert", "emptyDir": {}}, {"name": "own", "emptyDir": {}}],
@@ -86,16 +86,16 @@ mod tests {
             }}},
         }))
         .unwrap();
-        mount(&mut it, "h");
-        let once = it.clone();
-        mount(&mut it, "h");
-        assert_eq!(it, once);
-        let pod = it.get(&["spec", "template", "spec"]).unwrap();
+        mount(&mut deployment, "h");
+        let once = deployment.clone();
+        mount(&mut deployment, "h");
+        assert_eq!(deployment, once);
+        let pod = deployment.get(&["spec", "template", "spec"]).unwrap();
         let names: Vec<&str> = pod["volumes"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| it["name"].as_str().unwrap())
+            .map(|volume| volume["name"].as_str().unwrap())
             .collect();
         // shows APS-07
         assert_eq!(names, ["webhook-cert", "own", "apiservice-cert"]);
@@ -120,7 +120,7 @@ mod tests {
             ])
         );
         assert_eq!(pod["serviceAccountName"], "default");
-        let annotations = it.get(&["spec", "template", "metadata", "annotations"]);
+        let annotations = deployment.get(&["spec", "template", "metadata", "annotations"]);
         assert_eq!(annotations, Some(&json!({"olmcahash": "h"})));
     }
 }

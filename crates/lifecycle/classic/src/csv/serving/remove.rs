@@ -25,13 +25,13 @@ pub(crate) fn left(
         let key = NamespacedName::cluster(hook.name.as_str());
         left.push((objects::configuration_of(hook.mutating), key));
     }
-    for (key, it) in caches.api_services.list(None) {
-        if is_owner(&it.labels, namespace, name) {
+    for (key, service) in caches.api_services.list(None) {
+        if is_owner(&service.labels, namespace, name) {
             left.push((known::API_SERVICE, key));
         }
     }
-    for (key, it) in caches.bindings.list(Some(objects::SYSTEM)) {
-        if is_owner(&it.labels, namespace, name) && key.name.ends_with("-auth-reader") {
+    for (key, binding) in caches.bindings.list(Some(objects::SYSTEM)) {
+        if is_owner(&binding.labels, namespace, name) && key.name.ends_with("-auth-reader") {
             left.push((known::ROLE_BINDING, key));
         }
     }
@@ -70,20 +70,20 @@ async fn unconvert(
     crd: &str,
 ) -> Result<bool, Error> {
     let key = NamespacedName::cluster(crd);
-    let ours = |it: &facts::Crd| {
+    let ours = |crd: &facts::Crd| {
         let service = asked::service(&description.deployment_name);
-        it.conversion
-            .as_ref()
-            .is_some_and(|it| it.service == (csv.metadata.namespace.clone(), service))
+        crd.conversion.as_ref().is_some_and(|conversion| {
+            conversion.service == (csv.metadata.namespace.clone(), service)
+        })
     };
-    if !context.caches.crds.get(&key).is_some_and(|it| ours(&it))
+    if !context.caches.crds.get(&key).is_some_and(|crd| ours(&crd))
         || goes_on(context, csv, description, crd).await?
     {
         return Ok(false);
     }
     let doing = "ending the conversion of a definition";
     let live = context.cluster.find(CRD, None, crd).await.during(doing)?;
-    let Some(live) = live.filter(|it| ours(&facts::Crd::of(it))) else { return Ok(true) };
+    let Some(live) = live.filter(|object| ours(&facts::Crd::of(object))) else { return Ok(true) };
     let mut new = live.clone();
     new.set(&["spec", "conversion"], json!({"strategy": "None"}));
     context.cluster.update(CRD, &new).await.during(doing)?;
@@ -99,18 +99,18 @@ async fn goes_on(
 ) -> Result<bool, Error> {
     let resource = &resources::CLUSTER_SERVICE_VERSION;
     let own = &csv.metadata;
-    for (key, it) in context.caches.csvs.indexed(crd) {
+    for (key, peer) in context.caches.csvs.indexed(crd) {
         let other = *key.namespace == *own.namespace && *key.name != *own.name;
-        if !other || it.is_copy() || it.deleting {
+        if !other || peer.is_copy() || peer.deleting {
             continue;
         }
         let found = context.cluster.find(resource, key.namespace(), &key.name).await;
         let Some(found) = found.during("reading a version")? else { continue };
         let other = ClusterServiceVersion::from_object(&found)?;
-        let same = |it: &WebhookDescription| {
-            it.kind == WebhookKind::Conversion
-                && it.deployment_name == description.deployment_name
-                && it.conversion_crds.iter().any(|it| it == crd)
+        let same = |webhook: &WebhookDescription| {
+            webhook.kind == WebhookKind::Conversion
+                && webhook.deployment_name == description.deployment_name
+                && webhook.conversion_crds.iter().any(|name| name == crd)
         };
         if other.spec.webhook_definitions.iter().any(same) {
             return Ok(true);

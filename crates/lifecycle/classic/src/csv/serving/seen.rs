@@ -34,7 +34,7 @@ fn authorities(bundle: Option<&Value>) -> Vec<String> {
     let text = bundle.and_then(Value::as_str).unwrap_or_default();
     let bytes = STANDARD.decode(text).unwrap_or_default();
     let blocks = blocks(&String::from_utf8_lossy(&bytes));
-    blocks.iter().map(|it| certificate::hash(it.as_bytes())).collect()
+    blocks.iter().map(|block| certificate::hash(block.as_bytes())).collect()
 }
 
 fn labels(object: &Object) -> BTreeMap<String, String> {
@@ -65,16 +65,17 @@ impl ApiService {
         let condition = object
             .array(&["status", "conditions"])
             .iter()
-            .find(|it| text(it, "type") == "Available");
+            .find(|condition| text(condition, "type") == "Available");
         Self {
             uid: object.uid().to_owned(),
             labels: labels(object),
             automanaged: object.label(AUTOMANAGED).is_some(),
-            available: condition.is_some_and(|it| text(it, "status") == "True"),
-            since: condition.and_then(|it| text(it, "lastTransitionTime").parse().ok()),
-            service: object
-                .get(&["spec", "service"])
-                .map(|it| (text(it, "namespace").to_owned(), text(it, "name").to_owned())),
+            available: condition.is_some_and(|condition| text(condition, "status") == "True"),
+            since: condition
+                .and_then(|condition| text(condition, "lastTransitionTime").parse().ok()),
+            service: object.get(&["spec", "service"]).map(|service| {
+                (text(service, "namespace").to_owned(), text(service, "name").to_owned())
+            }),
             authorities: authorities(object.get(&["spec", "caBundle"])),
         }
     }
@@ -102,8 +103,8 @@ impl Configuration {
         labels.get(names::WEBHOOK_GENERATE_NAME)?;
         let mut webhooks = object.array(&["webhooks"]).to_vec();
         let mut all = Vec::new();
-        for client in webhooks.iter_mut().filter_map(|it| it.get_mut("clientConfig")) {
-            let bundle = client.as_object_mut().and_then(|it| it.remove("caBundle"));
+        for client in webhooks.iter_mut().filter_map(|webhook| webhook.get_mut("clientConfig")) {
+            let bundle = client.as_object_mut().and_then(|config| config.remove("caBundle"));
             all.extend(authorities(bundle.as_ref()));
         }
         Some(Self { labels, webhooks, authorities: all })
@@ -134,7 +135,7 @@ impl Conversion {
             reviews: reviews
                 .into_iter()
                 .flatten()
-                .filter_map(|it| it.as_str().map(str::to_owned))
+                .filter_map(|version| version.as_str().map(str::to_owned))
                 .collect(),
             authorities: authorities(client.get("caBundle")),
         })
@@ -191,8 +192,8 @@ pub(crate) struct Seen {
 impl Seen {
     /// The hash of the authority of each certificate that is there, by Deployment.
     pub(crate) fn authorities(&self) -> BTreeMap<String, String> {
-        let of = |(deployment, it): (&String, &Arc<Certified>)| {
-            (deployment.clone(), it.authority.clone())
+        let of = |(deployment, certificate): (&String, &Arc<Certified>)| {
+            (deployment.clone(), certificate.authority.clone())
         };
         self.certificates.iter().map(of).collect()
     }
@@ -221,7 +222,7 @@ pub(crate) fn observe(
         let Some(found) = caches.api_services.get(&key) else { continue };
         let foreign = found.owner().is_some_and(|owner| {
             let follows = *owner.namespace == *namespace && chain.contains(&*owner.name);
-            !follows && caches.csvs.get(&owner).is_some_and(|it| !it.is_copy())
+            !follows && caches.csvs.get(&owner).is_some_and(|csv| !csv.is_copy())
         });
         if foreign || found.automanaged {
             seen.foreign.insert(api.name.clone());
@@ -254,7 +255,7 @@ fn chain<'a>(
     let mut all: BTreeSet<&str> = [csv.metadata.name.as_str()].into();
     let mut next = csv.spec.replaces.as_str();
     while !next.is_empty() && all.insert(next) {
-        next = peers.get(next).map_or("", |it| it.replaces.as_str());
+        next = peers.get(next).map_or("", |csv| csv.replaces.as_str());
     }
     all
 }
@@ -274,8 +275,8 @@ mod tests {
             "webhooks": [{"name": "x", "clientConfig": {"caBundle": STANDARD.encode(&one)}}],
         }))
         .unwrap();
-        let it = Configuration::of(&object).unwrap();
-        assert_eq!(it.authorities, [certificate::hash(one.as_bytes())]);
-        assert_eq!(it.webhooks, [json!({"name": "x", "clientConfig": {}})]);
+        let configuration = Configuration::of(&object).unwrap();
+        assert_eq!(configuration.authorities, [certificate::hash(one.as_bytes())]);
+        assert_eq!(configuration.webhooks, [json!({"name": "x", "clientConfig": {}})]);
     }
 }

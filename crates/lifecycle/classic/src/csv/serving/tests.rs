@@ -109,8 +109,8 @@ fn served() -> Stage {
     }]);
     stage.csv.spec.api_service_definitions.owned = serde_json::from_value(owned).unwrap();
     stage.csv.status.requirement_status = requirements::check(&stage.csv, &stage.seen).1;
-    stage.unready(|it| {
-        it.template_annotations.insert(names::CA_HASH.to_owned(), "h".to_owned());
+    stage.unready(|deployment| {
+        deployment.template_annotations.insert(names::CA_HASH.to_owned(), "h".to_owned());
     });
     let at = |second: i64| time(second).timestamp();
     let certified = Certified {
@@ -152,21 +152,21 @@ fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
     assert_eq!(served().decide_at(200), Decision::Running);
     let wrong: [(Change, &str); 7] = [
         (
-            |it| it.seen.serving.apis.clear(),
+            |stage| stage.seen.serving.apis.clear(),
             "apiservice.apiregistration.k8s.io \"v1.api\" not found",
         ),
-        (|it| it.seen.serving.services.clear(), "service \"d-service\" not found"),
+        (|stage| stage.seen.serving.services.clear(), "service \"d-service\" not found"),
         (
-            |it| api(it, |it| it.service = Some(("ns".into(), "other".into()))),
+            |stage| api(stage, |api| api.service = Some(("ns".into(), "other".into()))),
             "found APIService and service reference mismatch",
         ),
-        (|it| api(it, |it| it.authorities.clear()), "cert PEM empty"),
-        (|it| certified(it, |it| it.readable = false), "cert PEM empty"),
+        (|stage| api(stage, |api| api.authorities.clear()), "cert PEM empty"),
+        (|stage| certified(stage, |certificate| certificate.readable = false), "cert PEM empty"),
         (
-            |it| certified(it, |it| it.annotated = "other".into()),
+            |stage| certified(stage, |certificate| certificate.annotated = "other".into()),
             "secret d-service-cert CA cert hash does not match expected",
         ),
-        (|it| it.unready(|_| ()), "deployment d CA cert hash does not match expected"),
+        (|stage| stage.unready(|_| ()), "deployment d CA cert hash does not match expected"),
     ];
     for (change, message) in wrong {
         let mut stage = served().with(change);
@@ -192,7 +192,7 @@ fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
 #[test]
 fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before() {
     let wanted = "Pending/NeedsCertRotation CSV owns resources that require a cert refresh";
-    let said = served().with(|it| it.csv.status.certs_rotate_at = Some(time(150)));
+    let said = served().with(|stage| stage.csv.status.certs_rotate_at = Some(time(150)));
     assert_eq!(said.decide_at(149), Decision::Running);
     // shows C09
     assert_eq!(told(&said.decide_at(150)), wanted);
@@ -206,7 +206,7 @@ fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before(
     let again = "Pending/NeedsCertRotation owned APIServices need cert refresh";
     // shows C11
     assert_eq!(told(&ends.decide_at(2_000_000)), again);
-    let useless = served().with(|it| certified(it, |it| it.life = None));
+    let useless = served().with(|stage| certified(stage, |certificate| certificate.life = None));
     assert_eq!(told(&useless.decide_at(200)), wanted);
     ends.csv.status.phase = CsvPhase::Installing;
     assert_eq!(
@@ -217,7 +217,7 @@ fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before(
 
 #[test]
 fn a_server_that_is_away_has_a_moment_to_come_back() {
-    let away = served().with(|it| api(it, |it| it.available = false));
+    let away = served().with(|stage| api(stage, |api| api.available = false));
     // shows C36
     assert_eq!(away.decide_at(110), Decision::Wait(Duration::from_secs(20)));
     let wanted = "Failed/ComponentUnhealthy apiServices not installed";
@@ -227,10 +227,10 @@ fn a_server_that_is_away_has_a_moment_to_come_back() {
     failed.csv.status.phase = CsvPhase::Failed;
     failed.csv.status.reason = CsvReason::ComponentUnhealthy;
     assert_eq!(failed.decide_at(131), Decision::Rest);
-    api(&mut failed, |it| it.available = true);
+    api(&mut failed, |api| api.available = true);
     let wanted = "Succeeded/InstallSucceeded install strategy completed with no errors";
     assert_eq!(told(&failed.decide_at(132)), wanted);
-    let mut installing = served().with(|it| api(it, |it| it.available = false));
+    let mut installing = served().with(|stage| api(stage, |api| api.available = false));
     installing.csv.status.phase = CsvPhase::Installing;
     assert_eq!(
         told(&installing.decide_at(1)),
@@ -253,7 +253,8 @@ fn hooked(kind: &str) -> Stage {
 
 /// Has what calls the webhook of a version trust these authorities.
 fn called(stage: &mut Stage, authorities: &[&str]) {
-    let authorities: Vec<String> = authorities.iter().map(|it| (*it).to_owned()).collect();
+    let authorities: Vec<String> =
+        authorities.iter().map(|authority| (*authority).to_owned()).collect();
     let description = stage.csv.spec.webhook_definitions[0].clone();
     if asked::converters(&stage.csv).next().is_some() {
         let conversion = Conversion {
@@ -291,7 +292,7 @@ fn a_version_runs_once_what_calls_its_webhook_trusts_its_authority_whatever_its_
             let stage = hooked(kind);
             told(
                 &stage
-                    .with(|it| authorities.into_iter().for_each(|all| called(it, all)))
+                    .with(|stage| authorities.into_iter().for_each(|all| called(stage, all)))
                     .decide_at(200),
             )
         };
@@ -305,9 +306,9 @@ fn a_version_runs_once_what_calls_its_webhook_trusts_its_authority_whatever_its_
         assert_eq!(told(Some(&["h", "x"])), runs, "{kind}");
     }
     // Two configurations of one description are one too many.
-    let twice = hooked("ValidatingAdmissionWebhook").with(|it| {
-        called(it, &["h"]);
-        called(it, &["h"]);
+    let twice = hooked("ValidatingAdmissionWebhook").with(|stage| {
+        called(stage, &["h"]);
+        called(stage, &["h"]);
     });
     assert_eq!(twice.decide_at(200), Decision::Serve);
 }

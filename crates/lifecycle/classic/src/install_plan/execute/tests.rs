@@ -51,7 +51,8 @@ fn an_update_has_every_owner_once() {
         (vec!["a", "b"], vec!["b", "c"], vec!["a", "b", "c"]),
     ] {
         let new = merged(&named(&there), &named(&brought));
-        let found: Vec<String> = new.owner_references().into_iter().map(|it| it.uid).collect();
+        let found: Vec<String> =
+            new.owner_references().into_iter().map(|owner| owner.uid).collect();
         // shows K13
         assert_eq!(found, wanted, "{there:?} {brought:?}");
     }
@@ -60,13 +61,13 @@ fn an_update_has_every_owner_once() {
 #[test]
 fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
     let account = |fields: Value| {
-        let mut it = json!({
+        let mut value = json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
         });
-        it.as_object_mut().unwrap().extend(fields.as_object().cloned().unwrap());
-        object(it)
+        value.as_object_mut().unwrap().extend(fields.as_object().cloned().unwrap());
+        object(value)
     };
-    let [one, two] = ["one", "two"].map(|it| json!([{"name": it}]));
+    let [one, two] = ["one", "two"].map(|name| json!([{"name": name}]));
     let both = json!([{"name": "one"}, {"name": "two"}]);
     for (there, brought, secrets, pull) in [
         (json!({}), json!({}), None, None),
@@ -92,7 +93,7 @@ fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
 #[test]
 fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one() {
     let version = |crds: &[&str]| facts::Csv {
-        owned_crds: crds.iter().map(|it| (*it).to_owned()).collect(),
+        owned_crds: crds.iter().map(|name| (*name).to_owned()).collect(),
         ..facts::Csv::default()
     };
     let copy = facts::Csv { copied_from: Some("far".to_owned()), ..version(&["xs.example.com"]) };
@@ -113,7 +114,7 @@ fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one()
         (vec![("b.v1", &own), ("c.v1", &own)], true),
         (vec![("b.v1", &copy)], false),
     ] {
-        let names: Vec<&str> = there.iter().map(|it| it.0).collect();
+        let names: Vec<&str> = there.iter().map(|entry| entry.0).collect();
         // shows K09
         assert_eq!(has_rival(&csv, there.iter().copied()), rival, "{names:?}");
     }
