@@ -1,7 +1,7 @@
 //! CatalogSources: what their controller ([`mainstay_catalogsources`]) uses of the context of classic.
 
 use crate::context::{CATALOG_OPERATOR, Context};
-use crate::facts::{Account, Binding, Role};
+use crate::fields::{Account, Binding, Role};
 use mainstay_catalogsources::{CatalogContext, OwnedObject, SharedCaches};
 use mainstay_controller::Controllers;
 use mainstay_object::{NamespacedName, OwnerReference};

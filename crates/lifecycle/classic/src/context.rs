@@ -2,8 +2,8 @@
 
 use crate::copied_csv::CopiedCsv;
 use crate::csv::serving::certificate::Certified;
-use crate::csv::serving::seen::{ApiService, Configuration, Service};
-use crate::facts;
+use crate::csv::serving::observed::{ApiService, Configuration, Service};
+use crate::fields;
 use crate::image::bundles::Bundles;
 use crate::metrics::Tallies;
 use crate::proxy::Proxies;
@@ -58,20 +58,20 @@ pub(crate) struct Caches {
     /// CatalogSources, and the objects of catalogs that run as pods.
     pub(crate) catalogs: CatalogCaches,
     pub(crate) subscriptions: Cache<Subscription>,
-    pub(crate) plans: Cache<facts::Plan>,
+    pub(crate) plans: Cache<fields::Plan>,
     /// Versions without their copies.
-    pub(crate) csvs: Cache<facts::Csv>,
+    pub(crate) csvs: Cache<fields::Csv>,
     /// Copies of versions, by name.
     pub(crate) copies: Cache<CopiedCsv>,
     pub(crate) groups: Cache<OperatorGroup>,
-    pub(crate) namespaces: Cache<facts::Namespace>,
-    pub(crate) crds: Cache<facts::Crd>,
-    pub(crate) accounts: Cache<facts::Account>,
-    pub(crate) roles: Cache<facts::Role>,
-    pub(crate) bindings: Cache<facts::Binding>,
-    pub(crate) cluster_roles: Cache<facts::Role>,
-    pub(crate) cluster_bindings: Cache<facts::Binding>,
-    pub(crate) deployments: Cache<facts::Deployment>,
+    pub(crate) namespaces: Cache<fields::Namespace>,
+    pub(crate) crds: Cache<fields::Crd>,
+    pub(crate) accounts: Cache<fields::Account>,
+    pub(crate) roles: Cache<fields::Role>,
+    pub(crate) bindings: Cache<fields::Binding>,
+    pub(crate) cluster_roles: Cache<fields::Role>,
+    pub(crate) cluster_bindings: Cache<fields::Binding>,
+    pub(crate) deployments: Cache<fields::Deployment>,
     /// Secrets with certificates of servers that versions run, and Services in front of them.
     pub(crate) certificates: Cache<Certified>,
     pub(crate) services: Cache<Service>,
@@ -95,7 +95,7 @@ impl Caches {
             })),
             plans: set.start(
                 Cache::builder(all(resources::INSTALL_PLAN), |object| {
-                    Some(facts::Plan::of(object))
+                    Some(fields::Plan::of(object))
                 })
                 .index(|plan| plan.waits_for.clone()),
             ),
@@ -103,7 +103,7 @@ impl Caches {
                 Cache::builder(
                     all(resources::CLUSTER_SERVICE_VERSION)
                         .labels(format!("!{}", names::COPIED_FROM)),
-                    |object| Some(facts::Csv::of(object)),
+                    |object| Some(fields::Csv::of(object)),
                 )
                 .index(|csv| csv.all_crds.iter().chain(&csv.api_services).cloned().collect()),
             ),
@@ -118,26 +118,28 @@ impl Caches {
                 OperatorGroup::from_object(object).ok()
             })),
             namespaces: set.start(Cache::builder(all(known::NAMESPACE), |object| {
-                Some(facts::Namespace::of(object))
+                Some(fields::Namespace::of(object))
             })),
             crds: set.start(Cache::builder(all(known::CUSTOM_RESOURCE_DEFINITION), |object| {
-                Some(facts::Crd::of(object))
+                Some(fields::Crd::of(object))
             })),
             accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |object| {
-                Some(facts::Account::of(object))
+                Some(fields::Account::of(object))
             })),
             roles: set
-                .start(Cache::builder(all(known::ROLE), |object| Some(facts::Role::of(object)))),
+                .start(Cache::builder(all(known::ROLE), |object| Some(fields::Role::of(object)))),
             bindings: set.start(
-                Cache::builder(all(known::ROLE_BINDING), |object| Some(facts::Binding::of(object)))
-                    .index(|binding| binding.words.clone()),
+                Cache::builder(all(known::ROLE_BINDING), |object| {
+                    Some(fields::Binding::of(object))
+                })
+                .index(|binding| binding.words.clone()),
             ),
             cluster_roles: set.start(Cache::builder(all(known::CLUSTER_ROLE), |object| {
-                Some(facts::Role::of(object))
+                Some(fields::Role::of(object))
             })),
             cluster_bindings: set.start(
                 Cache::builder(all(known::CLUSTER_ROLE_BINDING), |object| {
-                    Some(facts::Binding::of(object))
+                    Some(fields::Binding::of(object))
                 })
                 .index(|binding| binding.words.clone()),
             ),
@@ -145,7 +147,7 @@ impl Caches {
                 OperatorCondition::from_object(object).ok()
             })),
             deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |object| {
-                Some(facts::Deployment::of(object))
+                Some(fields::Deployment::of(object))
             })),
             certificates: set.start(Cache::builder(managed(known::SECRET), Certified::of)),
             services: set.start(Cache::builder(managed(known::SERVICE), Service::of)),

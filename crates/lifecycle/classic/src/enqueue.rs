@@ -1,6 +1,6 @@
 //! Parts of watches that several controllers share: what a change is about, and whose it is.
 
-use crate::facts::Csv;
+use crate::fields::Csv;
 use mainstay_api::names;
 use mainstay_client::Changed;
 use mainstay_controller::either_side;

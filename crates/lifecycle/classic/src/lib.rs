@@ -42,31 +42,31 @@
 //! * Nothing waits for a resync: a group that is deleted, an account or right that appears, a plan
 //!   that is lost are acted on when it happens.
 
+mod bundle_config_map;
 mod catalog_sources;
-mod component;
 mod context;
 mod copied_csv;
-mod copies;
+mod copied_csvs;
 mod csv;
 mod default_sources;
 mod enqueue;
 mod error;
-mod facts;
-mod hub;
+mod fields;
 mod image;
 mod install_plan;
 mod membership;
 mod metrics;
+mod operator;
 mod operator_condition;
 mod operator_group;
-mod packed;
+mod operator_hub;
 mod permissions;
 mod proxy;
 mod report;
 mod start;
 mod steps;
 mod subscription;
-mod trust;
+mod trusted_ca;
 
 pub use csv::serving::certificate::{
     Made as ServingCertificate, MakeError, make as serving_certificate,
@@ -79,4 +79,4 @@ pub use mainstay_catalogsources::{
 pub use mainstay_controller::decision::TARGET as DECISIONS;
 pub use proxy::ProxySettings;
 pub use start::{Classic, Options, SUBSYSTEM, Surroundings, Timeouts};
-pub use trust::Trusted;
+pub use trusted_ca::Trusted;

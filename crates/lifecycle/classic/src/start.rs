@@ -5,7 +5,7 @@ use crate::default_sources::DefaultSources;
 use crate::image::bundles::Bundles;
 use crate::metrics;
 use crate::proxy::{Proxies, ProxySettings};
-use crate::trust::Trusted;
+use crate::trusted_ca::Trusted;
 use futures::future::BoxFuture;
 use mainstay_catalogsources::{
     CatalogContents, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve, StoreOptions,
@@ -157,7 +157,7 @@ impl Classic {
         };
         let bundles = Bundles::new(puller, clock, stop.clone());
         if mode == CatalogMode::Pods {
-            bundles.by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &store_options.pods);
+            bundles.unpack_by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &store_options.pods);
         }
         let store = CatalogStore::new(&catalogs, cache, clock, store_options);
         let mut caches = CacheSet::new(cluster.clone(), stop.clone());
@@ -182,10 +182,10 @@ impl Classic {
         crate::csv::register(&mut controllers);
         crate::operator_group::register(&mut controllers);
         crate::operator_condition::register(&mut controllers);
-        crate::copies::register(&mut controllers, protected);
-        crate::component::register(&mut controllers);
-        crate::trust::register(&mut controllers, surroundings.trusted);
-        crate::hub::register(&mut controllers, defaults, &catalogs);
+        crate::copied_csvs::register(&mut controllers, protected);
+        crate::operator::register(&mut controllers);
+        crate::trusted_ca::register(&mut controllers, surroundings.trusted);
+        crate::operator_hub::register(&mut controllers, defaults, &catalogs);
         for catalog in &catalogs {
             store.follow_folder(catalog, stop.clone());
         }

@@ -23,7 +23,7 @@ pub(crate) const BUNDLE_SECRET: &str = "BundleSecret";
 const BULKY: [&str; 2] = ["olm.bundle.object", "olm.csv.metadata"];
 
 /// A bundle of a catalog that is to be installed.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct BundleInstall<'a> {
     pub(crate) bundle: &'a Bundle,
     /// The catalog that it comes from.
     pub(crate) catalog: &'a NamespacedName,
@@ -34,11 +34,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The steps for a bundle, and, if it comes as an image, which one and what the plan says of that.
-pub(crate) type Made = (Vec<Step>, Option<(Key, BundleLookup)>);
+pub(crate) type BundleSteps = (Vec<Step>, Option<(Key, BundleLookup)>);
 
 /// Why there are no steps for a bundle.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum NoSteps {
     /// It cannot be installed.
     Refused(String),
     /// It must be unpacked.
@@ -46,10 +46,13 @@ pub(crate) enum Stop {
 }
 
 /// The steps that install a bundle into a namespace.
-pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, Stop> {
-    let Wanted { bundle, catalog, replaces, unpacked } = *wanted;
+pub(crate) fn for_install(
+    namespace: &str,
+    wanted: &BundleInstall<'_>,
+) -> Result<BundleSteps, NoSteps> {
+    let BundleInstall { bundle, catalog, replaces, unpacked } = *wanted;
     let name = &*bundle.name;
-    let refused = |why: String| Stop::Refused(format!("bundle {name} {why}"));
+    let refused = |why: String| NoSteps::Refused(format!("bundle {name} {why}"));
     let properties: Vec<Value> = bundle
         .properties
         .iter()
@@ -62,7 +65,7 @@ pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, St
         return Err(refused("has neither manifests nor an image".to_owned()));
     } else {
         let image = Key { catalog: catalog.clone(), image: bundle.image.to_string() };
-        let Some(objects) = unpacked.get(&image) else { return Err(Stop::Image(image)) };
+        let Some(objects) = unpacked.get(&image) else { return Err(NoSteps::Image(image)) };
         let lookup = BundleLookup {
             path: image.image.clone(),
             identifier: name.to_owned(),
@@ -85,12 +88,13 @@ pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, St
     }
     ClusterServiceVersion::from_object(csv)
         .map_err(|error| refused(format!("cannot be read: {error}")))?;
-    let chosen = Chosen { csv, objects: &others, properties: &properties, replaces, catalog };
-    Ok((of_bundle(namespace, &chosen), lookup))
+    let contents =
+        BundleContents { csv, objects: &others, properties: &properties, replaces, catalog };
+    Ok((for_contents(namespace, &contents), lookup))
 }
 
 /// The steps that install the objects of a bundle, whatever they are; none without a version.
-pub(crate) fn of_objects(
+pub(crate) fn for_objects(
     namespace: &str,
     objects: Vec<Object>,
     properties: &[Value],
@@ -100,12 +104,12 @@ pub(crate) fn of_objects(
     let (versions, others): (Vec<Object>, Vec<Object>) =
         objects.into_iter().partition(|object| object.kind() == "ClusterServiceVersion");
     let csv = versions.first()?;
-    let chosen = Chosen { csv, objects: &others, properties, replaces, catalog };
-    Some(of_bundle(namespace, &chosen))
+    let contents = BundleContents { csv, objects: &others, properties, replaces, catalog };
+    Some(for_contents(namespace, &contents))
 }
 
 /// What was chosen, taken apart.
-struct Chosen<'a> {
+struct BundleContents<'a> {
     /// Its ClusterServiceVersion.
     csv: &'a Object,
     /// Everything else in it.
@@ -132,15 +136,15 @@ fn properties_annotation(properties: &[Value]) -> String {
 
 /// The steps that install a bundle into a namespace: the version itself, its other objects, and
 /// what its permissions need.
-fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
-    let mut csv = chosen.csv.clone();
+fn for_contents(namespace: &str, contents: &BundleContents<'_>) -> Vec<Step> {
+    let mut csv = contents.csv.clone();
     csv.set(&["metadata", "namespace"], namespace.into());
-    if chosen.replaces.is_empty() {
+    if contents.replaces.is_empty() {
         csv.remove(&["spec", "replaces"]);
     } else {
-        csv.set(&["spec", "replaces"], chosen.replaces.into());
+        csv.set(&["spec", "replaces"], contents.replaces.into());
     }
-    csv.set_annotation(names::PROPERTIES, properties_annotation(chosen.properties));
+    csv.set_annotation(names::PROPERTIES, properties_annotation(contents.properties));
     let resource = resources::CLUSTER_SERVICE_VERSION;
     let step = |group: &str, version: &str, kind: &str, name: &str, manifest: String| Step {
         resolving: csv.name().to_owned(),
@@ -149,8 +153,8 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
             version: version.to_owned(),
             kind: kind.to_owned(),
             name: name.to_owned(),
-            source_name: chosen.catalog.name.to_string(),
-            source_namespace: chosen.catalog.namespace.to_string(),
+            source_name: contents.catalog.name.to_string(),
+            source_namespace: contents.catalog.namespace.to_string(),
             manifest,
         },
         status: StepStatus::Unknown,
@@ -160,7 +164,7 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
     manifest.push('\n');
     let mut steps =
         vec![step(&resource.group, &resource.version, &resource.kind, csv.name(), manifest)];
-    for object in chosen.objects {
+    for object in contents.objects {
         let gvk = object.gvk();
         let mut manifest = values::json(&object.to_value());
         manifest.push('\n');
@@ -180,7 +184,7 @@ fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
 /// The step that makes the Subscription of a dependency.
 ///
 /// Its manifest is that of the original, down to the order of fields.
-pub(crate) fn of_dependency(namespace: &str, new: &NewSubscription) -> Step {
+pub(crate) fn for_dependency(namespace: &str, new: &NewSubscription) -> Step {
     let text = |text: &str| values::json(&Value::from(text));
     let resource = resources::SUBSCRIPTION;
     let manifest = format!(
@@ -211,7 +215,7 @@ pub(crate) fn of_dependency(namespace: &str, new: &NewSubscription) -> Step {
 
 /// Versions first, so that everything else can name them as owner; then definitions, so that their
 /// kinds are served; then the rest as it came.
-pub(crate) fn ordered(mut steps: Vec<Step>) -> Vec<Step> {
+pub(crate) fn in_install_order(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| match step.resource.kind.as_str() {
         "ClusterServiceVersion" => 0,
         "CustomResourceDefinition" if !mainstay_fault::is_on("definitions-come-last") => 1,
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_dependency_gets_a_subscription_that_starts_with_what_was_chosen() {
-        let step = of_dependency(
+        let step = for_dependency(
             "ns",
             &NewSubscription {
                 name: "b-beta-cat-olm".to_owned(),
@@ -272,9 +276,9 @@ mod tests {
             object(json!({"apiVersion": "", "kind": "Service", "metadata": {"name": "web"}})),
         ];
         let catalog = NamespacedName::new("olm", "cat");
-        let steps = ordered(of_bundle(
+        let steps = in_install_order(for_contents(
             "ns",
-            &Chosen {
+            &BundleContents {
                 csv: &csv,
                 objects: &objects,
                 properties: &[

@@ -8,19 +8,19 @@
 use super::phase::{Decision, World};
 use super::serving::check;
 use super::status::Move;
-use crate::facts;
+use crate::fields;
 use mainstay_api::{CsvPhase, CsvReason, OperatorGroup, UpgradeStrategy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The name of a version that replaces this one; the first by name if there are several.
-pub(super) fn replaced_by<'a>(world: &'a World<'_>) -> Option<(&'a String, &'a Arc<facts::Csv>)> {
+pub(super) fn replaced_by<'a>(world: &'a World<'_>) -> Option<(&'a String, &'a Arc<fields::Csv>)> {
     let own = &world.csv.metadata.name;
     world.seen.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
 }
 
 /// The version that this one replaces, if it is there.
-pub(super) fn predecessor<'a>(world: &'a World<'_>) -> Option<&'a Arc<facts::Csv>> {
+pub(super) fn predecessor<'a>(world: &'a World<'_>) -> Option<&'a Arc<fields::Csv>> {
     world.seen.peers.get(&world.csv.spec.replaces)
 }
 

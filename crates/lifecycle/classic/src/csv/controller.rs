@@ -1,17 +1,17 @@
 //! Carries out what was decided about versions.
 
+use super::debounce::Held;
 use super::deployment::Wish;
-use super::hold::Held;
 use super::phase::{self, Decision, World};
 use super::rbac::TargetRbac;
 use super::requirements::Observed;
 use super::serving::apply::{Extent, Refusal, Work};
-use super::serving::{asked, check};
+use super::serving::{check, required};
 use super::status::Move;
-use super::{deployment, observe, reach, serving};
+use super::{api_roles, deployment, observe, serving};
 use crate::context::Context;
 use crate::error::Error;
-use crate::facts;
+use crate::fields;
 use crate::install_plan::decide::{AccountError, account};
 use crate::membership::{apis::ApiSet, select};
 use mainstay_api::{
@@ -64,7 +64,7 @@ impl Controller {
             self.held.forget(key);
             context.missing_permissions.lock().remove(key);
             if known.is_none() {
-                reach::collect(context, key).await?;
+                api_roles::collect(context, key).await?;
             }
             return Ok(Action::Done);
         }
@@ -138,7 +138,7 @@ fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
 }
 
 fn provides(live: &Object) -> ApiSet {
-    facts::Csv::of(live).provides.into_iter().collect()
+    fields::Csv::of(live).provides.into_iter().collect()
 }
 
 impl Controller {
@@ -146,7 +146,7 @@ impl Controller {
         &self,
         decision: Decision,
         place: &Place<'_>,
-        deployments: &BTreeMap<String, Arc<facts::Deployment>>,
+        deployments: &BTreeMap<String, Arc<fields::Deployment>>,
     ) -> Result<Action, Error> {
         let context = &*self.context;
         let Place { live, group, .. } = *place;
@@ -160,7 +160,7 @@ impl Controller {
             Decision::Move(step) => self.write(live, csv, step).await?,
             Decision::Withdraw(step) => {
                 // Labels alone make no Deployment the version's: any editor of the namespace writes them.
-                let owned = |deployment: &facts::Deployment| {
+                let owned = |deployment: &fields::Deployment| {
                     deployment.owners.iter().any(|owner| owner.uid == live.uid())
                 };
                 for (name, _) in deployments.iter().filter(|(_, deployment)| owned(deployment)) {
@@ -194,7 +194,7 @@ impl Controller {
             Decision::Serve => self.serve(place, Extent::Serve).await?,
             Decision::Running => {
                 let granted = self.grant(place).await;
-                reach::ensure_usable(context, csv).await?;
+                api_roles::ensure_usable(context, csv).await?;
                 self.serve(place, Extent::Settle).await?;
                 granted?;
                 let next = check::next_look(csv, &place.seen.serving);
@@ -308,7 +308,7 @@ impl Controller {
     async fn install(
         &self,
         place: &Place<'_>,
-        deployments: &BTreeMap<String, Arc<facts::Deployment>>,
+        deployments: &BTreeMap<String, Arc<fields::Deployment>>,
         mut step: Move,
     ) -> Result<(), Error> {
         let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
@@ -337,7 +337,7 @@ impl Controller {
             }
         }
         serving::legacy::remove(&self.context, csv).await?;
-        if let Some(why) = asked::no_conversion(csv, &seen.crds) {
+        if let Some(why) = required::no_conversion(csv, &seen.crds) {
             let message = format!("install strategy failed: {why}");
             return self.write(live, csv, failed(CsvReason::ComponentFailed, message)).await;
         }
@@ -436,7 +436,7 @@ impl Controller {
     /// reach.
     async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
         let ours = |finalizer: &str| finalizer == names::CSV_CLEANUP_FINALIZER;
-        if !live.finalizers().any(ours) || !reach::clean_up(&self.context, csv).await? {
+        if !live.finalizers().any(ours) || !api_roles::clean_up(&self.context, csv).await? {
             return Ok(Action::Done);
         }
         let rest: Vec<&str> = live.finalizers().filter(|finalizer| !ours(finalizer)).collect();

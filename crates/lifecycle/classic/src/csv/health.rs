@@ -1,6 +1,6 @@
 //! Whether the Deployments of a version are as they should be.
 
-use crate::facts;
+use crate::fields;
 use std::collections::BTreeMap;
 
 /// A Deployment as the version wants it, reduced to what the check compares.
@@ -56,7 +56,7 @@ impl Unhealthy {
 pub(crate) fn check<'a>(
     expected: &[Expected],
     annotations: &BTreeMap<String, String>,
-    find: impl Fn(&str) -> Option<&'a facts::Deployment>,
+    find: impl Fn(&str) -> Option<&'a fields::Deployment>,
 ) -> Result<(), Unhealthy> {
     for wanted in expected {
         find(&wanted.name).map_or(Ok(()), |found| current(wanted, annotations, found))?;
@@ -75,7 +75,7 @@ pub(crate) fn check<'a>(
 fn current(
     wanted: &Expected,
     annotations: &BTreeMap<String, String>,
-    found: &facts::Deployment,
+    found: &fields::Deployment,
 ) -> Result<(), Unhealthy> {
     let name = &wanted.name;
     if !annotations.is_empty() && found.template_annotations.is_empty() {
@@ -108,7 +108,7 @@ fn current(
     }
 }
 
-fn ready(name: &str, found: &facts::Deployment) -> Result<(), Unhealthy> {
+fn ready(name: &str, found: &fields::Deployment) -> Result<(), Unhealthy> {
     let available = found.available.as_ref().is_some_and(|(status, _)| status == "True");
     let waiting = |why: String| {
         let text = format!("waiting for deployment {name} to become ready: {why}");
@@ -144,20 +144,20 @@ fn ready(name: &str, found: &facts::Deployment) -> Result<(), Unhealthy> {
 mod tests {
     use super::*;
 
-    fn good() -> facts::Deployment {
-        facts::Deployment {
+    fn good() -> fields::Deployment {
+        fields::Deployment {
             spec_hash: Some("h".into()),
             observed: true,
             replicas: (1, 1),
             available: Some(("True".into(), String::new())),
             template_annotations: [("k".to_owned(), "v".to_owned())].into(),
-            ..facts::Deployment::default()
+            ..fields::Deployment::default()
         }
     }
 
     #[test]
     fn the_first_thing_that_is_wrong_is_told_in_the_words_of_the_original() {
-        let with = |change: &dyn Fn(&mut facts::Deployment)| {
+        let with = |change: &dyn Fn(&mut fields::Deployment)| {
             let mut deployment = good();
             change(&mut deployment);
             Some(deployment)

@@ -1,18 +1,18 @@
 //! `ClusterServiceVersions`: from a description to a running operator.
 
+pub(crate) mod api_roles;
 mod chain;
 pub(crate) mod controller;
+mod debounce;
 pub(crate) mod deployment;
 pub(crate) mod health;
-mod hold;
 pub(crate) mod observe;
 pub(crate) mod phase;
 pub(crate) mod rbac;
-pub(crate) mod reach;
 pub(crate) mod requirements;
-pub(crate) mod serving;
 #[cfg(test)]
-mod stage;
+mod scenario;
+pub(crate) mod serving;
 pub(crate) mod status;
 mod upgradeable;
 mod watches;

@@ -4,7 +4,7 @@ use super::requirements::{Grants, Observed, foreign};
 use super::{serving, upgradeable};
 use crate::context::{Caches, Context};
 use crate::error::Error;
-use crate::facts::{self, Api, Role, Rule};
+use crate::fields::{self, Api, Role, Rule};
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
 use mainstay_controller::{Operation as _, hash};
 use mainstay_object::{Gvk, NamespacedName, known};
@@ -60,13 +60,13 @@ pub(crate) async fn requirements(
     if !csv.spec.min_kube_version.is_empty() {
         seen.server_version = context.cluster.server_version().await;
     }
-    seen.serving = serving::seen::observe(caches, csv, &seen.peers);
+    seen.serving = serving::observed::observe(caches, csv, &seen.peers);
     served(context, csv, &mut seen).await?;
     Ok(seen)
 }
 
 /// The other versions of the namespace, without copies.
-fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<facts::Csv>> {
+fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<fields::Csv>> {
     caches
         .csvs
         .list(Some(&csv.metadata.namespace))
@@ -193,7 +193,7 @@ pub(crate) fn is_owner(labels: &BTreeMap<String, String>, namespace: &str, name:
 pub(crate) fn deployments(
     caches: &Caches,
     key: &NamespacedName,
-) -> BTreeMap<String, Arc<facts::Deployment>> {
+) -> BTreeMap<String, Arc<fields::Deployment>> {
     caches
         .deployments
         .list(Some(&key.namespace))

@@ -7,9 +7,9 @@
 use super::chain::{being_replaced, owner_conflict, predecessor, replaced_by, replacing};
 use super::health::{self, Expected, Unhealthy};
 use super::requirements::{self, Observed};
-use super::serving::{asked, check};
+use super::serving::{check, required};
 use super::status::Move;
-use crate::facts;
+use crate::fields;
 use crate::membership;
 use crate::membership::apis::{self, ApiSet, Outcome};
 use crate::membership::modes::Modes;
@@ -39,7 +39,7 @@ pub(crate) struct World<'a> {
     /// Its Deployments as it wants them.
     pub(crate) expected: &'a [Expected],
     /// The Deployments with its owner labels, by name.
-    pub(crate) deployments: &'a BTreeMap<String, Arc<facts::Deployment>>,
+    pub(crate) deployments: &'a BTreeMap<String, Arc<fields::Deployment>>,
     /// The APIs that it provides.
     pub(crate) provides: &'a ApiSet,
     /// Now.
@@ -204,10 +204,10 @@ fn unsupported(world: &World<'_>) -> Option<Move> {
 /// Webhooks that are not installed, and conversions that are not made.
 fn refused_webhooks(world: &World<'_>) -> Option<Move> {
     let csv = world.csv;
-    if let Some(why) = asked::refusal(csv) {
+    if let Some(why) = required::refusal(csv) {
         return Some(Move::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why));
     }
-    let why = asked::no_conversion(csv, &world.seen.crds)?;
+    let why = required::no_conversion(csv, &world.seen.crds)?;
     let message = format!("install strategy failed: {why}");
     Some(Move::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
 }
@@ -240,7 +240,7 @@ fn pending(world: &World<'_>) -> Decision {
         .with(found);
         return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
     }
-    if let Some(why) = asked::refusal(csv) {
+    if let Some(why) = required::refusal(csv) {
         let step = Move::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why);
         return Decision::Move(step.with(found));
     }

@@ -29,13 +29,13 @@
 //! ClusterServiceVersion's own namespace. Copies carry `olm.copiedFrom` and belong to the copy of the
 //! ClusterServiceVersion in their namespace.
 
+use super::api_roles::remove;
 use super::observe::is_owner;
-use super::reach::remove;
 use super::requirements::allows;
 use crate::context::{Caches, Context};
 use crate::copied_csv;
 use crate::error::Error;
-use crate::facts::{Binding, Role, Rule};
+use crate::fields::{Binding, Role, Rule};
 use crate::permissions::{self, NamespacedPermission, csv_owner};
 use mainstay_api::{OperatorGroup, names};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};

@@ -1,7 +1,7 @@
 //! What a version needs before it can be installed, and whether that is there.
 
-use super::serving::seen::Seen;
-use crate::facts::{Account, Api, Crd, Csv, Rule};
+use super::serving::observed::Seen;
+use crate::fields::{Account, Api, Crd, Csv, Rule};
 use mainstay_api::{
     ClusterServiceVersion, DependentStatus, DeploymentPermissions, RequirementState,
     RequirementStatus,

@@ -1,7 +1,7 @@
 //! What the controller of `ClusterServiceVersions` watches: they depend on much around them.
 
 use super::controller::Controller;
-use super::serving::seen::Configuration;
+use super::serving::observed::Configuration;
 use crate::context::{Caches, Context};
 use crate::enqueue::{LabelledOwner, SOON, is_news};
 use crate::proxy;

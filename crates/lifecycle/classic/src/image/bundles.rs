@@ -5,8 +5,8 @@
 //! somebody asks for it, which is until the plan that needs it is made. What fails is tried again,
 //! less and less often, when somebody still asks.
 
-use super::job::{Jobs, Unmade};
-use crate::packed;
+use super::job::{Jobs, NoBundle};
+use crate::bundle_config_map;
 use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
@@ -23,9 +23,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// How many bundles are unpacked at one time.
 const AT_ONCE: usize = 4;
 /// The waits between two attempts; the last is how long the original keeps a failed Job.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
 /// How long the other bundles of a namespace wait for one.
-pub(crate) const TOGETHER: Duration = Duration::from_secs(10);
+pub(crate) const MAX_BUNDLE_WAIT: Duration = Duration::from_secs(10);
 
 /// A bundle by image: the catalog that names it, and the image.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ pub(crate) struct Key {
 
 /// How long unpacking may take, and how often it is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct UnpackTimeouts {
     /// None is without end.
     pub(crate) timeout: Option<Duration>,
     /// None is less and less often.
@@ -62,7 +62,7 @@ impl Failure {
 
 /// How a bundle stands.
 #[derive(Clone, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum UnpackState {
     /// It is being unpacked.
     Running {
         /// For how long already.
@@ -76,7 +76,7 @@ pub(crate) enum Standing {
     Failed(Failure, Duration),
 }
 
-enum State {
+enum EntryState {
     /// With the error of the last attempt to pull it.
     Running(Option<String>),
     Ready(Arc<Vec<Object>>),
@@ -84,14 +84,14 @@ enum State {
 }
 
 struct Entry {
-    state: State,
+    state: EntryState,
     /// Since when it is in this state, by the clock's elapsed time.
     since: Duration,
     /// How long to wait after a failure.
     wait: Duration,
     backoff: Backoff,
     /// The namespaces that ask for it.
-    askers: BTreeSet<NamespacedName>,
+    requesters: BTreeSet<NamespacedName>,
     /// Ends the work on it when nobody asks any more.
     work: Option<DropGuard>,
 }
@@ -112,23 +112,23 @@ struct Inner {
     clock: Clock,
     entries: Mutex<BTreeMap<Key, Entry>>,
     subscribers: RwLock<Vec<Subscriber>>,
-    room: Semaphore,
+    slots: Semaphore,
     stop: CancellationToken,
 }
 
 impl Bundles {
     /// Without a puller no bundle can be had.
     pub(crate) fn new(puller: Option<Puller>, clock: Clock, stop: CancellationToken) -> Self {
-        let room = Semaphore::new(AT_ONCE);
+        let slots = Semaphore::new(AT_ONCE);
         let (entries, subscribers) = (Mutex::default(), RwLock::default());
         let jobs = OnceLock::new();
-        Self { inner: Arc::new(Inner { puller, jobs, clock, entries, subscribers, room, stop }) }
+        Self { inner: Arc::new(Inner { puller, jobs, clock, entries, subscribers, slots, stop }) }
     }
 
     /// Has Jobs unpack from now on.
-    pub(crate) fn by_jobs(&self, cluster: &Cluster, images: &CatalogPods) {
+    pub(crate) fn unpack_by_jobs(&self, cluster: &Cluster, images: &CatalogPods) {
         let bundles = self.clone();
-        let gone = move |bundle: &str| bundles.look_again(bundle);
+        let gone = move |bundle: &str| bundles.retry_failed(bundle);
         let stop = self.inner.stop.clone();
         let jobs = Jobs::start(cluster, self.inner.clock, images, gone, stop);
         // The first one counts.
@@ -136,141 +136,146 @@ impl Bundles {
     }
 
     /// A Job of a bundle is gone: whoever waits for its end or its next try need not wait longer.
-    fn look_again(&self, bundle: &str) {
-        let mut askers = BTreeSet::new();
+    fn retry_failed(&self, bundle: &str) {
+        let mut requesters = BTreeSet::new();
         for (key, entry) in self.inner.entries.lock().iter_mut() {
-            if matches!(entry.state, State::Failed(_)) && packed::name_of(&key.image) == bundle {
+            if matches!(entry.state, EntryState::Failed(_))
+                && bundle_config_map::name_of(&key.image) == bundle
+            {
                 entry.wait = Duration::ZERO;
-                askers.extend(entry.askers.iter().cloned());
+                requesters.extend(entry.requesters.iter().cloned());
             }
         }
-        self.tell(&askers);
+        self.notify(&requesters);
     }
 
-    fn tell(&self, askers: &BTreeSet<NamespacedName>) {
-        for hear in self.inner.subscribers.read().iter() {
-            askers.iter().for_each(hear);
+    fn notify(&self, requesters: &BTreeSet<NamespacedName>) {
+        for subscriber in self.inner.subscribers.read().iter() {
+            requesters.iter().for_each(subscriber);
         }
     }
 
     /// Calls `hear` with each namespace that asked for a bundle which is settled now, or which could not
     /// be pulled at the first attempt.
-    pub(crate) fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
-        self.inner.subscribers.write().push(Box::new(hear));
+    pub(crate) fn subscribe(&self, notify: impl Fn(&NamespacedName) + Send + Sync + 'static) {
+        self.inner.subscribers.write().push(Box::new(notify));
     }
 
     /// The bundles that are ready and asked for by a namespace.
     pub(crate) fn ready(&self, namespace: &NamespacedName) -> BTreeMap<Key, Arc<Vec<Object>>> {
         let entries = self.inner.entries.lock();
-        let mine = entries.iter().filter(|(_, entry)| entry.askers.contains(namespace));
-        mine.filter_map(|(key, entry)| match &entry.state {
-            State::Ready(objects) => Some((key.clone(), Arc::clone(objects))),
-            _ => None,
-        })
-        .collect()
+        let requested = entries.iter().filter(|(_, entry)| entry.requesters.contains(namespace));
+        requested
+            .filter_map(|(key, entry)| match &entry.state {
+                EntryState::Ready(objects) => Some((key.clone(), Arc::clone(objects))),
+                _ => None,
+            })
+            .collect()
     }
 
     /// What a namespace asks for from now on; what nobody asks for any more is forgotten.
     pub(crate) fn keep(&self, namespace: &NamespacedName, wanted: &BTreeSet<Key>) {
         self.inner.entries.lock().retain(|key, entry| {
             if !wanted.contains(key) {
-                entry.askers.remove(namespace);
+                entry.requesters.remove(namespace);
             }
-            !entry.askers.is_empty()
+            !entry.requesters.is_empty()
         });
     }
 
     /// How a bundle stands; begins to unpack it if that is to be done.
-    pub(crate) fn ask(
+    pub(crate) fn request(
         &self,
         namespace: &NamespacedName,
         key: &Key,
-        asking: &Requester,
-        patience: Patience,
-    ) -> Standing {
+        requester: &Requester,
+        timeouts: UnpackTimeouts,
+    ) -> UnpackState {
         let now = self.inner.clock.elapsed();
         let mut entries = self.inner.entries.lock();
         let fresh = || Entry {
-            state: State::Failed(Failure { reason: "", message: String::new() }),
+            state: EntryState::Failed(Failure { reason: "", message: String::new() }),
             since: now,
             wait: Duration::ZERO,
-            backoff: Backoff::new(AGAIN.0, AGAIN.1),
-            askers: BTreeSet::new(),
+            backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
+            requesters: BTreeSet::new(),
             work: None,
         };
         let entry = entries.entry(key.clone()).or_insert_with(fresh);
-        entry.askers.insert(namespace.clone());
+        entry.requesters.insert(namespace.clone());
         let age = now.saturating_sub(entry.since);
         match &entry.state {
-            State::Ready(_) => Standing::Ready,
-            State::Running(error) => Standing::Running { age, error: error.clone() },
-            State::Failed(failure) if age < entry.wait => {
-                Standing::Failed(failure.clone(), entry.wait.saturating_sub(age))
+            EntryState::Ready(_) => UnpackState::Ready,
+            EntryState::Running(error) => UnpackState::Running { age, error: error.clone() },
+            EntryState::Failed(failure) if age < entry.wait => {
+                UnpackState::Failed(failure.clone(), entry.wait.saturating_sub(age))
             }
-            State::Failed(_) => {
-                (entry.state, entry.since) = (State::Running(None), now);
-                let (bundles, key, asking) = (self.clone(), key.clone(), asking.clone());
+            EntryState::Failed(_) => {
+                (entry.state, entry.since) = (EntryState::Running(None), now);
+                let (bundles, key, requester) = (self.clone(), key.clone(), requester.clone());
                 let stop = self.inner.stop.child_token();
                 entry.work = Some(stop.clone().drop_guard());
                 tokio::spawn(async move {
-                    let unpack = Box::pin(bundles.unpack(key, asking, patience));
+                    let unpack = Box::pin(bundles.unpack(key, requester, timeouts));
                     stop.run_until_cancelled(unpack).await;
                 });
-                Standing::Running { age: Duration::ZERO, error: None }
+                UnpackState::Running { age: Duration::ZERO, error: None }
             }
         }
     }
 
-    async fn unpack(&self, key: Key, asking: Requester, patience: Patience) {
+    async fn unpack(&self, key: Key, requester: Requester, timeouts: UnpackTimeouts) {
         let outcome = match self.inner.jobs.get() {
-            Some(jobs) => self.by_job(jobs, &key, &asking, patience).await,
-            None => self.here(&key, &asking, patience).await,
+            Some(jobs) => self.unpack_by_job(jobs, &key, &requester, timeouts).await,
+            None => self.unpack_in_process(&key, &requester, timeouts).await,
         };
         let outcome = outcome.map(Arc::new);
-        let askers = {
+        let requesters = {
             let mut entries = self.inner.entries.lock();
             let Some(entry) = entries.get_mut(&key) else { return };
             entry.since = self.inner.clock.elapsed();
             match outcome {
-                Ok(objects) => entry.state = State::Ready(objects),
+                Ok(objects) => entry.state = EntryState::Ready(objects),
                 Err(failure) => {
                     let wait = entry.backoff.fail();
-                    entry.wait = patience.retry.unwrap_or(wait);
-                    entry.state = State::Failed(failure);
+                    entry.wait = timeouts.retry.unwrap_or(wait);
+                    entry.state = EntryState::Failed(failure);
                 }
             }
-            entry.askers.clone()
+            entry.requesters.clone()
         };
-        self.tell(&askers);
+        self.notify(&requesters);
     }
 
     /// An attempt to pull a bundle failed and is made again: Subscriptions say why at once.
     fn report_retry(&self, key: &Key, message: String) {
-        let askers = {
+        let requesters = {
             let mut entries = self.inner.entries.lock();
             let Some(entry) = entries.get_mut(key) else { return };
             match &mut entry.state {
-                State::Running(error) if error.as_ref() != Some(&message) => *error = Some(message),
+                EntryState::Running(error) if error.as_ref() != Some(&message) => {
+                    *error = Some(message)
+                }
                 _ => return,
             }
-            entry.askers.clone()
+            entry.requesters.clone()
         };
-        self.tell(&askers);
+        self.notify(&requesters);
     }
 
     /// As this process unpacks it.
-    async fn here(
+    async fn unpack_in_process(
         &self,
         key: &Key,
-        asking: &Requester,
-        patience: Patience,
+        requester: &Requester,
+        timeouts: UnpackTimeouts,
     ) -> Result<Vec<Object>, Failure> {
         // Nobody waits for those before it longer than for itself.
         let unpacked = async {
-            let _room = self.inner.room.acquire().await.ok();
-            self.objects(key, asking).await
+            let _slot = self.inner.slots.acquire().await.ok();
+            self.objects(key, requester).await
         };
-        let timeout = patience.timeout.unwrap_or(Duration::MAX);
+        let timeout = timeouts.timeout.unwrap_or(Duration::MAX);
         match tokio::time::timeout(timeout, unpacked).await {
             Ok(Ok(objects)) => Ok(objects),
             Ok(Err(error)) => {
@@ -284,38 +289,38 @@ impl Bundles {
     }
 
     /// As a Job unpacks it. Its own deadline counts.
-    async fn by_job(
+    async fn unpack_by_job(
         &self,
         jobs: &Jobs,
         key: &Key,
-        asking: &Requester,
-        patience: Patience,
+        requester: &Requester,
+        timeouts: UnpackTimeouts,
     ) -> Result<Vec<Object>, Failure> {
         let image = &*key.image;
-        match jobs.unpack(image, asking, patience).await {
+        match jobs.unpack(image, requester, timeouts).await {
             Ok(objects) => Ok(objects),
-            Err(Unmade::Failed(failure)) => Err(failure),
-            Err(Unmade::Nothing) => {
+            Err(NoBundle::Failed(failure)) => Err(failure),
+            Err(NoBundle::Nothing) => {
                 let failed = |error: &dyn Error| Failure {
                     reason: "BackoffLimitExceeded",
                     message: error.to_string(),
                 };
-                let objects = self.objects(key, asking).await.map_err(|error| failed(&error))?;
-                let kept = jobs.keep(image, asking, &objects).await;
+                let objects = self.objects(key, requester).await.map_err(|error| failed(&error))?;
+                let kept = jobs.store_bundle(image, requester, &objects).await;
                 kept.map_err(|error| failed(&error))?;
                 Ok(objects)
             }
         }
     }
 
-    async fn objects(&self, key: &Key, asking: &Requester) -> Result<Vec<Object>, ReadError> {
+    async fn objects(&self, key: &Key, requester: &Requester) -> Result<Vec<Object>, ReadError> {
         let image = &*key.image;
         let Some(puller) = self.inner.puller.clone() else {
             return Err(ReadError::NoImages { image: image.to_owned() });
         };
         let (bundles, of) = (self.clone(), key.clone());
         let on_retry = move |error: PullError| bundles.report_retry(&of, error.to_string());
-        let found = puller.pull_with_retries(image, asking, on_retry).await;
+        let found = puller.pull_with_retries(image, requester, on_retry).await;
         let found = found?;
         let image = image.to_owned();
         let read =

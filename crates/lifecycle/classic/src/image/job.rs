@@ -9,8 +9,8 @@
 //! may ask for another one sooner. Where Jobs end without having run anything, as on simulated nodes,
 //! this process does what they would have done.
 
-use super::bundles::{Failure, Patience};
-use crate::packed;
+use super::bundles::{Failure, UnpackTimeouts};
+use crate::bundle_config_map;
 use jiff::Timestamp;
 use mainstay_api::names;
 use mainstay_catalogsources::CatalogPods;
@@ -25,39 +25,39 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How often the pod of a Job is tried again.
-const TRIES: u32 = 3;
+const BACKOFF_LIMIT: u32 = 3;
 /// For how long a Job that has ended stays, in seconds.
 const TIME_TO_LIVE: u32 = 300;
 /// How many Jobs of one bundle are kept.
-const KEPT: usize = 5;
+const MAX_JOBS: usize = 5;
 /// Who runs restricted pods.
 const USER: i64 = 1001;
 
 /// What is known of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct JobFields {
     uid: String,
     /// The name that stands for the bundle.
     bundle: String,
     created: Option<Timestamp>,
-    end: Option<End>,
+    end: Option<JobEnd>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct End {
+struct JobEnd {
     failed: bool,
     reason: String,
     message: String,
     at: Option<Timestamp>,
 }
 
-impl Seen {
+impl JobFields {
     fn of(job: &Object) -> Option<Self> {
         let end = job.array(&["status", "conditions"]).iter().find_map(|condition| {
             let text = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();
             let kind = text("type");
             (condition["status"] == "True" && matches!(&*kind, "Complete" | "Failed")).then(|| {
-                End {
+                JobEnd {
                     failed: kind == "Failed",
                     reason: text("reason"),
                     message: text("message"),
@@ -80,19 +80,19 @@ pub(crate) struct Jobs {
     cluster: Cluster,
     clock: Clock,
     images: Arc<CatalogPods>,
-    cache: Cache<Seen>,
+    cache: Cache<JobFields>,
     changed: Arc<Notify>,
 }
 
 /// Why there is no bundle.
-pub(super) enum Unmade {
+pub(super) enum NoBundle {
     /// It cannot be had.
     Failed(Failure),
     /// The Job ended well and left nothing.
     Nothing,
 }
 
-impl From<mainstay_client::Error> for Unmade {
+impl From<mainstay_client::Error> for NoBundle {
     fn from(error: mainstay_client::Error) -> Self {
         let message =
             error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
@@ -110,22 +110,24 @@ impl Jobs {
         stop: CancellationToken,
     ) -> Self {
         let changed = Arc::new(Notify::new());
-        let hear = Arc::clone(&changed);
-        let cache =
-            Cache::builder(Selection::all(known::JOB).labels(names::BUNDLE_UNPACK_REF), Seen::of)
-                .subscribe(move |change| {
-                    hear.notify_waiters();
-                    if let (Some(before), None) = (change.before, change.after) {
-                        gone(&before.bundle);
-                    }
-                })
-                .start(cluster, stop);
+        let notifier = Arc::clone(&changed);
+        let cache = Cache::builder(
+            Selection::all(known::JOB).labels(names::BUNDLE_UNPACK_REF),
+            JobFields::of,
+        )
+        .subscribe(move |change| {
+            notifier.notify_waiters();
+            if let (Some(before), None) = (change.before, change.after) {
+                gone(&before.bundle);
+            }
+        })
+        .start(cluster, stop);
         let (cluster, images) = (cluster.clone(), Arc::new(images.clone()));
         Self { cluster, clock, images, cache, changed }
     }
 
     /// The Jobs of a bundle, the newest first.
-    fn of(&self, namespace: &str, bundle: &str) -> Vec<(NamespacedName, Arc<Seen>)> {
+    fn jobs_of(&self, namespace: &str, bundle: &str) -> Vec<(NamespacedName, Arc<JobFields>)> {
         let mut jobs = self.cache.list(Some(namespace));
         jobs.retain(|(_, job)| job.bundle == bundle);
         jobs.sort_by(|(a, x), (b, y)| y.created.cmp(&x.created).then_with(|| a.cmp(b)));
@@ -136,30 +138,30 @@ impl Jobs {
     pub(super) async fn unpack(
         &self,
         image: &str,
-        asking: &Requester,
-        patience: Patience,
-    ) -> Result<Vec<Object>, Unmade> {
-        let bundle = packed::name_of(image);
-        let namespace = &*asking.namespace;
+        requester: &Requester,
+        timeouts: UnpackTimeouts,
+    ) -> Result<Vec<Object>, NoBundle> {
+        let bundle = bundle_config_map::name_of(image);
+        let namespace = &*requester.namespace;
         self.cache.synced().await;
         if let Some(map) = self.cluster.find(&known::CONFIG_MAP, Some(namespace), &bundle).await?
-            && let Ok(objects) = packed::objects(&map)
+            && let Ok(objects) = bundle_config_map::objects(&map)
             && !objects.is_empty()
         {
             return Ok(objects);
         }
-        let mut newest = self.of(namespace, &bundle).into_iter().next();
-        if newest.as_ref().is_none_or(|(_, job)| self.is_over(job, patience)) {
+        let mut newest = self.jobs_of(namespace, &bundle).into_iter().next();
+        if newest.as_ref().is_none_or(|(_, job)| self.may_be_replaced(job, timeouts)) {
             let again = newest.is_some();
-            newest = Some(self.make(image, &bundle, asking, patience, again).await?);
+            newest = Some(self.create_job(image, &bundle, requester, timeouts, again).await?);
         }
-        let Some((key, job)) = newest else { return Err(Unmade::Nothing) };
-        self.ended(&key, &job.uid).await.map_err(Unmade::Failed)?;
+        let Some((key, job)) = newest else { return Err(NoBundle::Nothing) };
+        self.wait_for_end(&key, &job.uid).await.map_err(NoBundle::Failed)?;
         let map = self.cluster.get(&known::CONFIG_MAP, Some(namespace), &bundle).await?;
-        match packed::objects(&map) {
-            Ok(objects) if objects.is_empty() => Err(Unmade::Nothing),
+        match bundle_config_map::objects(&map) {
+            Ok(objects) if objects.is_empty() => Err(NoBundle::Nothing),
             Ok(objects) => Ok(objects),
-            Err(error) => Err(Unmade::Failed(Failure {
+            Err(error) => Err(NoBundle::Failed(Failure {
                 reason: "BackoffLimitExceeded",
                 message: format!("{image}: ConfigMap {namespace}/{bundle}: {error}"),
             })),
@@ -167,15 +169,15 @@ impl Jobs {
     }
 
     /// Whether another Job takes the place of one that failed.
-    fn is_over(&self, job: &Seen, patience: Patience) -> bool {
+    fn may_be_replaced(&self, job: &JobFields, timeouts: UnpackTimeouts) -> bool {
         let Some(end) = job.end.as_ref().filter(|end| end.failed) else { return false };
-        let (Some(interval), Some(at)) = (patience.retry, end.at) else { return false };
+        let (Some(interval), Some(at)) = (timeouts.retry, end.at) else { return false };
         let since = self.clock.now().duration_since(at);
         Duration::try_from(since).is_ok_and(|since| since >= interval)
     }
 
     /// Returns when a Job has ended well.
-    async fn ended(&self, key: &NamespacedName, uid: &str) -> Result<(), Failure> {
+    async fn wait_for_end(&self, key: &NamespacedName, uid: &str) -> Result<(), Failure> {
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
@@ -202,36 +204,36 @@ impl Jobs {
     }
 
     /// Makes the Job of a bundle and what it needs, and removes the oldest ones.
-    async fn make(
+    async fn create_job(
         &self,
         image: &str,
         bundle: &str,
-        asking: &Requester,
-        patience: Patience,
+        requester: &Requester,
+        timeouts: UnpackTimeouts,
         again: bool,
-    ) -> Result<(NamespacedName, Arc<Seen>), Unmade> {
-        let map = self.cluster.ensure(&known::CONFIG_MAP, &config_map(bundle, asking)).await?;
-        for (resource, object) in reader(bundle, &map) {
+    ) -> Result<(NamespacedName, Arc<JobFields>), NoBundle> {
+        let map = self.cluster.ensure(&known::CONFIG_MAP, &config_map(bundle, requester)).await?;
+        for (resource, object) in unpack_rbac(bundle, &map) {
             self.cluster.ensure(&resource, &object).await?;
         }
-        let job = self.job(image, bundle, &map, asking, patience, again);
+        let job = self.job(image, bundle, &map, requester, timeouts, again);
         let live = match self.cluster.create(&known::JOB, &job).await {
             // Made by a request whose answer was lost.
             Err(error) if error.is_already_exists() => {
-                self.cluster.get(&known::JOB, Some(&asking.namespace), bundle).await?
+                self.cluster.get(&known::JOB, Some(&requester.namespace), bundle).await?
             }
             made => made?,
         };
         self.cache.seen(live.resource_version()).await;
-        for (key, old) in self.of(&asking.namespace, bundle).into_iter().skip(KEPT) {
+        for (key, old) in self.jobs_of(&requester.namespace, bundle).into_iter().skip(MAX_JOBS) {
             let only = DeleteOptions::uid(&*old.uid);
             self.cluster
                 .ensure_deleted(&known::JOB, Some(&key.namespace), &key.name, &only)
                 .await?;
         }
-        let key = NamespacedName::new(&*asking.namespace, live.name());
-        let seen = Seen::of(&live).ok_or(Unmade::Nothing)?;
-        Ok((key, Arc::new(seen)))
+        let key = NamespacedName::new(&*requester.namespace, live.name());
+        let fields = JobFields::of(&live).ok_or(NoBundle::Nothing)?;
+        Ok((key, Arc::new(fields)))
     }
 
     fn job(
@@ -239,8 +241,8 @@ impl Jobs {
         image: &str,
         bundle: &str,
         map: &Object,
-        asking: &Requester,
-        patience: Patience,
+        requester: &Requester,
+        timeouts: UnpackTimeouts,
         again: bool,
     ) -> Object {
         let labels = json!({
@@ -268,7 +270,7 @@ impl Jobs {
                 "volumeMounts": mounts,
             })
         };
-        let namespace = &*asking.namespace;
+        let namespace = &*requester.namespace;
         let extract = [
             "opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", namespace, "-c", bundle,
             "-z",
@@ -297,7 +299,7 @@ impl Jobs {
             })
         };
         let secrets: Vec<Value> =
-            asking.secrets.iter().map(|secret| json!({"name": secret})).collect();
+            requester.secrets.iter().map(|secret| json!({"name": secret})).collect();
         let mut security =
             json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
         if !self.images.any_user {
@@ -321,11 +323,11 @@ impl Jobs {
             pod["imagePullSecrets"] = secrets.into();
         }
         let mut spec = json!({
-            "backoffLimit": TRIES,
+            "backoffLimit": BACKOFF_LIMIT,
             "ttlSecondsAfterFinished": TIME_TO_LIVE,
             "template": {"metadata": {"name": bundle, "labels": labels}, "spec": pod},
         });
-        if let Some(timeout) = patience.timeout {
+        if let Some(timeout) = timeouts.timeout {
             // The API counts in whole seconds, and takes none of zero.
             spec["activeDeadlineSeconds"] = timeout.as_secs().max(1).into();
         }
@@ -335,15 +337,15 @@ impl Jobs {
     }
 
     /// Keeps what this process unpacked in the place of a Job where that would have.
-    pub(super) async fn keep(
+    pub(super) async fn store_bundle(
         &self,
         image: &str,
-        asking: &Requester,
+        requester: &Requester,
         objects: &[Object],
-    ) -> Result<(), KeepError> {
-        let bundle = packed::name_of(image);
-        let mut map = config_map(&bundle, asking);
-        packed::fill(&mut map, image, objects)?;
+    ) -> Result<(), StoreError> {
+        let bundle = bundle_config_map::name_of(image);
+        let mut map = config_map(&bundle, requester);
+        bundle_config_map::fill(&mut map, image, objects)?;
         self.cluster.ensure(&known::CONFIG_MAP, &map).await?;
         Ok(())
     }
@@ -351,7 +353,7 @@ impl Jobs {
 
 /// The objects of a bundle are not kept in its ConfigMap.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum KeepError {
+pub(super) enum StoreError {
     /// They cannot be compressed.
     #[error(transparent)]
     Compress(#[from] std::io::Error),
@@ -366,15 +368,15 @@ fn object(value: Value) -> Object {
 }
 
 /// The ConfigMap that a bundle is unpacked into. It goes with its catalog.
-fn config_map(bundle: &str, asking: &Requester) -> Object {
+fn config_map(bundle: &str, requester: &Requester) -> Object {
     let mut metadata = json!({
-        "name": bundle, "namespace": asking.namespace,
+        "name": bundle, "namespace": requester.namespace,
         "labels": {names::MANAGED: names::MANAGED_VALUE},
     });
-    if !asking.uid.is_empty() {
+    if !requester.uid.is_empty() {
         metadata["ownerReferences"] = json!([{
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-            "name": asking.name, "uid": asking.uid,
+            "name": requester.name, "uid": requester.uid,
             "controller": false, "blockOwnerDeletion": false,
         }]);
     }
@@ -394,7 +396,7 @@ fn metadata(bundle: &str, map: &Object) -> Value {
 }
 
 /// The account of a Job, and its right to write into the ConfigMap.
-fn reader(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
+fn unpack_rbac(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
     let rbac = "rbac.authorization.k8s.io";
     let group = format!("{rbac}/v1");
     let metadata = || metadata(bundle, map);

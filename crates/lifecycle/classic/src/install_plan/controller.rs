@@ -1,14 +1,14 @@
 //! Carries out plans.
 
-use super::by_hand::{self, Fresh, UnresolvedPlan};
 use super::decide::{self, Next};
 use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
+use super::user_authored::{self, Fresh, UnresolvedPlan};
+use crate::bundle_config_map;
 use crate::context::Context;
 use crate::enqueue;
 use crate::error::Error;
-use crate::facts;
-use crate::image::bundles::{Key, Patience, Standing};
-use crate::packed;
+use crate::fields;
+use crate::image::bundles::{Key, UnpackState, UnpackTimeouts};
 use crate::report;
 use crate::subscription::unpack;
 use mainstay_api::{
@@ -64,7 +64,7 @@ impl Controller {
         let account = decide::account(&context.caches.groups_in(&key.namespace));
         loop {
             let plan = InstallPlan::from_object(&live)?;
-            if by_hand::is_unresolved(&plan) {
+            if user_authored::is_unresolved(&plan) {
                 if let Some(left) = self.fresh.left(key, context.clock.elapsed()) {
                     return Ok(Action::After(left));
                 }
@@ -182,18 +182,18 @@ impl Controller {
         for source in &asked {
             context.store.follow_source(source);
             let content = context.store.state(&source.key()).and_then(|state| state.content);
-            sources.extend(content.map(|content| by_hand::Source {
+            sources.extend(content.map(|content| user_authored::Source {
                 key: source.key(),
                 index: Arc::clone(&content.index),
             }));
         }
         let versions: Vec<_> = context.caches.csvs.list(Some(namespace));
-        let api = |api: &facts::Api| mainstay_catalog::Api {
+        let api = |api: &fields::Api| mainstay_catalog::Api {
             group: api.group.clone(),
             version: api.version.clone(),
             kind: api.kind.clone(),
         };
-        let world = by_hand::World {
+        let world = user_authored::World {
             plan,
             sources,
             present: versions
@@ -205,28 +205,30 @@ impl Controller {
             unpacked: context.bundles.ready(key),
         };
         let mut then = Action::Done;
-        let found = match by_hand::steps(&world) {
+        let found = match user_authored::steps(&world) {
             Ok(steps) => {
                 context.bundles.keep(key, &BTreeSet::new());
-                let steps = by_hand::Steps {
-                    steps: packed::shortened(context, &steps.steps, &steps.lookups)
+                let steps = user_authored::Steps {
+                    steps: bundle_config_map::shortened(context, &steps.steps, &steps.lookups)
                         .await?
                         .into_owned(),
                     lookups: steps.lookups,
                 };
                 Ok(steps)
             }
-            Err(by_hand::Missing::Refused(why)) => Err(UnresolvedPlan(why)),
-            Err(by_hand::Missing::Images(images)) => match self.unpack(key, &asked, &images) {
-                Some((why, wait)) => {
-                    then = Action::After(wait);
-                    Err(UnresolvedPlan(why))
+            Err(user_authored::Missing::Refused(why)) => Err(UnresolvedPlan(why)),
+            Err(user_authored::Missing::Images(images)) => {
+                match self.unpack(key, &asked, &images) {
+                    Some((why, wait)) => {
+                        then = Action::After(wait);
+                        Err(UnresolvedPlan(why))
+                    }
+                    // Everything is looked at anew when they are unpacked.
+                    None => return Ok(ControlFlow::Break(Action::Done)),
                 }
-                // Everything is looked at anew when they are unpacked.
-                None => return Ok(ControlFlow::Break(Action::Done)),
-            },
+            }
         };
-        let status = by_hand::status(plan, found, Time::new(context.clock.now()));
+        let status = user_authored::status(plan, found, Time::new(context.clock.now()));
         let written = self.write(live, &status).await?;
         let has_steps = status.phase != InstallPlanPhase::Planning;
         Ok(match written.filter(|_| has_steps) {
@@ -244,17 +246,17 @@ impl Controller {
     ) -> Option<(String, Duration)> {
         let context = &*self.context;
         let groups = context.caches.groups_in(&key.namespace);
-        let patience = groups.first().map_or_else(
-            || Patience { timeout: Some(context.timeouts.unpack), retry: None },
-            |group| unpack::patience(group, context.timeouts.unpack),
+        let timeouts = groups.first().map_or_else(
+            || UnpackTimeouts { timeout: Some(context.timeouts.unpack), retry: None },
+            |group| unpack::unpack_timeouts(group, context.timeouts.unpack),
         );
         let mut failed = None;
         for image in images {
             let Some(source) = sources.iter().find(|source| source.key() == image.catalog) else {
                 continue;
             };
-            let standing = context.bundles.ask(key, image, &requester(source), patience);
-            if let Standing::Failed(failure, wait) = standing {
+            let state = context.bundles.request(key, image, &requester(source), timeouts);
+            if let UnpackState::Failed(failure, wait) = state {
                 let why =
                     format!("bundle unpacking failed: {}: {}", failure.reason, failure.message);
                 failed.get_or_insert((why, wait));
@@ -343,7 +345,7 @@ fn enqueue_where(
     context: &Context,
     queue: &KeyQueue,
     namespace: Option<&str>,
-    holds: impl Fn(&facts::Plan) -> bool,
+    holds: impl Fn(&fields::Plan) -> bool,
 ) {
     for (key, plan) in context.caches.plans.list(namespace) {
         if holds(&plan) {
@@ -353,7 +355,7 @@ fn enqueue_where(
 }
 
 /// Whether steps were refused for want of permissions.
-fn was_refused(plan: &facts::Plan) -> bool {
+fn was_refused(plan: &fields::Plan) -> bool {
     plan.refused && plan.phase == InstallPlanPhase::Installing
 }
 

@@ -3,11 +3,11 @@
 //! Every step can be run again: what exists is brought to the same state, so a plan that was
 //! interrupted anywhere is simply run from its first unfinished step.
 
+use super::crd;
 use super::decide::StepError;
-use super::definition;
+use crate::bundle_config_map::{self, Unfilled};
 use crate::context::Context;
-use crate::facts;
-use crate::packed::{self, Unfilled};
+use crate::fields;
 use crate::permissions;
 use crate::steps::BUNDLE_SECRET;
 use mainstay_api::{
@@ -199,7 +199,7 @@ impl Runner<'_> {
     /// Runs every step up to the first that fails. Returns the states of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
         let mut states: Vec<StepStatus> = plan.iter().map(|step| step.status.clone()).collect();
-        let plan = match packed::filled(&self.own, self.namespace, plan).await {
+        let plan = match bundle_config_map::filled(&self.own, self.namespace, plan).await {
             Ok(plan) => plan,
             Err(unfilled) => return (states, Err(unfilled.into())),
         };
@@ -256,9 +256,7 @@ impl Runner<'_> {
         }
         let name = &step.resource.name;
         match step.resource.kind.as_str() {
-            "CustomResourceDefinition" if gvk(step)?.version == "v1" => {
-                definition::run(self, step).await
-            }
+            "CustomResourceDefinition" if gvk(step)?.version == "v1" => crd::run(self, step).await,
             "CustomResourceDefinition" => Err(no_such_api(step)),
             "ClusterServiceVersion" => {
                 self.refuse_rivals(step)?;
@@ -483,7 +481,10 @@ impl Runner<'_> {
 }
 
 /// Whether a definition that a version owns belongs to another version of its namespace.
-fn has_rival<'a>(csv: &Object, there: impl IntoIterator<Item = (&'a str, &'a facts::Csv)>) -> bool {
+fn has_rival<'a>(
+    csv: &Object,
+    there: impl IntoIterator<Item = (&'a str, &'a fields::Csv)>,
+) -> bool {
     let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
     let crds: BTreeSet<&str> = owned
         .iter()

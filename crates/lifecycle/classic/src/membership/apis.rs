@@ -1,6 +1,6 @@
 //! Which APIs a group provides, and whether that collides with other groups.
 
-use crate::facts::Api;
+use crate::fields::Api;
 use mainstay_api::{OperatorGroup, names};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The cluster roles of a group: three roles that collect the roles of everything it provides.
 
 use super::apis::ApiSet;
-use crate::facts::{self, Api};
+use crate::fields::{self, Api};
 use crate::permissions;
 use mainstay_api::{OperatorGroup, names};
 use mainstay_controller::hash;
@@ -54,7 +54,7 @@ pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object
 
 /// Whether a role of a group is as it should be. What a role has collected stays in it when it collects
 /// no more, as in the original.
-pub(crate) fn is_right(role: &facts::Role, apis: &ApiSet, suffix: &str) -> bool {
+pub(crate) fn is_right(role: &fields::Role, apis: &ApiSet, suffix: &str) -> bool {
     role.aggregation == aggregation(apis, suffix)
 }
 
@@ -69,7 +69,7 @@ mod tests {
         let (full, empty) = (role(&group, "view", &apis), role(&group, "view", &ApiSet::new()));
         assert_eq!(empty.get(&["aggregationRule"]), Some(&Value::Null));
         assert_eq!((full.get(&["rules"]), empty.get(&["rules"])), (None, None));
-        let mut collected = facts::Role::of(&full);
+        let mut collected = fields::Role::of(&full);
         assert!(is_right(&collected, &apis, "view"));
         assert!(!is_right(&collected, &ApiSet::new(), "view"));
         collected.aggregation = None;

@@ -1,6 +1,6 @@
 //! Which namespaces a group targets.
 
-use crate::facts::Namespace;
+use crate::fields::Namespace;
 use mainstay_api::OperatorGroup;
 use mainstay_object::selector::{LabelSelector, SelectorError};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use super::decide::{self, Version};
 use crate::context::Context;
 use crate::enqueue;
 use crate::error::Error;
-use crate::facts;
+use crate::fields;
 use mainstay_api::{OperatorCondition, Time, resources};
 use mainstay_client::{Action, Patch, Reconciler};
 use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side};
@@ -43,7 +43,7 @@ impl Controller {
     async fn provide(
         &self,
         key: &NamespacedName,
-        version: &facts::Csv,
+        version: &fields::Csv,
         present: Option<&OperatorCondition>,
     ) -> Result<(), Error> {
         let Context { cluster, caches, .. } = &*self.0;
@@ -69,7 +69,7 @@ impl Controller {
         let role = decide::role(&version, &uid);
         let there = caches.roles.get(key);
         if there.is_none_or(|found| {
-            let wanted = facts::Role::of(&role);
+            let wanted = fields::Role::of(&role);
             found.rules != wanted.rules || found.owners.iter().all(|owner| owner.uid != uid)
         }) {
             cluster.ensure(&known::ROLE, &role).await.during("writing the role of a condition")?;
@@ -117,8 +117,8 @@ impl Controller {
     }
 }
 
-fn is_bound(there: &facts::Binding, wanted: &Object, uid: &str) -> bool {
-    let wanted = facts::Binding::of(wanted);
+fn is_bound(there: &fields::Binding, wanted: &Object, uid: &str) -> bool {
+    let wanted = fields::Binding::of(wanted);
     there.subjects == wanted.subjects && there.owners.iter().any(|owner| owner.uid == uid)
 }
 

@@ -4,7 +4,7 @@ use super::decide::{self, World};
 use crate::context::Context;
 use crate::enqueue::{self, LabelledOwner};
 use crate::error::Error;
-use crate::facts;
+use crate::fields;
 use crate::membership::{apis, roles, select};
 use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
@@ -60,7 +60,7 @@ impl Controller {
             decision::log("OperatorGroup", key, targets, &why.join("; "));
             return Ok(Action::Done);
         }
-        let versions: Vec<Arc<facts::Csv>> = context
+        let versions: Vec<Arc<fields::Csv>> = context
             .caches
             .csvs
             .list(Some(&key.namespace))
@@ -107,7 +107,7 @@ impl Controller {
     async fn roles(
         &self,
         group: &OperatorGroup,
-        versions: &[Arc<facts::Csv>],
+        versions: &[Arc<fields::Csv>],
     ) -> Result<(), Error> {
         let mut apis = apis::provided(group);
         apis.extend(decide::provided(versions));
@@ -115,7 +115,7 @@ impl Controller {
             let key = NamespacedName::cluster(roles::name(group, suffix));
             let present = self.0.caches.cluster_roles.get(&key);
             let role = roles::role(group, suffix, &apis);
-            let labelled = |cluster_role: &facts::Role| {
+            let labelled = |cluster_role: &fields::Role| {
                 role.labels().all(|(key, value)| {
                     cluster_role.labels.get(key).is_some_and(|label| label == value)
                 })

@@ -1,6 +1,6 @@
 //! What the status and annotation of a group should say.
 
-use crate::facts;
+use crate::fields;
 use crate::membership::apis::{self, ApiSet};
 use crate::membership::targets;
 use mainstay_api::{
@@ -85,7 +85,7 @@ fn condition(
 
 /// The annotation without APIs that no version of the namespace provides any more; none if it is
 /// right, or if a version has yet to add its own.
-pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<facts::Csv>]) -> Option<String> {
+pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<fields::Csv>]) -> Option<String> {
     if group.spec.static_provided_apis {
         return None;
     }
@@ -100,14 +100,14 @@ pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<facts::Csv>]) -> Opt
 }
 
 /// What the versions of a namespace provide.
-pub(crate) fn provided(versions: &[Arc<facts::Csv>]) -> ApiSet {
+pub(crate) fn provided(versions: &[Arc<fields::Csv>]) -> ApiSet {
     versions.iter().flat_map(|csv| csv.provides.iter().cloned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Api;
+    use crate::fields::Api;
     use mainstay_api::names;
 
     fn time(second: i64) -> Time {
@@ -160,7 +160,7 @@ mod tests {
         group.metadata.annotations.insert(names::PROVIDED_APIS.into(), "A.v1.g,B.v1.g".into());
         let version = |api: &str, phase: CsvPhase| {
             let provides = Api::parse(api).into_iter().collect();
-            Arc::new(facts::Csv { phase, provides, ..facts::Csv::default() })
+            Arc::new(fields::Csv { phase, provides, ..fields::Csv::default() })
         };
         for (versions, wanted) in [
             (vec![], Some("")),

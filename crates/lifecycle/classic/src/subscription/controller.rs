@@ -4,18 +4,18 @@
 //! (the plan, its steps, the reference on the Subscriptions); each look first finds what an
 //! interrupted one left behind and goes on from there.
 
-use super::course::{self, Course};
 use super::debounce::Debounce;
-use super::input::{Input, Visible};
+use super::input::{ResolutionInput, ResolvableCatalog};
 use super::plan::{self, Plans};
+use super::report::ResolutionReport;
 use super::resolution::{self, Resolved};
-use super::standing::{self, VisibleCatalog, World};
+use super::status::{self, StatusInput, VisibleCatalog};
 use super::succession;
-use super::tell::News;
 use super::unpack;
+use super::upgrades::{self, UpgradesInProgress};
 use crate::context::Context;
 use crate::error::Error;
-use crate::facts;
+use crate::fields;
 use crate::report;
 use mainstay_api::{
     CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
@@ -32,9 +32,9 @@ use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 /// The pauses after which a plan is tried again that the API refuses: they double.
-const REFUSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+const REFUSED_PLAN_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 /// How long what was not seen yet is waited for; its arrival brings us back sooner.
-const UNSEEN: Duration = Duration::from_secs(1);
+const CACHE_LAG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
@@ -43,7 +43,7 @@ pub(crate) struct Controller {
     /// before something of that changes.
     last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
     /// What was told on versions without Subscription, by namespace.
-    pub(super) told: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
+    pub(super) reported_csv_failures: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
     /// Which Subscriptions arrived a moment ago.
     debounce: Debounce,
 }
@@ -62,7 +62,7 @@ impl Controller {
         Self {
             context,
             last: Mutex::default(),
-            told: Mutex::default(),
+            reported_csv_failures: Mutex::default(),
             debounce: Debounce::default(),
         }
     }
@@ -70,7 +70,7 @@ impl Controller {
     async fn reconcile_namespace(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let namespace = &*key.name;
-        let plans = plans(context, namespace);
+        let plans = plans_by_name(context, namespace);
         let mut subscriptions: Vec<Subscription> = context
             .caches
             .subscriptions
@@ -81,10 +81,10 @@ impl Controller {
             .collect();
         context.tallies.forget(namespace, &subscriptions);
         context.tallies.synced(namespace, &subscriptions);
-        self.sweep(namespace, &subscriptions, &plans).await?;
+        self.delete_surplus_plans(namespace, &subscriptions, &plans).await?;
         if subscriptions.is_empty() {
             self.last.lock().remove(key);
-            self.told.lock().remove(key);
+            self.reported_csv_failures.lock().remove(key);
             self.debounce.forget(key);
             context.bundles.keep(key, &BTreeSet::new());
             return Ok(Action::Done);
@@ -94,139 +94,149 @@ impl Controller {
             return Ok(Action::After(wait));
         }
         // A namespace on its way out loses its groups first, which is nobody's fault.
-        let place = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
-        if place.is_some_and(|namespace| namespace.deleting) {
+        let live = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
+        if live.is_some_and(|namespace| namespace.deleting) {
             return Ok(Action::Done);
         }
         let groups = context.caches.groups_in(namespace);
-        let sources = sources(context, namespace);
-        let csvs = csvs(context, namespace);
+        let sources = visible_sources(context, namespace);
+        let csvs = csvs_by_name(context, namespace);
         let fail_forward = matches!(
             groups.as_slice(),
             [one] if one.spec.upgrade_strategy == UpgradeStrategy::FailForward
         );
-        let world = World {
-            catalogs: &visible(context, &sources),
+        let status_input = StatusInput {
+            catalogs: &visible_catalogs(context, &sources),
             plans: &plans,
             csvs: &csvs,
-            makers: &self.makers(namespace, &subscriptions, &plans).await?,
+            generating_plans: &self.generating_plans(namespace, &subscriptions, &plans).await?,
             fail_forward,
             now: Time::new(context.clock.now()),
         };
-        let standing: Vec<SubscriptionStatus> = subscriptions
+        let statuses: Vec<SubscriptionStatus> = subscriptions
             .iter()
-            .map(|subscription| standing::status(subscription, &world))
+            .map(|subscription| status::compute(subscription, &status_input))
             .collect();
-        self.write_all(&mut subscriptions, standing).await?;
-        self.succeed(&mut subscriptions).await?;
+        self.write_all(&mut subscriptions, statuses).await?;
+        self.take_over(&mut subscriptions).await?;
         if let Some(name) = plan::unassigned(&subscriptions, &plans)
-            && self.take_up(namespace, name, &mut subscriptions).await?
+            && self.adopt_plan(namespace, name, &mut subscriptions).await?
         {
             return Ok(Action::Done);
         }
-        let arrived = self.arrived(namespace, &subscriptions, &plans).await?;
+        let arrived = self.find_arrived_csvs(namespace, &subscriptions, &plans).await?;
         let in_flight = in_flight(&subscriptions, &plans, &csvs, &arrived);
         if in_flight.len() == subscriptions.len()
-            || (arrived.some_lost && self.lasting(namespace).await?.is_none())
+            || (arrived.some_lost && self.live_namespace(namespace).await?.is_none())
         {
             return Ok(Action::Done);
         }
         let [group] = groups.as_slice() else {
             let message = format!("found {} operatorGroups, expected 1", groups.len());
-            return self.refuse(namespace, &mut subscriptions, &message).await;
+            return self.report_unresolvable(namespace, &mut subscriptions, &message).await;
         };
-        if loading(context, &sources) {
+        if any_catalog_is_loading(context, &sources) {
             return Ok(Action::Done);
         }
-        let undone = subscriptions
+        let incomplete = subscriptions
             .iter()
-            .filter(|subscription| standing::is_undone(&subscription.status, &world))
+            .filter(|subscription| status::is_incomplete(&subscription.status, &status_input))
             .map(name_of);
-        let rests = self.rests(&subscriptions, &plans);
-        let found = Found {
-            undone: undone.collect(),
-            resting: rests.keys().cloned().collect(),
+        let retry_delays = self.retry_delays(&subscriptions, &plans);
+        let found = ResolutionState {
+            incomplete: incomplete.collect(),
+            backing_off: retry_delays.keys().cloned().collect(),
             in_flight,
-            course: course::of(&csvs, &subscriptions, fail_forward),
+            upgrades: upgrades::find(&csvs, &subscriptions, fail_forward),
             server_version: context.cluster.server_version().await,
         };
-        let patience = unpack::patience(group, context.timeouts.unpack);
+        let timeouts = unpack::unpack_timeouts(group, context.timeouts.unpack);
         let (resolved, unpacking) = loop {
             let mut input = self.input(group, &sources, &subscriptions, &plans, &found);
             input.unpacked = context.bundles.ready(key);
             let resolved = self.resolve(key, input).await?;
-            let unpacking = unpack::ask(context, key, &resolved, patience);
-            context.bundles.keep(key, &unpack::keys(&resolved));
+            let unpacking = unpack::request_bundles(context, key, &resolved, timeouts);
+            context.bundles.keep(key, &unpack::all_bundles(&resolved));
             if !unpacking.again {
                 break (resolved, unpacking);
             }
         };
         let (hold, after) = (unpacking.hold, unpacking.after);
         let again = resolved.until.map(|until| until.saturating_sub(context.clock.elapsed()));
-        let after = after.into_iter().chain(again).chain(rests.into_values()).min();
+        let after = after.into_iter().chain(again).chain(retry_delays.into_values()).min();
         // What was said of a plan that was refused stands until there is one.
-        let planless =
-            subscriptions.iter().filter(|subscription| unpack::is_planless(&subscription.status));
-        let held: BTreeSet<String> = planless
+        let refused = subscriptions
+            .iter()
+            .filter(|subscription| unpack::plan_is_refused(&subscription.status));
+        let on_hold: BTreeSet<String> = refused
             .map(name_of)
             .filter(|name| resolved.updates.contains_key(name))
-            .chain(resolved.held.iter().cloned())
+            .chain(resolved.on_hold.iter().cloned())
             .collect();
-        let news = News { failures: &resolved.failures, waiting: &unpacking.waiting, held: &held };
-        self.tell(namespace, &mut subscriptions, &news).await?;
-        self.tell_versions(namespace, &resolved.failures);
-        self.join(&mut subscriptions, &resolved.joining).await?;
+        let report = ResolutionReport {
+            failures: &resolved.failures,
+            waiting: &unpacking.waiting,
+            on_hold: &on_hold,
+        };
+        self.report_resolution(namespace, &mut subscriptions, &report).await?;
+        self.report_csv_failures(namespace, &resolved.failures);
+        self.join_plans(&mut subscriptions, &resolved.joining).await?;
         if !hold && resolved.needed.is_empty() {
             let csvs = plan::versions(&resolved.steps);
-            let unwanted = plan::unwanted(&subscriptions, &plans, &csvs, resolved.manual);
-            self.delete_unfilled(namespace, &unwanted).await?;
+            let obsolete = plan::obsolete(&subscriptions, &plans, &csvs, resolved.manual);
+            self.delete_stepless_plans(namespace, &obsolete).await?;
         }
         if !hold && !resolved.steps.is_empty() {
-            if self.is_behind(namespace, &plans, &resolved).await? {
-                return Ok(Action::After(UNSEEN));
+            if self.cache_is_behind(namespace, &plans, &resolved).await? {
+                return Ok(Action::After(CACHE_LAG_PAUSE));
             }
-            match self.plan(namespace, &mut subscriptions, &plans, &resolved).await {
+            match self.create_plan(namespace, &mut subscriptions, &plans, &resolved).await {
                 Err(error) if error.is_too_large() => {
-                    return Ok(self.unplanned(key, &resolved, &error, None));
+                    return Ok(self.remember_refused_plan(key, &resolved, &error, None));
                 }
                 Err(error @ Error::PlanRefused { .. }) => {
                     // Nothing tells when a policy or a quota changes.
                     let pause = context.timeouts.retry.unwrap_or_else(|| {
-                        (REFUSED.0 * 2_u32.saturating_pow(resolved.refusals)).min(REFUSED.1)
+                        (REFUSED_PLAN_PAUSES.0 * 2_u32.saturating_pow(resolved.refusals))
+                            .min(REFUSED_PLAN_PAUSES.1)
                     });
-                    return Ok(self.unplanned(key, &resolved, &error, Some(pause)));
+                    return Ok(self.remember_refused_plan(key, &resolved, &error, Some(pause)));
                 }
                 planned => planned?,
             }
-            context.bundles.keep(key, &unpack::resting(&resolved));
+            context.bundles.keep(key, &unpack::required_bundles(&resolved));
         }
         Ok(after.map_or(Action::Done, Action::After))
     }
 
     /// The versions that rest because their plans failed, and for how long. Without leave to go past
     /// them nothing is planned for their Subscriptions anyway.
-    fn rests(&self, subscriptions: &[Subscription], plans: &Plans) -> BTreeMap<String, Duration> {
+    fn retry_delays(
+        &self,
+        subscriptions: &[Subscription],
+        plans: &Plans,
+    ) -> BTreeMap<String, Duration> {
         let (timeout, now) = (self.context.timeouts.plan, self.context.clock.now());
         subscriptions
             .iter()
             .filter(|subscription| subscription.status.state == SubscriptionState::UpgradeFailed)
             .filter_map(|subscription| {
                 let version = &subscription.status.current_csv;
-                Some((version.clone(), plan::rest(plans, version, timeout, now)?))
+                Some((version.clone(), plan::retry_delay(plans, version, timeout, now)?))
             })
             .collect()
     }
 
     /// The plans that made Subscriptions which do not refer to them yet.
-    async fn makers(
+    async fn generating_plans(
         &self,
         namespace: &str,
         subscriptions: &[Subscription],
         plans: &Plans,
     ) -> Result<BTreeMap<String, ObjectReference>, Error> {
-        let mut makers = BTreeMap::new();
-        for name in subscriptions.iter().filter_map(standing::maker) {
-            if makers.contains_key(name) || !plans.contains_key(name) {
+        let mut generating_plans = BTreeMap::new();
+        for name in subscriptions.iter().filter_map(status::generating_plan) {
+            if generating_plans.contains_key(name) || !plans.contains_key(name) {
                 continue;
             }
             // Whoever asked for what has the dependency knows the plan already.
@@ -240,26 +250,26 @@ impl Controller {
                 let Some(found) = found.during("reading a plan")? else { continue };
                 ObjectReference::to(&found)
             };
-            makers.insert(name.to_owned(), reference);
+            generating_plans.insert(name.to_owned(), reference);
         }
-        Ok(makers)
+        Ok(generating_plans)
     }
 
     /// Looks for the versions that finished plans brought and that were not seen yet.
     ///
     /// The plan may be seen before its version is, so the API is asked. What it does not have was
     /// deleted: nobody brings it any more, and waiting for the plan would never end.
-    async fn arrived(
+    async fn find_arrived_csvs(
         &self,
         namespace: &str,
         subscriptions: &[Subscription],
         plans: &Plans,
-    ) -> Result<Arrived, Error> {
+    ) -> Result<ArrivedCsvs, Error> {
         let version = &resources::CLUSTER_SERVICE_VERSION;
-        let mut arrived = Arrived::default();
+        let mut arrived = ArrivedCsvs::default();
         for subscription in subscriptions
             .iter()
-            .filter(|subscription| standing::is_brought(&subscription.status, plans))
+            .filter(|subscription| status::has_complete_plan(&subscription.status, plans))
         {
             let name = &subscription.status.current_csv;
             let found = self.context.cluster.find(version, Some(namespace), name).await;
@@ -274,13 +284,13 @@ impl Controller {
 
     /// The namespace, if it is there and stays. The API is asked: what goes with a namespace may be
     /// seen to go before it.
-    pub(super) async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
+    pub(super) async fn live_namespace(&self, namespace: &str) -> Result<Option<Object>, Error> {
         let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
         Ok(found.during("reading a namespace")?.filter(|namespace| !namespace.is_terminating()))
     }
 
     /// Deletes plans that are too many, or were never finished and are past.
-    async fn sweep(
+    async fn delete_surplus_plans(
         &self,
         namespace: &str,
         subscriptions: &[Subscription],
@@ -293,12 +303,12 @@ impl Controller {
                 .await
                 .during("deleting an old plan")?;
         }
-        self.delete_unfilled(namespace, &plan::abandoned(subscriptions, plans)).await
+        self.delete_stepless_plans(namespace, &plan::abandoned(subscriptions, plans)).await
     }
 
     /// Deletes InstallPlans that have no steps. The API is asked: one may have got its steps, and the
     /// cache may not know it yet.
-    async fn delete_unfilled(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
+    async fn delete_stepless_plans(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         for name in names {
             let live = cluster.find(PLAN, Some(namespace), name).await.during("reading a plan")?;
@@ -349,7 +359,7 @@ impl Controller {
     }
 
     /// Says on every Subscription why nothing can be resolved.
-    async fn refuse(
+    async fn report_unresolvable(
         &self,
         namespace: &str,
         subscriptions: &mut [Subscription],
@@ -364,9 +374,10 @@ impl Controller {
             csvs: Vec::new(),
             explanation: None,
         };
-        let (waiting, held) = Default::default();
-        let news = News { failures: &[failure], waiting: &waiting, held: &held };
-        self.tell(namespace, subscriptions, &news).await?;
+        let (waiting, on_hold) = Default::default();
+        let report =
+            ResolutionReport { failures: &[failure], waiting: &waiting, on_hold: &on_hold };
+        self.report_resolution(namespace, subscriptions, &report).await?;
         Ok(Action::Done)
     }
 
@@ -376,8 +387,8 @@ impl Controller {
         sources: &[(Arc<CatalogSource>, NamespacedName)],
         subscriptions: &[Subscription],
         plans: &Plans,
-        found: &Found,
-    ) -> Input {
+        found: &ResolutionState,
+    ) -> ResolutionInput {
         let context = &*self.context;
         let failed = |subscription: &&Subscription| {
             let plan = subscription
@@ -387,7 +398,7 @@ impl Controller {
                 .and_then(|reference| plans.get(&reference.name));
             plan.is_some_and(|plan| plan.phase == InstallPlanPhase::Failed)
         };
-        let is_there = |planned: &facts::Planned| {
+        let is_there = |planned: &fields::Planned| {
             subscriptions.iter().any(|subscription| subscription.metadata.name == planned.name)
         };
         let all = plans.values().filter(|plan| !plan.deleting).flat_map(|plan| plan.makes.iter());
@@ -400,13 +411,13 @@ impl Controller {
                 None => planned.push(subscription.clone()),
             }
         }
-        Input {
+        ResolutionInput {
             namespace: group.metadata.namespace.clone(),
             global: context.global.to_string(),
             group: Arc::clone(group),
             catalogs: sources
                 .iter()
-                .map(|(source, key)| Visible {
+                .map(|(source, key)| ResolvableCatalog {
                     key: key.clone(),
                     priority: source.spec.priority,
                     content: content(source, context.store.state(key)),
@@ -416,20 +427,24 @@ impl Controller {
             failed: subscriptions.iter().filter(failed).map(name_of).collect(),
             planned,
             inherited,
-            undone: found.undone.clone(),
-            resting: found.resting.clone(),
+            incomplete: found.incomplete.clone(),
+            backing_off: found.backing_off.clone(),
             subscriptions: subscriptions.to_vec(),
             server_version: found.server_version.clone(),
             unpacked: BTreeMap::new(),
-            csvs: found.course.csvs.clone(),
-            pinned: found.course.pinned.clone(),
+            csvs: found.upgrades.csvs.clone(),
+            pinned: found.upgrades.pinned.clone(),
         }
     }
 
-    async fn resolve(&self, key: &NamespacedName, input: Input) -> Result<Arc<Resolved>, Error> {
-        let print = input.fingerprint();
+    async fn resolve(
+        &self,
+        key: &NamespacedName,
+        input: ResolutionInput,
+    ) -> Result<Arc<Resolved>, Error> {
+        let fingerprint = input.fingerprint();
         let begun = self.context.clock.elapsed();
-        let last = self.last.lock().get(key).filter(|(last, _)| *last == print).cloned();
+        let last = self.last.lock().get(key).filter(|(last, _)| *last == fingerprint).cloned();
         if let Some((_, resolved)) = &last
             && resolved.until.is_none_or(|until| begun < until)
         {
@@ -445,11 +460,11 @@ impl Controller {
             "resolved"
         );
         // Steps hold whole manifests and are used once: only outcomes without are remembered.
-        let mut resolved = Resolved { print: print.clone(), ..resolved };
+        let mut resolved = Resolved { fingerprint: fingerprint.clone(), ..resolved };
         resolved.refusals = last.map_or(0, |(_, last)| last.refusals);
         let resolved = Arc::new(resolved);
         if resolved.steps.is_empty() {
-            self.last.lock().insert(key.clone(), (print, Arc::clone(&resolved)));
+            self.last.lock().insert(key.clone(), (fingerprint, Arc::clone(&resolved)));
         }
         Ok(resolved)
     }
@@ -457,7 +472,7 @@ impl Controller {
     /// Remembers that there is no plan for a resolution, which the next look says. It is tried again
     /// after a pause; where there is none, because the steps are more than a plan can hold, that would
     /// not help before something else comes of a resolution.
-    fn unplanned(
+    fn remember_refused_plan(
         &self,
         key: &NamespacedName,
         resolved: &Resolved,
@@ -468,29 +483,32 @@ impl Controller {
         let mut without = resolved.without_plan(&message);
         without.refusals = resolved.refusals.saturating_add(1);
         without.until = pause.map(|pause| self.context.clock.elapsed().saturating_add(pause));
-        self.last.lock().insert(key.clone(), (resolved.print.clone(), Arc::new(without)));
+        self.last.lock().insert(key.clone(), (resolved.fingerprint.clone(), Arc::new(without)));
         Action::After(Duration::ZERO)
     }
 }
 
-fn plans(context: &Context, namespace: &str) -> Plans {
+fn plans_by_name(context: &Context, namespace: &str) -> Plans {
     let all = context.caches.plans.list(Some(namespace));
     all.into_iter().map(|(key, plan)| (key.name.to_string(), plan)).collect()
 }
 
 /// The versions of a namespace, copies included, of which nothing is known but that they are copies.
-fn csvs(context: &Context, namespace: &str) -> BTreeMap<String, Arc<facts::Csv>> {
+fn csvs_by_name(context: &Context, namespace: &str) -> BTreeMap<String, Arc<fields::Csv>> {
     let copies = context.caches.copies.list(Some(namespace)).into_iter();
     let copies = copies.filter(|(_, copy)| !copy.deleting).map(|(key, copy)| {
         let copied_from = Some(copy.from.to_string());
-        (key, Arc::new(facts::Csv { copied_from, ..facts::Csv::default() }))
+        (key, Arc::new(fields::Csv { copied_from, ..fields::Csv::default() }))
     });
     let own = context.caches.csvs.list(Some(namespace));
     copies.chain(own).map(|(key, csv)| (key.name.to_string(), csv)).collect()
 }
 
 /// The `CatalogSources` that a namespace sees: its own and the global ones, by namespace and name.
-fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
+fn visible_sources(
+    context: &Context,
+    namespace: &str,
+) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
     let caches = &context.caches;
     let mut all = caches.catalogs.sources.list(Some(namespace));
     if *context.global != *namespace {
@@ -504,7 +522,7 @@ fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, Names
     all.into_iter().map(|(key, source)| (source, key)).collect()
 }
 
-fn visible(
+fn visible_catalogs(
     context: &Context,
     sources: &[(Arc<CatalogSource>, NamespacedName)],
 ) -> Vec<VisibleCatalog> {
@@ -531,13 +549,16 @@ fn visible(
 }
 
 /// Whether a catalog is being read for the first time: deciding without it would be premature.
-fn loading(context: &Context, sources: &[(Arc<CatalogSource>, NamespacedName)]) -> bool {
+fn any_catalog_is_loading(
+    context: &Context,
+    sources: &[(Arc<CatalogSource>, NamespacedName)],
+) -> bool {
     sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|state| state.is_loading()))
 }
 
 /// What is known of versions that finished plans brought and that were not seen yet.
 #[derive(Default)]
-struct Arrived {
+struct ArrivedCsvs {
     /// The Subscriptions whose version is there.
     names: BTreeSet<String>,
     /// Whether the version of some Subscription is gone.
@@ -545,11 +566,11 @@ struct Arrived {
 }
 
 /// What was found before a resolution.
-struct Found {
-    undone: BTreeSet<String>,
-    resting: BTreeSet<String>,
+struct ResolutionState {
+    incomplete: BTreeSet<String>,
+    backing_off: BTreeSet<String>,
     in_flight: BTreeSet<String>,
-    course: Course,
+    upgrades: UpgradesInProgress,
     server_version: Option<String>,
 }
 
@@ -561,21 +582,21 @@ fn name_of(subscription: &Subscription) -> String {
 fn in_flight(
     subscriptions: &[Subscription],
     plans: &Plans,
-    csvs: &BTreeMap<String, Arc<facts::Csv>>,
-    arrived: &Arrived,
+    csvs: &BTreeMap<String, Arc<fields::Csv>>,
+    arrived: &ArrivedCsvs,
 ) -> BTreeSet<String> {
-    let waits = |subscription: &&Subscription| {
-        standing::waits(&subscription.status)
+    let awaits_csv = |subscription: &&Subscription| {
+        status::waits_for_plan(&subscription.status)
             && (arrived.names.contains(&subscription.metadata.name)
-                || !standing::is_brought(&subscription.status, plans))
+                || !status::has_complete_plan(&subscription.status, plans))
     };
     // As long as there is a copy in its place, its version cannot be made.
-    let stands = |subscription: &&Subscription| {
+    let is_blocked_by_copy = |subscription: &&Subscription| {
         csvs.get(&subscription.status.current_csv).is_some_and(|csv| csv.is_copy())
     };
     subscriptions
         .iter()
-        .filter(|subscription| waits(subscription) || stands(subscription))
+        .filter(|subscription| awaits_csv(subscription) || is_blocked_by_copy(subscription))
         .map(name_of)
         .collect()
 }

@@ -2,8 +2,8 @@
 
 use super::conditions::{remove, set};
 use mainstay_api::{
-    Subscription, SubscriptionConditionType as Type, SubscriptionReason as Why, SubscriptionStatus,
-    Time,
+    Subscription, SubscriptionConditionType as Type, SubscriptionReason as Reason,
+    SubscriptionStatus, Time,
 };
 use mainstay_catalogsources::CatalogContent;
 
@@ -61,7 +61,7 @@ fn set_conditions(deprecations: Deprecations, status: &mut SubscriptionStatus, n
     let all = (!texts.is_empty()).then(|| texts.join("; "));
     for (kind, text) in deprecations.into_iter().chain([(Type::Deprecated, all)]) {
         match text {
-            Some(text) => set(status, kind, true, Why::default(), text, now),
+            Some(text) => set(status, kind, true, Reason::default(), text, now),
             None => remove(status, &[kind]),
         }
     }
@@ -83,7 +83,7 @@ mod tests {
                 (Type::BundleDeprecated, bundle),
             ]
         };
-        let told = |status: &SubscriptionStatus| {
+        let condition_texts = |status: &SubscriptionStatus| {
             let text = |condition: &mainstay_api::SubscriptionCondition| {
                 format!(
                     "{}={} {}{}",
@@ -94,11 +94,11 @@ mod tests {
         };
         set_conditions(of([Some("a"), None, Some("c")]), &mut status, now);
         assert_eq!(
-            told(&status),
+            condition_texts(&status),
             ["PackageDeprecated=True a", "BundleDeprecated=True c", "Deprecated=True a; c"]
         );
         set_conditions(of([None, Some("b"), None]), &mut status, now);
-        assert_eq!(told(&status), ["Deprecated=True b", "ChannelDeprecated=True b"]);
+        assert_eq!(condition_texts(&status), ["Deprecated=True b", "ChannelDeprecated=True b"]);
         set_conditions(of([None, None, None]), &mut status, now);
         assert!(status.conditions.is_empty());
     }

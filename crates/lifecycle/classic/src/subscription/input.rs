@@ -1,6 +1,6 @@
 //! What a namespace is resolved from, and the world that the resolver makes of it.
 
-use crate::facts;
+use crate::fields;
 use crate::image::bundles::Key;
 use mainstay_api::{OperatorGroup, Subscription, UpgradeStrategy, names};
 use mainstay_catalogsources::{CatalogContent, NoContent};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A catalog of the namespace.
-pub(crate) struct Visible {
+pub(crate) struct ResolvableCatalog {
     pub(crate) key: NamespacedName,
     pub(crate) priority: i64,
     /// Its content, or why it has none.
@@ -19,14 +19,14 @@ pub(crate) struct Visible {
 }
 
 /// What is resolved.
-pub(crate) struct Input {
+pub(crate) struct ResolutionInput {
     pub(crate) namespace: String,
     pub(crate) global: String,
     pub(crate) group: Arc<OperatorGroup>,
-    pub(crate) catalogs: Vec<Visible>,
+    pub(crate) catalogs: Vec<ResolvableCatalog>,
     pub(crate) subscriptions: Vec<Subscription>,
     /// The versions that count as installed.
-    pub(crate) csvs: BTreeMap<String, Arc<facts::Csv>>,
+    pub(crate) csvs: BTreeMap<String, Arc<fields::Csv>>,
     /// Packages of which nothing is chosen for now, with the reason.
     pub(crate) pinned: BTreeMap<String, String>,
     /// `gitVersion` of the server; none if it does not say, which excludes nothing.
@@ -36,19 +36,19 @@ pub(crate) struct Input {
     /// Those of them whose plan has failed.
     pub(crate) failed: BTreeSet<String>,
     /// Versions that no plan is made for yet, because the last ones failed.
-    pub(crate) resting: BTreeSet<String>,
+    pub(crate) backing_off: BTreeSet<String>,
     /// Subscriptions that plans are going to make.
-    pub(crate) planned: Vec<facts::Planned>,
+    pub(crate) planned: Vec<fields::Planned>,
     /// Those of them whose place a Subscription will take that is there already, by the name of that one.
-    pub(crate) inherited: BTreeMap<String, facts::Planned>,
+    pub(crate) inherited: BTreeMap<String, fields::Planned>,
     /// Subscriptions whose version is there without what else its plan, which is gone, should have
     /// brought.
-    pub(crate) undone: BTreeSet<String>,
+    pub(crate) incomplete: BTreeSet<String>,
     /// The objects of bundles by image.
     pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
 }
 
-impl Input {
+impl ResolutionInput {
     /// Stands for everything that the outcome depends on.
     pub(crate) fn fingerprint(&self) -> String {
         let group = &self.group;
@@ -77,10 +77,10 @@ impl Input {
             self.pinned,
             self.in_flight,
             self.failed,
-            self.resting,
+            self.backing_off,
             self.planned,
             self.inherited,
-            self.undone,
+            self.incomplete,
             self.server_version
         ));
         parts.extend(self.unpacked.keys().map(|key| format!("{}{}", key.catalog, key.image)));
@@ -98,11 +98,11 @@ impl Input {
     }
 
     /// The namespace as the resolver sees it.
-    pub(super) fn world(&self) -> resolver::World<'_> {
+    pub(super) fn resolver_world(&self) -> resolver::World<'_> {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
-        let planned = self.planned.iter().map(|planned| self.planned(planned));
+        let planned = self.planned.iter().map(|planned| self.generated_subscription(planned));
         let mut world = resolver::World {
             namespace: self.namespace.clone(),
             global_namespace: self.global.clone(),
@@ -126,7 +126,7 @@ impl Input {
             subscriptions: self
                 .subscriptions
                 .iter()
-                .map(|subscription| self.there(subscription))
+                .map(|subscription| self.existing_subscription(subscription))
                 .chain(planned)
                 .collect(),
             csvs: self.csvs.iter().map(|(name, facts)| csv(name, facts)).collect(),
@@ -150,10 +150,10 @@ impl Input {
 
     /// A Subscription. The version that its plan has just made is its own, although it does not count
     /// as installed before the plan is over.
-    fn there(&self, subscription: &Subscription) -> resolver::Subscription {
+    fn existing_subscription(&self, subscription: &Subscription) -> resolver::Subscription {
         if let Some(planned) = self.inherited.get(&subscription.metadata.name) {
             let name = subscription.metadata.name.clone();
-            return resolver::Subscription { name, ..self.planned(planned) };
+            return resolver::Subscription { name, ..self.generated_subscription(planned) };
         }
         let status = &subscription.status;
         let arrived = self.csvs.contains_key(&status.current_csv);
@@ -174,7 +174,7 @@ impl Input {
     }
 
     /// A Subscription that is as good as there.
-    fn planned(&self, planned: &facts::Planned) -> resolver::Subscription {
+    fn generated_subscription(&self, planned: &fields::Planned) -> resolver::Subscription {
         let is_there = self.csvs.contains_key(&planned.version);
         resolver::Subscription {
             name: planned.name.clone(),
@@ -189,8 +189,8 @@ impl Input {
     }
 }
 
-fn csv(name: &str, csv: &facts::Csv) -> resolver::Csv {
-    let apis = |list: &[facts::Api]| -> Vec<resolver::Api> {
+fn csv(name: &str, csv: &fields::Csv) -> resolver::Csv {
+    let apis = |list: &[fields::Api]| -> Vec<resolver::Api> {
         list.iter()
             .map(|api| resolver::Api {
                 group: api.group.clone(),

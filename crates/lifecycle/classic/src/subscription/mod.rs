@@ -2,17 +2,17 @@
 
 pub(crate) mod conditions;
 pub(crate) mod controller;
-mod course;
+mod create_plan;
 mod debounce;
 mod deprecation;
 mod input;
-mod making;
 pub(crate) mod plan;
+mod report;
 pub(crate) mod resolution;
-pub(crate) mod standing;
+pub(crate) mod status;
 mod succession;
-mod tell;
 pub(crate) mod unpack;
+mod upgrades;
 mod watches;
 
 pub(crate) use watches::register;

@@ -1,7 +1,7 @@
 //! Plans as Subscriptions make, find again and throw away.
 
-use crate::facts;
-use crate::packed;
+use crate::bundle_config_map;
+use crate::fields;
 use jiff::Timestamp;
 use mainstay_api::{
     Approval, BundleLookup, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
@@ -18,24 +18,24 @@ use std::time::Duration;
 /// How names of plans begin.
 const PREFIX: &str = "install-";
 /// How many plans a namespace keeps.
-const KEPT: usize = 5;
+const MAX_PLANS: usize = 5;
 /// The longest time for which a version rests whose plans fail.
-const LONGEST_REST: Duration = Duration::from_mins(15);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(15);
 /// How many are deleted at a time.
-const SWEEP: usize = 5;
+const MAX_DELETIONS: usize = 5;
 
 /// The plans of a namespace by name.
-pub(crate) type Plans = BTreeMap<String, Arc<facts::Plan>>;
+pub(crate) type Plans = BTreeMap<String, Arc<fields::Plan>>;
 
 /// The plans that are too many: lowest generation first, then oldest, then by name.
 pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
-    let mut all: Vec<(&String, &Arc<facts::Plan>)> =
+    let mut all: Vec<(&String, &Arc<fields::Plan>)> =
         plans.iter().filter(|(_, plan)| !plan.deleting).collect();
     all.sort_by_key(|(name, plan)| (plan.generation, &plan.created, *name));
     if mainstay_fault::is_on("the-newest-plans-are-deleted") {
         all.reverse();
     }
-    let too_many = all.len().saturating_sub(KEPT).min(SWEEP);
+    let too_many = all.len().saturating_sub(MAX_PLANS).min(MAX_DELETIONS);
     all.into_iter().take(too_many).map(|(name, _)| name.as_str()).collect()
 }
 
@@ -43,19 +43,19 @@ pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
 /// long after each, and at most [`LONGEST_REST`]. What leads past it is not held up by that.
 ///
 /// Told from the plans alone, so a restart changes nothing. `timeout` is how long a plan is tried.
-pub(crate) fn rest(
+pub(crate) fn retry_delay(
     plans: &Plans,
     version: &str,
     timeout: Duration,
     now: Timestamp,
 ) -> Option<Duration> {
-    let of_version = |plan: &&Arc<facts::Plan>| {
+    let of_version = |plan: &&Arc<fields::Plan>| {
         plan.phase == InstallPlanPhase::Failed && plan.csvs.iter().any(|csv| csv == version)
     };
     let failed: Vec<_> = plans.values().filter(of_version).collect();
     let made = failed.iter().filter_map(|plan| plan.created.parse::<Timestamp>().ok()).max()?;
     let doublings = u32::try_from(failed.len()).unwrap_or(u32::MAX).saturating_sub(1).min(16);
-    let rest = timeout.saturating_mul(1 << doublings).min(LONGEST_REST);
+    let rest = timeout.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
     let since = Duration::try_from(now.duration_since(made)).unwrap_or_default();
     // It was tried for that long before it failed.
     Some(timeout.saturating_add(rest).saturating_sub(since))
@@ -78,10 +78,10 @@ pub(crate) fn generation(subscriptions: &[Subscription], plans: &Plans) -> i64 {
 }
 
 /// A plan newer than every Subscription's that these Subscriptions own: its making was interrupted.
-fn left_over<'a>(
+fn interrupted<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
-    fits: impl Fn(&facts::Plan) -> bool,
+    fits: impl Fn(&fields::Plan) -> bool,
 ) -> Option<&'a str> {
     let uids: BTreeSet<&str> =
         subscriptions.iter().map(|subscription| subscription.metadata.uid.as_str()).collect();
@@ -101,19 +101,19 @@ fn left_over<'a>(
 /// A plan with steps that no Subscription refers to: the third write of its making is missing.
 pub(crate) fn unassigned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Option<&'a str> {
     // What only brings dependencies makes the Subscriptions that refer to it.
-    left_over(subscriptions, plans, |plan| {
+    interrupted(subscriptions, plans, |plan| {
         plan.has_steps && plan.phase != InstallPlanPhase::Failed && !plan.only_dependencies
     })
 }
 
 /// A plan without steps for the same versions: the second write of its making is missing.
-pub(crate) fn empty<'a>(
+pub(crate) fn without_steps<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
     csvs: &[String],
     manual: bool,
 ) -> Option<&'a str> {
-    left_over(subscriptions, plans, |plan| {
+    interrupted(subscriptions, plans, |plan| {
         !plan.has_steps
             && plan.phase == InstallPlanPhase::None
             && plan.csvs == csvs
@@ -122,10 +122,10 @@ pub(crate) fn empty<'a>(
 }
 
 /// The names of plans without steps that Subscriptions own: the second write of their making is missing.
-fn unfilled<'a>(
+fn stepless_plans<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
-    fits: impl Fn(&facts::Plan) -> bool,
+    fits: impl Fn(&fields::Plan) -> bool,
 ) -> Vec<&'a str> {
     let uids: BTreeSet<&str> =
         subscriptions.iter().map(|subscription| subscription.metadata.uid.as_str()).collect();
@@ -146,18 +146,18 @@ fn unfilled<'a>(
 /// that was sent twice.
 pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
     let newest = assigned(subscriptions);
-    unfilled(subscriptions, plans, |plan| plan.generation <= newest)
+    stepless_plans(subscriptions, plans, |plan| plan.generation <= newest)
 }
 
 /// Plans without steps that nothing will fill: their making was interrupted, and since then the catalogs
 /// changed, so that a resolution chooses other `ClusterServiceVersions`, or none.
-pub(crate) fn unwanted<'a>(
+pub(crate) fn obsolete<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
     csvs: &[String],
     manual: bool,
 ) -> Vec<&'a str> {
-    unfilled(subscriptions, plans, |plan| plan.csvs != csvs || plan.manual != manual)
+    stepless_plans(subscriptions, plans, |plan| plan.csvs != csvs || plan.manual != manual)
 }
 
 /// The name of a plan, which looks as if the server had made it up. It is the same for the same
@@ -217,7 +217,7 @@ pub(crate) fn assignments(
 
 /// The package in the properties of a version's manifest.
 pub(crate) fn package_of(manifest: &str) -> Option<String> {
-    let properties: Value = if let Some(reference) = packed::reference(manifest) {
+    let properties: Value = if let Some(reference) = bundle_config_map::reference(manifest) {
         serde_json::from_str(&reference.properties).ok()?
     } else {
         let csv: Object = serde_json::from_str(manifest).ok()?;
@@ -331,13 +331,13 @@ pub(crate) fn first_status(plan: &Object, status: &InstallPlanStatus) -> serde_j
 mod tests {
     use super::*;
 
-    fn plan(generation: i64, owner: &str, has_steps: bool) -> Arc<facts::Plan> {
-        Arc::new(facts::Plan {
+    fn plan(generation: i64, owner: &str, has_steps: bool) -> Arc<fields::Plan> {
+        Arc::new(fields::Plan {
             generation,
             has_steps,
             subscriptions: vec![owner.to_owned()],
             csvs: vec!["a.v1".to_owned()],
-            ..facts::Plan::default()
+            ..fields::Plan::default()
         })
     }
 
@@ -351,7 +351,7 @@ mod tests {
         subscription
     }
 
-    fn named(list: Vec<Arc<facts::Plan>>) -> Plans {
+    fn plans_named(list: Vec<Arc<fields::Plan>>) -> Plans {
         list.into_iter().enumerate().map(|(at, plan)| (format!("install-{at}"), plan)).collect()
     }
 
@@ -378,30 +378,31 @@ mod tests {
 
     #[test]
     fn a_plan_without_steps_goes_unless_a_resolution_still_chooses_what_it_is_for() {
-        let mine = [subscription("a", 1)];
-        let plans = named(vec![
+        let subscriptions = [subscription("a", 1)];
+        let plans = plans_named(vec![
             plan(1, "uid-a", false),
             plan(2, "uid-a", false),
             plan(2, "uid-b", false),
             plan(2, "uid-a", true),
         ]);
         let wanted = ["a.v1".to_owned()];
-        assert_eq!(abandoned(&mine, &plans), ["install-0"]);
-        assert!(unwanted(&mine, &plans, &wanted, false).is_empty());
+        assert_eq!(abandoned(&subscriptions, &plans), ["install-0"]);
+        assert!(obsolete(&subscriptions, &plans, &wanted, false).is_empty());
         for (csvs, manual) in [(&[][..], false), (&["a.v2".to_owned()], false), (&wanted, true)] {
-            let names = unwanted(&mine, &plans, csvs, manual);
+            let names = obsolete(&subscriptions, &plans, csvs, manual);
             assert_eq!(names, ["install-0", "install-1"], "{csvs:?} {manual}");
         }
     }
 
     #[test]
     fn five_plans_are_kept_and_the_lowest_generations_go() {
-        let plans =
-            |count: i64| named((1..=count).rev().map(|number| plan(number, "x", true)).collect());
+        let plans = |count: i64| {
+            plans_named((1..=count).rev().map(|number| plan(number, "x", true)).collect())
+        };
         assert!(surplus(&plans(5)).is_empty());
         // shows K10
         assert_eq!(surplus(&plans(7)), ["install-6", "install-5"]);
-        assert_eq!(surplus(&plans(20)).len(), SWEEP);
+        assert_eq!(surplus(&plans(20)).len(), MAX_DELETIONS);
     }
 
     #[test]
@@ -409,37 +410,38 @@ mod tests {
         for count in 0..30_i64 {
             // A step that has no divisor with 31 in common goes through all numbers once.
             let generations: Vec<i64> = (0..count).map(|number| number * 12 % 31).collect();
-            let mut plans =
-                named(generations.iter().map(|generation| plan(*generation, "x", true)).collect());
+            let mut plans = plans_named(
+                generations.iter().map(|generation| plan(*generation, "x", true)).collect(),
+            );
             let mut sweeps = 0;
             loop {
                 let gone: Vec<String> = surplus(&plans).into_iter().map(str::to_owned).collect();
                 if gone.is_empty() {
                     break;
                 }
-                assert!(gone.len() <= SWEEP);
+                assert!(gone.len() <= MAX_DELETIONS);
                 plans.retain(|name, _| !gone.contains(name));
                 sweeps += 1;
             }
-            let mut left: Vec<i64> = plans.values().map(|plan| plan.generation).collect();
-            left.sort_unstable();
+            let mut remaining: Vec<i64> = plans.values().map(|plan| plan.generation).collect();
+            remaining.sort_unstable();
             let mut highest = generations;
             highest.sort_unstable();
-            let many = highest.len().saturating_sub(KEPT);
+            let many = highest.len().saturating_sub(MAX_PLANS);
             // shows K10
-            assert_eq!(left, highest.split_off(many), "{count}");
-            assert_eq!(sweeps, many.div_ceil(SWEEP));
+            assert_eq!(remaining, highest.split_off(many), "{count}");
+            assert_eq!(sweeps, many.div_ceil(MAX_DELETIONS));
         }
         // What goes already does not count, and among equals the oldest goes.
         let of = |created: &str, deleting: bool| {
-            let plan = facts::Plan::clone(&plan(1, "x", true));
-            Arc::new(facts::Plan { created: created.to_owned(), deleting, ..plan })
+            let plan = fields::Plan::clone(&plan(1, "x", true));
+            Arc::new(fields::Plan { created: created.to_owned(), deleting, ..plan })
         };
         let mut all: Vec<_> =
             (1..=6).rev().map(|day| of(&format!("2026-01-0{day}"), false)).collect();
-        assert_eq!(surplus(&named(all.clone())), ["install-5"]);
+        assert_eq!(surplus(&plans_named(all.clone())), ["install-5"]);
         all[0] = of("2026-01-06", true);
-        assert!(surplus(&named(all)).is_empty());
+        assert!(surplus(&plans_named(all)).is_empty());
     }
 
     #[test]
@@ -447,27 +449,37 @@ mod tests {
         const MINUTE: Duration = Duration::from_mins(1);
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let failed = |made: i64| {
-            let plan = facts::Plan::clone(&plan(1, "x", true));
+            let plan = fields::Plan::clone(&plan(1, "x", true));
             let phase = InstallPlanPhase::Failed;
-            Arc::new(facts::Plan { created: at(made).to_string(), phase, ..plan })
+            Arc::new(fields::Plan { created: at(made).to_string(), phase, ..plan })
         };
-        let left = |plans: &Plans, version: &str, now: i64| {
-            rest(plans, version, MINUTE, at(now)).map_or(0, |rest| rest.as_secs())
+        let remaining_delay = |plans: &Plans, version: &str, now: i64| {
+            retry_delay(plans, version, MINUTE, at(now)).map_or(0, |rest| rest.as_secs())
         };
-        let one = named(vec![failed(1000)]);
-        assert_eq!((left(&one, "a.v1", 1060), left(&one, "a.v1", 1120)), (60, 0));
-        assert_eq!(left(&one, "a.v2", 1060), 0, "another version");
-        let three = named(vec![failed(1000), failed(2000), failed(3000)]);
+        let one = plans_named(vec![failed(1000)]);
+        assert_eq!(
+            (remaining_delay(&one, "a.v1", 1060), remaining_delay(&one, "a.v1", 1120)),
+            (60, 0)
+        );
+        assert_eq!(remaining_delay(&one, "a.v2", 1060), 0, "another version");
+        let three = plans_named(vec![failed(1000), failed(2000), failed(3000)]);
         // shows E064
-        assert_eq!((left(&three, "a.v1", 3060), left(&three, "a.v1", 3300)), (240, 0));
-        let many = named((0..20).map(failed).collect());
-        assert_eq!(left(&many, "a.v1", 79), 15 * 60);
-        assert_eq!(left(&named(vec![plan(1, "x", true)]), "a.v1", 0), 0, "none has failed");
+        assert_eq!(
+            (remaining_delay(&three, "a.v1", 3060), remaining_delay(&three, "a.v1", 3300)),
+            (240, 0)
+        );
+        let many = plans_named((0..20).map(failed).collect());
+        assert_eq!(remaining_delay(&many, "a.v1", 79), 15 * 60);
+        assert_eq!(
+            remaining_delay(&plans_named(vec![plan(1, "x", true)]), "a.v1", 0),
+            0,
+            "none has failed"
+        );
     }
 
     #[test]
     fn the_next_generation_is_above_plans_and_subscriptions() {
-        let plans = named(vec![plan(3, "x", true)]);
+        let plans = plans_named(vec![plan(3, "x", true)]);
         assert_eq!(generation(&[subscription("s", 7)], &plans), 8);
         assert_eq!(generation(&[subscription("s", 0)], &plans), 4);
         assert_eq!(generation(&[subscription("s", 0)], &Plans::new()), 1);
@@ -476,34 +488,36 @@ mod tests {
     #[test]
     fn a_plan_keeps_its_name_until_its_generation_is_given_away() {
         let csvs = ["a.v1".to_owned()];
-        let mut mine = [subscription("s", 1)];
-        let first = name(&mine, &csvs, 2, 0);
-        mine[0].metadata.resource_version = "7".to_owned();
-        assert_eq!(name(&mine, &csvs, 2, 0), first, "a label was written");
-        assert_ne!(name(&mine, &csvs, 3, 0), first, "another plan");
-        assert_ne!(name(&mine, &csvs, 2, 1), first, "the name is taken");
+        let mut subscriptions = [subscription("s", 1)];
+        let first = name(&subscriptions, &csvs, 2, 0);
+        subscriptions[0].metadata.resource_version = "7".to_owned();
+        assert_eq!(name(&subscriptions, &csvs, 2, 0), first, "a label was written");
+        assert_ne!(name(&subscriptions, &csvs, 3, 0), first, "another plan");
+        assert_ne!(name(&subscriptions, &csvs, 2, 1), first, "the name is taken");
         assert_ne!(name(&[subscription("other", 1)], &csvs, 2, 0), first);
     }
 
     #[test]
     fn an_interrupted_making_is_found_again() {
-        let mine = [subscription("s", 1)];
+        let subscriptions = [subscription("s", 1)];
         let csvs = ["a.v1".to_owned()];
         for (plans, with_steps, without) in [
-            (named(vec![plan(1, "uid-s", true)]), None, None),
-            (named(vec![plan(2, "uid-s", true)]), Some("install-0"), None),
-            (named(vec![plan(2, "uid-s", false)]), None, Some("install-0")),
-            (named(vec![plan(2, "somebody", false)]), None, None),
+            (plans_named(vec![plan(1, "uid-s", true)]), None, None),
+            (plans_named(vec![plan(2, "uid-s", true)]), Some("install-0"), None),
+            (plans_named(vec![plan(2, "uid-s", false)]), None, Some("install-0")),
+            (plans_named(vec![plan(2, "somebody", false)]), None, None),
         ] {
             // shows K10
-            assert_eq!(unassigned(&mine, &plans), with_steps);
-            assert_eq!(empty(&mine, &plans, &csvs, false), without);
-            assert_eq!(empty(&mine, &plans, &csvs, true), None);
+            assert_eq!(unassigned(&subscriptions, &plans), with_steps);
+            assert_eq!(without_steps(&subscriptions, &plans, &csvs, false), without);
+            assert_eq!(without_steps(&subscriptions, &plans, &csvs, true), None);
         }
-        let dependencies =
-            facts::Plan { only_dependencies: true, ..facts::Plan::clone(&plan(2, "uid-s", true)) };
-        let plans = named(vec![Arc::new(dependencies)]);
-        assert_eq!(unassigned(&mine, &plans), None, "nobody is to be given it");
+        let dependencies = fields::Plan {
+            only_dependencies: true,
+            ..fields::Plan::clone(&plan(2, "uid-s", true))
+        };
+        let plans = plans_named(vec![Arc::new(dependencies)]);
+        assert_eq!(unassigned(&subscriptions, &plans), None, "nobody is to be given it");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! Everything here burns CPU and runs on a thread of its own: it works on copies of what was seen.
 
-use super::input::Input;
+use super::input::ResolutionInput;
 use super::succession;
 use crate::image::bundles::Key;
-use crate::steps::{self, Made, Stop, Wanted};
+use crate::steps::{self, BundleInstall, BundleSteps, NoSteps};
 use mainstay_api::{
     Approval, BundleLookup, Step, Subscription, SubscriptionConditionType, SubscriptionReason,
 };
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// A bundle that was chosen and must be unpacked before there can be steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Needed {
+pub(crate) struct NeededBundle {
     pub(crate) key: Key,
     /// The Subscriptions that wait for it.
     pub(crate) subscriptions: Vec<String>,
@@ -37,25 +37,25 @@ pub(crate) struct Failure {
 }
 
 /// How many bytes of an explanation are told; some readers of events cut what is longer.
-const TOLD: usize = 1024;
+const MAX_EXPLANATION: usize = 1024;
 
 /// An explanation as an event tells it.
-fn told(failure: &resolver::Failure) -> String {
+fn explanation(failure: &resolver::Failure) -> String {
     let mut text = failure.cause.to_string();
-    if text.len() > TOLD {
+    if text.len() > MAX_EXPLANATION {
         // What would mend it stands at the end and matters most.
         let repair =
             failure.repairs.first().map(|repair| format!(" … ({repair})")).unwrap_or_default();
-        let repair = if repair.len() < TOLD / 2 { repair } else { " …".to_owned() };
-        text.truncate(text.floor_char_boundary(TOLD - repair.len()));
+        let repair = if repair.len() < MAX_EXPLANATION / 2 { repair } else { " …".to_owned() };
+        text.truncate(text.floor_char_boundary(MAX_EXPLANATION - repair.len()));
         text.push_str(&repair);
     }
     text
 }
 
 /// Whether somebody whom a failure concerns was not told of it yet.
-fn is_news(input: &Input, failure: &resolver::Failure) -> bool {
-    let knows = |subscription: &&Subscription| {
+fn is_unreported(input: &ResolutionInput, failure: &resolver::Failure) -> bool {
+    let is_reported = |subscription: &&Subscription| {
         subscription.status.conditions.iter().any(|condition| {
             condition.kind == SubscriptionConditionType::ResolutionFailed
                 && condition.message == failure.message
@@ -66,7 +66,7 @@ fn is_news(input: &Input, failure: &resolver::Failure) -> bool {
         .iter()
         .filter(|subscription| failure.subscriptions.contains(&subscription.metadata.name));
     failure.subscriptions.is_empty()
-        || !concerned.into_iter().all(|subscription| knows(&subscription))
+        || !concerned.into_iter().all(|subscription| is_reported(&subscription))
 }
 
 /// What came out.
@@ -81,14 +81,14 @@ pub(crate) struct Resolved {
     pub(crate) updates: BTreeMap<String, String>,
     pub(crate) failures: Vec<Failure>,
     /// Bundles that must be unpacked first; what belongs together with them has no steps yet.
-    pub(crate) needed: Vec<Needed>,
+    pub(crate) needed: Vec<NeededBundle>,
     /// Bundles whose objects are in the steps, and what the plan says of them.
     pub(crate) used: BTreeSet<Key>,
     pub(crate) lookups: Vec<BundleLookup>,
     /// Bundles that were unpacked and cannot be installed all the same.
     pub(crate) refused: BTreeSet<Key>,
     /// What this was resolved from, as [`Input::fingerprint`] tells it.
-    pub(crate) print: String,
+    pub(crate) fingerprint: String,
     /// Why no plan can be made for the steps that there were, by Subscription.
     pub(crate) unplanned: BTreeMap<String, String>,
     /// How often in a row a plan for this was refused.
@@ -97,20 +97,25 @@ pub(crate) struct Resolved {
     /// something else that comes of a resolution can help.
     pub(crate) until: Option<Duration>,
     /// Subscriptions that wait for something under way before more can be said of them.
-    pub(crate) held: BTreeSet<String>,
+    pub(crate) on_hold: BTreeSet<String>,
     /// Subscriptions that get the plan of another one, which brings what they ask for.
     pub(crate) joining: BTreeMap<String, String>,
 }
 
 impl Resolved {
     /// Adds the steps for what Subscriptions get.
-    fn add(&mut self, (steps, lookup): Made, chosen: &resolver::Chosen, asking: &[String]) {
+    fn add(
+        &mut self,
+        (steps, lookup): BundleSteps,
+        chosen: &resolver::Chosen,
+        subscriptions: &[String],
+    ) {
         self.steps.extend(steps);
         if let Some((key, lookup)) = lookup {
             self.used.insert(key);
             self.lookups.push(lookup);
         }
-        self.updates.extend(asking.iter().map(|name| (name.clone(), chosen.name.clone())));
+        self.updates.extend(subscriptions.iter().map(|name| (name.clone(), chosen.name.clone())));
     }
 
     /// The same without steps, because a plan for them is refused.
@@ -121,9 +126,9 @@ impl Resolved {
             needed: self.needed.clone(),
             // Kept for as long as this is: without them it would be resolved again.
             refused: self.refused.union(&self.used).cloned().collect(),
-            print: self.print.clone(),
+            fingerprint: self.fingerprint.clone(),
             unplanned: unplanned.collect(),
-            held: self.held.clone(),
+            on_hold: self.on_hold.clone(),
             joining: self.joining.clone(),
             ..Self::default()
         }
@@ -131,17 +136,19 @@ impl Resolved {
 }
 
 /// Resolves and turns what was chosen into steps.
-pub(crate) fn run(input: &Input) -> Resolved {
-    let outcome = resolver::resolve_explaining(&input.world(), |failure| is_news(input, failure));
+pub(crate) fn run(input: &ResolutionInput) -> Resolved {
+    let outcome = resolver::resolve_explaining(&input.resolver_world(), |failure| {
+        is_unreported(input, failure)
+    });
     let mut out = Resolved::default();
     // What is broken and in nobody's way is told where it is broken.
-    let told = |failure: &&resolver::Failure| {
+    let has_subject = |failure: &&resolver::Failure| {
         !failure.subscriptions.is_empty() || !failure.csvs.is_empty()
     };
-    for failure in outcome.failures.iter().filter(told) {
+    for failure in outcome.failures.iter().filter(has_subject) {
         // It will be something else, or nothing, when what is under way has come to an end.
         if input.pinned.values().any(|why| failure.message.contains(why)) {
-            out.held.extend(failure.subscriptions.iter().cloned());
+            out.on_hold.extend(failure.subscriptions.iter().cloned());
             continue;
         }
         out.failures.push(Failure {
@@ -149,15 +156,15 @@ pub(crate) fn run(input: &Input) -> Resolved {
             message: failure.message.clone(),
             subscriptions: failure.subscriptions.clone(),
             csvs: if failure.subscriptions.is_empty() { failure.csvs.clone() } else { Vec::new() },
-            explanation: is_news(input, failure).then(|| self::told(failure)),
+            explanation: is_unreported(input, failure).then(|| explanation(failure)),
         });
     }
     let members = |part: &usize| outcome.parts.get(*part).cloned().unwrap_or_default();
-    let Parts { unusable, waiting, refused, held } = parts(input, &outcome);
+    let BlockedParts { unusable, waiting, refused, on_hold } = blocked_parts(input, &outcome);
     out.refused = refused;
-    out.held.extend(held.iter().flat_map(members));
+    out.on_hold.extend(on_hold.iter().flat_map(members));
     for (part, keys) in &waiting {
-        let needed = |key: &Key| Needed { key: key.clone(), subscriptions: members(part) };
+        let needed = |key: &Key| NeededBundle { key: key.clone(), subscriptions: members(part) };
         out.needed.extend(keys.iter().map(needed));
     }
     for (part, message) in &unusable {
@@ -169,64 +176,64 @@ pub(crate) fn run(input: &Input) -> Resolved {
             explanation: None,
         });
     }
-    let mut going = Vec::new();
+    let mut installs = Vec::new();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         // Half of what belongs together is worse than nothing: a part was chosen as a whole.
         if unusable.contains_key(&install.part)
             || waiting.contains_key(&install.part)
-            || held.contains(&install.part)
+            || on_hold.contains(&install.part)
         {
             continue;
         }
-        match way(input, &install.subscriptions, &chosen.name) {
-            Way::Go => {}
-            Way::Coming(joining) => {
+        match install_decision(input, &install.subscriptions, &chosen.name) {
+            InstallDecision::Install => {}
+            InstallDecision::Join(joining) => {
                 out.joining.extend(joining);
                 continue;
             }
-            Way::Wait => continue,
+            InstallDecision::Wait => continue,
         }
-        if let Ok(mut made) = steps_of(input, chosen) {
+        if let Ok(mut steps) = steps_of(input, chosen) {
             if install.subscriptions.is_empty() {
-                made.0.extend(subscription_step(input, &outcome, chosen));
+                steps.0.extend(subscription_step(input, &outcome, chosen));
             }
-            going.push(Going {
+            installs.push(PlannedInstall {
                 manual: needs_approval(input, &members(&install.part)),
-                made,
+                steps,
                 chosen: chosen.clone(),
-                asking: install.subscriptions.clone(),
+                subscriptions: install.subscriptions.clone(),
             });
         }
     }
-    again(input, &mut going, &mut out);
-    out.manual = going.iter().any(|going| going.manual);
-    for going in going {
-        if going.manual == out.manual {
-            out.add(going.made, &going.chosen, &going.asking);
+    complete_csvs(input, &mut installs, &mut out);
+    out.manual = installs.iter().any(|install| install.manual);
+    for install in installs {
+        if install.manual == out.manual {
+            out.add(install.steps, &install.chosen, &install.subscriptions);
         } else {
             // Its turn comes when the others have their plan.
-            out.refused.extend(unpacked(input, &going.chosen));
+            out.refused.extend(unpacked_image(input, &install.chosen));
         }
     }
-    out.steps = steps::ordered(out.steps);
+    out.steps = steps::in_install_order(out.steps);
     out
 }
 
 /// What was chosen and can be installed.
-struct Going {
+struct PlannedInstall {
     manual: bool,
-    made: Made,
+    steps: BundleSteps,
     chosen: resolver::Chosen,
     /// The Subscriptions that ask for it.
-    asking: Vec<String>,
+    subscriptions: Vec<String>,
 }
 
 /// Whether what is installed for these Subscriptions, all together, waits for approval: one of them is
 /// Manual. A Subscription that was generated for a dependency is Automatic in its spec; the dependency of
 /// an operator that is not to change without approval must not change without it either, so it counts as
 /// Manual while any Subscription of the namespace is.
-fn needs_approval(input: &Input, names: &[String]) -> bool {
+fn needs_approval(input: &ResolutionInput, names: &[String]) -> bool {
     let is_manual =
         |subscription: &Subscription| subscription.spec.install_plan_approval == Approval::Manual;
     names.iter().filter_map(|name| input.subscription(name)).any(|subscription| {
@@ -236,10 +243,10 @@ fn needs_approval(input: &Input, names: &[String]) -> bool {
 }
 
 /// Adds the steps for versions that are there without the rest of their bundles.
-fn again(input: &Input, going: &mut Vec<Going>, out: &mut Resolved) {
-    for name in &input.undone {
-        let is_asking = |going: &Going| going.asking.contains(name);
-        let Some(subscription) = input.subscription(name).filter(|_| !going.iter().any(is_asking))
+fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, out: &mut Resolved) {
+    for name in &input.incomplete {
+        let serves = |install: &PlannedInstall| install.subscriptions.contains(name);
+        let Some(subscription) = input.subscription(name).filter(|_| !installs.iter().any(serves))
         else {
             continue;
         };
@@ -257,24 +264,24 @@ fn again(input: &Input, going: &mut Vec<Going>, out: &mut Resolved) {
             replaces: Some(replaced).filter(|name| !name.is_empty()),
         };
         match steps_of(input, &chosen) {
-            Ok(made) => going.push(Going {
+            Ok(steps) => installs.push(PlannedInstall {
                 manual: needs_approval(input, std::slice::from_ref(name)),
-                made,
+                steps,
                 chosen,
-                asking: vec![name.clone()],
+                subscriptions: vec![name.clone()],
             }),
-            Err(Stop::Image(key)) => {
-                out.needed.push(Needed { key, subscriptions: vec![name.clone()] });
+            Err(NoSteps::Image(key)) => {
+                out.needed.push(NeededBundle { key, subscriptions: vec![name.clone()] });
             }
             // The catalog has it no more, or not like that; what is missing was said before.
-            Err(Stop::Refused(_)) => {}
+            Err(NoSteps::Refused(_)) => {}
         }
     }
 }
 
 /// Parts that get no steps, or not yet.
 #[derive(Default)]
-struct Parts {
+struct BlockedParts {
     /// With a bundle that cannot be installed, and why.
     unusable: BTreeMap<usize, String>,
     /// With bundles that must be unpacked first.
@@ -282,68 +289,72 @@ struct Parts {
     /// The unpacked bundles of parts that get no steps.
     refused: BTreeSet<Key>,
     /// With Subscriptions that wait for something else.
-    held: BTreeSet<usize>,
+    on_hold: BTreeSet<usize>,
 }
 
 /// The image that a bundle is unpacked from, if it was.
-fn unpacked(input: &Input, chosen: &resolver::Chosen) -> Option<Key> {
+fn unpacked_image(input: &ResolutionInput, chosen: &resolver::Chosen) -> Option<Key> {
     let catalog = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let bundle = input.content(&catalog)?.catalog().bundle(&chosen.package, &chosen.name)?;
     let key = Key { catalog, image: bundle.image.to_string() };
     (bundle.object_count() == 0 && input.unpacked.contains_key(&key)).then_some(key)
 }
 
-fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
-    let mut parts = Parts::default();
+fn blocked_parts(input: &ResolutionInput, outcome: &resolver::Outcome) -> BlockedParts {
+    let mut parts = BlockedParts::default();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
-        match way(input, &install.subscriptions, &chosen.name) {
-            Way::Go => {}
-            Way::Coming(_) => continue,
-            Way::Wait => {
-                parts.held.insert(install.part);
+        match install_decision(input, &install.subscriptions, &chosen.name) {
+            InstallDecision::Install => {}
+            InstallDecision::Join(_) => continue,
+            InstallDecision::Wait => {
+                parts.on_hold.insert(install.part);
                 continue;
             }
         }
         match steps_of(input, chosen) {
             Ok(_) => {}
-            Err(Stop::Refused(message)) => {
+            Err(NoSteps::Refused(message)) => {
                 parts.unusable.entry(install.part).or_insert(message);
             }
-            Err(Stop::Image(key)) => {
+            Err(NoSteps::Image(key)) => {
                 parts.waiting.entry(install.part).or_default().insert(key);
             }
         }
     }
     // What will not be installed need not be unpacked.
     parts.waiting.retain(|part, _| !parts.unusable.contains_key(part));
-    parts.held.retain(|part| !parts.unusable.contains_key(part));
-    let held = &parts.held;
-    parts.waiting.retain(|part, _| !held.contains(part));
+    parts.on_hold.retain(|part| !parts.unusable.contains_key(part));
+    let on_hold = &parts.on_hold;
+    parts.waiting.retain(|part, _| !on_hold.contains(part));
     for install in &outcome.installs {
         // Forgetting them would mean to unpack them again for the same answer.
         let stopped = parts.unusable.contains_key(&install.part)
             || parts.waiting.contains_key(&install.part)
-            || parts.held.contains(&install.part);
+            || parts.on_hold.contains(&install.part);
         if let Some(chosen) = outcome.resolved.get(install.chosen).filter(|_| stopped) {
-            parts.refused.extend(unpacked(input, chosen));
+            parts.refused.extend(unpacked_image(input, chosen));
         }
     }
     parts
 }
 
 /// What becomes of something that was chosen.
-enum Way {
+enum InstallDecision {
     /// It gets steps.
-    Go,
+    Install,
     /// Plans that bring it are on their way; these Subscriptions have part in that of the other.
-    Coming(Vec<(String, String)>),
+    Join(Vec<(String, String)>),
     /// Some who ask for it wait for something else, which has to come first.
     Wait,
 }
 
 /// A second plan for what a plan brings already would only get in the way of the first.
-fn way(input: &Input, asking: &[String], version: &str) -> Way {
+fn install_decision(
+    input: &ResolutionInput,
+    subscriptions: &[String],
+    version: &str,
+) -> InstallDecision {
     let brought = |name: &&String| {
         let inherited =
             input.inherited.get(*name).is_some_and(|planned| planned.version == version);
@@ -357,24 +368,24 @@ fn way(input: &Input, asking: &[String], version: &str) -> Way {
                 .is_some_and(|subscription| subscription.status.current_csv == version);
         inherited || planned || waits
     };
-    if let Some(carrier) = asking.iter().find(brought) {
-        let others = asking.iter().filter(|name| !brought(name));
+    if let Some(carrier) = subscriptions.iter().find(brought) {
+        let others = subscriptions.iter().filter(|name| !brought(name));
         // What is planned has no plan to refer to before it is there.
         let is_there = input.in_flight.contains(carrier);
         let joining = others.filter(|_| is_there).map(|name| (name.clone(), carrier.clone()));
-        return Way::Coming(joining.collect());
+        return InstallDecision::Join(joining.collect());
     }
     let busy = |name: &String| {
-        (input.failed.contains(name) && input.resting.contains(version))
+        (input.failed.contains(name) && input.backing_off.contains(version))
             || input.planned.iter().any(|planned| planned.name == *name)
             || (input.in_flight.contains(name) && !input.failed.contains(name))
     };
-    if asking.iter().any(busy) { Way::Wait } else { Way::Go }
+    if subscriptions.iter().any(busy) { InstallDecision::Wait } else { InstallDecision::Install }
 }
 
 /// The step that makes the Subscription of a dependency.
 fn subscription_step(
-    input: &Input,
+    input: &ResolutionInput,
     outcome: &resolver::Outcome,
     chosen: &resolver::Chosen,
 ) -> Option<Step> {
@@ -383,19 +394,19 @@ fn subscription_step(
             && subscription.package == chosen.package
             && subscription.starting_csv == chosen.name
     })?;
-    Some(steps::of_dependency(&input.namespace, new))
+    Some(steps::for_dependency(&input.namespace, new))
 }
 
-fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Made, Stop> {
+fn steps_of(input: &ResolutionInput, chosen: &resolver::Chosen) -> Result<BundleSteps, NoSteps> {
     let key = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let name = &chosen.name;
-    let gone = || Stop::Refused(format!("bundle {name} is not in catalog {key} any more"));
+    let gone = || NoSteps::Refused(format!("bundle {name} is not in catalog {key} any more"));
     let content = input.content(&key).ok_or_else(gone)?;
-    let wanted = Wanted {
+    let wanted = BundleInstall {
         bundle: content.catalog().bundle(&chosen.package, name).ok_or_else(gone)?,
         catalog: &key,
         replaces: chosen.replaces.as_deref().unwrap_or_default(),
         unpacked: &input.unpacked,
     };
-    steps::of_wanted(&input.namespace, &wanted)
+    steps::for_install(&input.namespace, &wanted)
 }

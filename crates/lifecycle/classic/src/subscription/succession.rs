@@ -61,7 +61,7 @@ pub(crate) fn predecessor<'a>(
 }
 
 /// The status of a Subscription that takes over.
-pub(crate) fn succeed(
+pub(crate) fn taken_over_status(
     heir: &SubscriptionStatus,
     from: &SubscriptionStatus,
     now: Time,
@@ -119,7 +119,7 @@ mod tests {
         subscription
     }
 
-    fn named(found: Option<&Subscription>) -> Option<&str> {
+    fn name_of(found: Option<&Subscription>) -> Option<&str> {
         found.map(|subscription| subscription.metadata.name.as_str())
     }
 
@@ -127,8 +127,9 @@ mod tests {
     fn a_persons_subscription_takes_over_from_a_generated_one_in_any_channel() {
         let new = subscription("mine", "beta");
         let all = [generated(installed(subscription("made", "stable"))), new.clone()];
-        assert_eq!(named(predecessor(&all, &new)), Some("made"));
-        let status = succeed(&new.status, &all[0].status, Time::new(jiff::Timestamp::UNIX_EPOCH));
+        assert_eq!(name_of(predecessor(&all, &new)), Some("made"));
+        let status =
+            taken_over_status(&new.status, &all[0].status, Time::new(jiff::Timestamp::UNIX_EPOCH));
         assert_eq!(status.installed_csv, "a.v1");
         assert_eq!(status.state, SubscriptionState::AtLatestKnown);
         assert_eq!(status.install_plan_ref, all[0].status.install_plan_ref);
@@ -168,7 +169,7 @@ mod tests {
             ),
         ] {
             let all = [first.clone(), second.clone()];
-            assert_eq!(named(predecessor(&all, &second)), wanted, "{:?}", second.spec);
+            assert_eq!(name_of(predecessor(&all, &second)), wanted, "{:?}", second.spec);
             assert_eq!(superseded(&all), []);
         }
     }
@@ -184,8 +185,8 @@ mod tests {
 
     #[test]
     fn the_heir_of_a_planned_subscription_is_known_before_that_is_there() {
-        assert_eq!(named(heir(&[subscription("mine", "beta")], "a")), Some("mine"));
-        assert_eq!(named(heir(&[subscription("mine", "beta")], "b")), None);
-        assert_eq!(named(heir(&[installed(subscription("mine", "beta"))], "a")), None);
+        assert_eq!(name_of(heir(&[subscription("mine", "beta")], "a")), Some("mine"));
+        assert_eq!(name_of(heir(&[subscription("mine", "beta")], "b")), None);
+        assert_eq!(name_of(heir(&[installed(subscription("mine", "beta"))], "a")), None);
     }
 }

@@ -5,14 +5,14 @@
 //! Subscriptions that it is for say how it stands.
 
 use super::conditions::{remove, resolved, set};
-use super::resolution::{Needed, Resolved};
+use super::resolution::{NeededBundle, Resolved};
 use crate::context::Context;
-use crate::image::bundles::{Key, Patience, Standing, TOGETHER};
+use crate::image::bundles::{Key, MAX_BUNDLE_WAIT, UnpackState, UnpackTimeouts};
 use mainstay_api::{
     OperatorGroup, SubscriptionConditionType as Condition, SubscriptionReason, SubscriptionStatus,
     Time, names,
 };
-use mainstay_catalogsources::requester;
+use mainstay_catalogsources as catalogsources;
 use mainstay_formats::duration;
 use mainstay_images::Requester;
 use mainstay_object::NamespacedName;
@@ -20,11 +20,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A bundle that is unpacked within this time is not worth a condition.
-const UNNOTICED: Duration = Duration::from_secs(1);
+const CONDITION_DELAY: Duration = Duration::from_secs(1);
 
 /// What a Subscription waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum UnpackCondition {
     /// A bundle that is being unpacked.
     Running,
     /// A bundle whose image is pulled again after a failure, and why.
@@ -32,23 +32,23 @@ pub(super) enum Waiting {
     /// A bundle that cannot be unpacked, and why.
     Failed(String),
     /// A plan that is refused, and why.
-    Unplanned(String),
+    PlanRefused(String),
 }
 
-impl Waiting {
+impl UnpackCondition {
     /// Of what a Subscription waits for, the highest is shown.
     fn severity(&self) -> u8 {
         match self {
             Self::Running => 0,
             Self::Retrying(_) => 1,
-            Self::Failed(_) | Self::Unplanned(_) => 2,
+            Self::Failed(_) | Self::PlanRefused(_) => 2,
         }
     }
 }
 
 /// How the bundles of a namespace stand.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct UnpackStatus {
     /// Something is unpacked that was not before: it is worth resolving again.
     pub(super) again: bool,
     /// No plan should be made before this while is over, or something happens.
@@ -56,18 +56,18 @@ pub(super) struct Outcome {
     /// When to look again.
     pub(super) after: Option<Duration>,
     /// What Subscriptions wait for, by name.
-    pub(super) waiting: BTreeMap<String, Waiting>,
+    pub(super) waiting: BTreeMap<String, UnpackCondition>,
 }
 
 /// How long a group lets its bundles be unpacked, by its annotations; what cannot be read does not
 /// count.
-pub(crate) fn patience(group: &OperatorGroup, timeout: Duration) -> Patience {
+pub(crate) fn unpack_timeouts(group: &OperatorGroup, timeout: Duration) -> UnpackTimeouts {
     let annotation = |name: &str| {
         let text = group.metadata.annotations.get(name)?;
         let nanos = duration::parse_go(text)?;
         Some(Duration::from_nanos(u64::try_from(nanos).ok()?))
     };
-    Patience {
+    UnpackTimeouts {
         timeout: match annotation(names::BUNDLE_UNPACK_TIMEOUT) {
             None => Some(timeout),
             Some(Duration::ZERO) => None,
@@ -79,59 +79,61 @@ pub(crate) fn patience(group: &OperatorGroup, timeout: Duration) -> Patience {
 }
 
 /// Asks for the bundles that are needed.
-pub(super) fn ask(
+pub(super) fn request_bundles(
     context: &Context,
     namespace: &NamespacedName,
     resolved: &Resolved,
-    patience: Patience,
-) -> Outcome {
-    let mut outcome = Outcome::default();
+    timeouts: UnpackTimeouts,
+) -> UnpackStatus {
+    let mut unpack_status = UnpackStatus::default();
     for (name, message) in &resolved.unplanned {
-        outcome.waiting.insert(name.clone(), Waiting::Unplanned(message.clone()));
+        unpack_status.waiting.insert(name.clone(), UnpackCondition::PlanRefused(message.clone()));
     }
     for needed in &resolved.needed {
-        let asking = context.caches.catalogs.sources.get(&needed.key.catalog).map_or_else(
+        let requester = context.caches.catalogs.sources.get(&needed.key.catalog).map_or_else(
             || Requester {
                 namespace: needed.key.catalog.namespace.to_string(),
                 name: needed.key.catalog.name.to_string(),
                 uid: String::new(),
                 secrets: Vec::new(),
             },
-            |source| requester(&source),
+            |source| catalogsources::requester(&source),
         );
-        let standing = context.bundles.ask(namespace, &needed.key, &asking, patience);
-        outcome.add(needed, standing);
+        let state = context.bundles.request(namespace, &needed.key, &requester, timeouts);
+        unpack_status.add(needed, state);
     }
-    outcome
+    unpack_status
 }
 
-impl Outcome {
-    fn add(&mut self, needed: &Needed, standing: Standing) {
-        let mut look = |wait: Duration| {
+impl UnpackStatus {
+    fn add(&mut self, needed: &NeededBundle, state: UnpackState) {
+        let mut look_after = |wait: Duration| {
             self.after = Some(self.after.map_or(wait, |after| after.min(wait)));
         };
-        let waiting = match standing {
-            Standing::Ready => {
+        let waiting = match state {
+            UnpackState::Ready => {
                 self.again = true;
                 return;
             }
-            Standing::Running { age, error } => {
+            UnpackState::Running { age, error } => {
                 // When it has ended, the namespace is looked at anyway.
-                for limit in [UNNOTICED, TOGETHER] {
+                for limit in [CONDITION_DELAY, MAX_BUNDLE_WAIT] {
                     if age < limit {
-                        look(limit.saturating_sub(age));
+                        look_after(limit.saturating_sub(age));
                     }
                 }
-                self.hold |= age < TOGETHER;
+                self.hold |= age < MAX_BUNDLE_WAIT;
                 match error {
-                    Some(error) => Waiting::Retrying(format!("{error}; the pull is tried again")),
-                    None if age < UNNOTICED => return,
-                    None => Waiting::Running,
+                    Some(error) => {
+                        UnpackCondition::Retrying(format!("{error}; the pull is tried again"))
+                    }
+                    None if age < CONDITION_DELAY => return,
+                    None => UnpackCondition::Running,
                 }
             }
-            Standing::Failed(failure, wait) => {
-                look(wait);
-                Waiting::Failed(format!(
+            UnpackState::Failed(failure, wait) => {
+                look_after(wait);
+                UnpackCondition::Failed(format!(
                     "Bundle unpacking failed - {}: {}",
                     failure.reason, failure.message
                 ))
@@ -148,20 +150,20 @@ impl Outcome {
 }
 
 /// Writes into a status what a Subscription waits for, and that it was resolved.
-pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, now: Time) {
+pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&UnpackCondition>, now: Time) {
     let (kind, reason, message) = match waiting {
         None => return resolved(status),
-        Some(Waiting::Running) => {
+        Some(UnpackCondition::Running) => {
             (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, "")
         }
-        Some(Waiting::Retrying(message)) => {
+        Some(UnpackCondition::Retrying(message)) => {
             (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, &**message)
         }
-        Some(Waiting::Failed(message)) => {
+        Some(UnpackCondition::Failed(message)) => {
             remove(status, &[Condition::BundleUnpacking]);
             (Condition::BundleUnpackFailed, SubscriptionReason::BundleUnpackFailed, &**message)
         }
-        Some(Waiting::Unplanned(message)) => {
+        Some(UnpackCondition::PlanRefused(message)) => {
             remove(status, &[Condition::BundleUnpacking]);
             (Condition::BundleUnpackFailed, SubscriptionReason::EnsureInstallPlanFailed, &**message)
         }
@@ -171,7 +173,7 @@ pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, 
 }
 
 /// Whether a Subscription says that its plan is refused.
-pub(super) fn is_planless(status: &SubscriptionStatus) -> bool {
+pub(super) fn plan_is_refused(status: &SubscriptionStatus) -> bool {
     let refused = SubscriptionReason::EnsureInstallPlanFailed;
     status.conditions.iter().any(|condition| {
         condition.kind == Condition::BundleUnpackFailed && condition.reason == refused
@@ -179,14 +181,14 @@ pub(super) fn is_planless(status: &SubscriptionStatus) -> bool {
 }
 
 /// The bundles that a resolution rests on when its plan is made, or if there is none.
-pub(super) fn resting(resolved: &Resolved) -> BTreeSet<Key> {
+pub(super) fn required_bundles(resolved: &Resolved) -> BTreeSet<Key> {
     let needed = resolved.needed.iter().map(|bundle| bundle.key.clone());
     needed.chain(resolved.refused.iter().cloned()).collect()
 }
 
 /// The same, and those whose objects are in its steps.
-pub(super) fn keys(resolved: &Resolved) -> BTreeSet<Key> {
-    resting(resolved).union(&resolved.used).cloned().collect()
+pub(super) fn all_bundles(resolved: &Resolved) -> BTreeSet<Key> {
+    required_bundles(resolved).union(&resolved.used).cloned().collect()
 }
 
 #[cfg(test)]
@@ -194,9 +196,9 @@ mod tests {
     use super::*;
     use crate::image::bundles::Failure;
 
-    fn needed(image: &str, subscriptions: &[&str]) -> Needed {
+    fn needed(image: &str, subscriptions: &[&str]) -> NeededBundle {
         let catalog = NamespacedName::new("olm", "cat");
-        Needed {
+        NeededBundle {
             key: Key { catalog, image: image.to_owned() },
             subscriptions: subscriptions.iter().map(|&name| name.to_owned()).collect(),
         }
@@ -206,12 +208,12 @@ mod tests {
     fn bundles_are_waited_for_together_for_a_moment_and_told_of_when_it_takes_longer() {
         let second = Duration::from_secs;
         let failed = || Failure { reason: "BackoffLimitExceeded", message: "i: no".to_owned() };
-        let said = "Bundle unpacking failed - BackoffLimitExceeded: i: no";
-        let running = |age: Duration| Standing::Running { age, error: None };
-        let unpacking = || Some(Waiting::Running);
-        let retried = |age: Duration| Standing::Running { age, error: Some("no".to_owned()) };
-        let retrying = || Some(Waiting::Retrying("no; the pull is tried again".to_owned()));
-        for (standings, hold, after, waiting) in [
+        let message = "Bundle unpacking failed - BackoffLimitExceeded: i: no";
+        let running = |age: Duration| UnpackState::Running { age, error: None };
+        let unpacking = || Some(UnpackCondition::Running);
+        let retried = |age: Duration| UnpackState::Running { age, error: Some("no".to_owned()) };
+        let retrying = || Some(UnpackCondition::Retrying("no; the pull is tried again".to_owned()));
+        for (states, hold, after, waiting) in [
             (vec![running(Duration::ZERO)], true, Some(second(1)), None),
             (vec![running(second(3))], true, Some(second(7)), unpacking()),
             (vec![running(second(12))], false, None, unpacking()),
@@ -220,29 +222,29 @@ mod tests {
             (vec![running(second(12)), retried(second(12))], false, None, retrying()),
             (vec![retried(second(12)), running(second(12))], false, None, retrying()),
             (
-                vec![Standing::Failed(failed(), second(5))],
+                vec![UnpackState::Failed(failed(), second(5))],
                 false,
                 Some(second(5)),
-                Some(Waiting::Failed(said.to_owned())),
+                Some(UnpackCondition::Failed(message.to_owned())),
             ),
             (
-                vec![retried(second(12)), Standing::Failed(failed(), second(5))],
+                vec![retried(second(12)), UnpackState::Failed(failed(), second(5))],
                 false,
                 Some(second(5)),
-                Some(Waiting::Failed(said.to_owned())),
+                Some(UnpackCondition::Failed(message.to_owned())),
             ),
         ] {
-            let mut outcome = Outcome::default();
-            for standing in standings {
-                outcome.add(&needed("i", &["s"]), standing);
+            let mut unpack_status = UnpackStatus::default();
+            for state in states {
+                unpack_status.add(&needed("i", &["s"]), state);
             }
-            assert_eq!((outcome.hold, outcome.after), (hold, after));
-            assert_eq!(outcome.waiting.get("s").cloned(), waiting);
-            assert!(!outcome.again);
+            assert_eq!((unpack_status.hold, unpack_status.after), (hold, after));
+            assert_eq!(unpack_status.waiting.get("s").cloned(), waiting);
+            assert!(!unpack_status.again);
         }
-        let mut outcome = Outcome::default();
-        outcome.add(&needed("i", &["s"]), Standing::Ready);
-        assert!(outcome.again && outcome.waiting.is_empty());
+        let mut unpack_status = UnpackStatus::default();
+        unpack_status.add(&needed("i", &["s"]), UnpackState::Ready);
+        assert!(unpack_status.again && unpack_status.waiting.is_empty());
     }
 
     #[test]
@@ -257,7 +259,7 @@ mod tests {
                 let text = text.map(|text| (name.to_owned(), text.to_owned()));
                 group.metadata.annotations.extend(text);
             }
-            patience(&group, TIMEOUT)
+            unpack_timeouts(&group, TIMEOUT)
         };
         let minute = Duration::from_mins(1);
         for (timeout, retry, wanted) in [
@@ -266,7 +268,7 @@ mod tests {
             (Some("0"), Some("0"), (None, None)),
             (Some("soon"), Some("-1s"), (Some(TIMEOUT), None)),
         ] {
-            let Patience { timeout, retry } = with(timeout, retry);
+            let UnpackTimeouts { timeout, retry } = with(timeout, retry);
             assert_eq!((timeout, retry), wanted);
         }
     }
@@ -278,12 +280,12 @@ mod tests {
         let kinds = |status: &SubscriptionStatus| {
             status.conditions.iter().map(|condition| condition.kind.to_string()).collect::<Vec<_>>()
         };
-        write(&mut status, Some(&Waiting::Running), now);
+        write(&mut status, Some(&UnpackCondition::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpacking"]);
-        write(&mut status, Some(&Waiting::Failed("no".to_owned())), now);
+        write(&mut status, Some(&UnpackCondition::Failed("no".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed"]);
         // While it is tried again, what was wrong is still known.
-        write(&mut status, Some(&Waiting::Running), now);
+        write(&mut status, Some(&UnpackCondition::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed", "BundleUnpacking"]);
         write(&mut status, None, now);
         assert!(status.conditions.is_empty());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::csv::phase::Decision;
-use crate::csv::stage::{Stage, broken, pending, told};
-use crate::facts::Csv;
+use crate::csv::scenario::{Stage, broken, pending, told};
+use crate::fields::Csv;
 use serde_json::json;
 
 #[test]

@@ -1,7 +1,7 @@
 #![expect(clippy::large_stack_arrays, reason = "tables of whole worlds, in tests only")]
 use super::*;
-use crate::csv::stage::{Stage, broken, group, installing, pending, succeeded, told};
-use crate::facts::{Csv, Deployment};
+use crate::csv::scenario::{Stage, broken, group, installing, pending, succeeded, told};
+use crate::fields::{Csv, Deployment};
 use mainstay_api::{DeploymentPermissions, InstallMode, InstallModeType};
 use serde_json::json;
 

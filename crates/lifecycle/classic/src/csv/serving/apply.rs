@@ -1,9 +1,9 @@
 //! Makes the objects around the servers of versions. Everything may be interrupted after any
 //! request and begun again.
 
-use super::asked::{self, OwnedApi, Server};
 use super::certificate::{self, Certified};
-use super::seen::{self, Conversion};
+use super::observed::{self, Conversion};
+use super::required::{self, OwnedApi, Server};
 use super::{check, objects};
 use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
@@ -130,7 +130,7 @@ impl Work<'_> {
     pub(crate) async fn prepare(&self) -> Result<Certificates, Refusal> {
         let now = self.context.clock.now();
         let mut all = Certificates::default();
-        for server in asked::servers(self.csv) {
+        for server in required::servers(self.csv) {
             let service = objects::service(self.csv, &server);
             let namespace = Some(service.namespace());
             let found = self.cluster.find(&known::SERVICE, namespace, service.name()).await?;
@@ -308,12 +308,12 @@ impl Work<'_> {
         certificates: &Certificates,
         extent: Extent,
     ) -> Result<(), Refusal> {
-        for description in asked::admission(self.csv) {
+        for description in required::admission(self.csv) {
             if let Some(trust) = certificates.trust(&description.deployment_name, extent) {
                 self.hook(description, trust).await?;
             }
         }
-        for api in asked::apis(self.csv) {
+        for api in required::apis(self.csv) {
             if let Some(trust) = certificates.trust(&api.deployment, extent) {
                 self.api(&api, trust).await?;
             }
@@ -322,9 +322,9 @@ impl Work<'_> {
             return self.conversions(certificates, extent).await;
         }
         for hook in &self.observed.serving.hooks {
-            let listed = asked::admission(self.csv).any(|webhook| {
+            let listed = required::admission(self.csv).any(|webhook| {
                 Some(&webhook.generate_name) == hook.is.labels.get(names::WEBHOOK_GENERATE_NAME)
-                    && hook.mutating == seen::is_mutating(&webhook.kind)
+                    && hook.mutating == observed::is_mutating(&webhook.kind)
             });
             if !listed {
                 let resource = objects::configuration_of(hook.mutating);
@@ -343,7 +343,7 @@ impl Work<'_> {
         description: &WebhookDescription,
         trust: Trust<'_>,
     ) -> Result<(), Refusal> {
-        let resource = objects::configuration_of(seen::is_mutating(&description.kind));
+        let resource = objects::configuration_of(observed::is_mutating(&description.kind));
         // Their names are made up, so only their labels tell which are there already; a cache may
         // not know yet what was made a moment ago.
         let metadata = &self.csv.metadata;
@@ -404,7 +404,7 @@ impl Work<'_> {
         certificates: &Certificates,
         extent: Extent,
     ) -> Result<(), Refusal> {
-        for description in asked::converters(self.csv) {
+        for description in required::converters(self.csv) {
             let trust = certificates.trust(&description.deployment_name, extent);
             let Some(trust) = trust else { continue };
             for name in &description.conversion_crds {
@@ -450,7 +450,7 @@ impl Work<'_> {
                 && caches.bindings.get(&key).is_some_and(|binding| owned(&binding.owners))
                 && self.is_bound(server)
         };
-        asked::servers(csv).iter().all(server)
+        required::servers(csv).iter().all(server)
             && check::in_place(csv, self.group, self.observed, true)
     }
 
@@ -509,8 +509,8 @@ impl Trust<'_> {
         }
         let old = old.and_then(Value::as_str).unwrap_or_default();
         let old = STANDARD.decode(old).unwrap_or_default();
-        let before = seen::blocks(&String::from_utf8_lossy(&old));
-        let shown = seen::blocks(self.shown.unwrap_or_default());
+        let before = observed::blocks(&String::from_utf8_lossy(&old));
+        let shown = observed::blocks(self.shown.unwrap_or_default());
         // What nobody trusts so far is not trusted because a Secret has it.
         let (first, rest): (Vec<_>, Vec<_>) =
             before.iter().partition(|authority| shown.contains(authority));

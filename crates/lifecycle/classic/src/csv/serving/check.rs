@@ -1,11 +1,11 @@
 //! What is wrong with what a version serves, as plain functions of what was seen.
 
-use super::asked::{self, OwnedApi};
 use super::certificate::{self, Certified};
 use super::objects;
-use super::seen::{Configuration, Seen};
+use super::observed::{Configuration, Seen};
+use super::required::{self, OwnedApi};
 use crate::csv::requirements::Observed;
-use crate::facts;
+use crate::fields;
 use jiff::Timestamp;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, Time, names};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Issue {
     pub(crate) mendable: bool,
 }
 
-type Deployments = BTreeMap<String, Arc<facts::Deployment>>;
+type Deployments = BTreeMap<String, Arc<fields::Deployment>>;
 
 /// What is wrong with the objects around the APIs of a version.
 pub(crate) fn issue(
@@ -34,7 +34,7 @@ pub(crate) fn issue(
     deployments: &Deployments,
 ) -> Option<Issue> {
     let mut found = Vec::new();
-    for api in asked::apis(csv) {
+    for api in required::apis(csv) {
         if seen.foreign.contains(&api.name) {
             found.push(format!("{} is unadoptable", api.name));
             return Some(Issue { message: joined(&found), mendable: false });
@@ -58,7 +58,7 @@ fn wrong(
     seen: &Seen,
     deployments: &Deployments,
 ) -> Option<String> {
-    let (service, secret) = (asked::service(&api.deployment), asked::secret(&api.deployment));
+    let (service, secret) = (required::service(&api.deployment), required::secret(&api.deployment));
     let missing = |kind: &str, name: &str| Some(format!("{kind} \"{name}\" not found"));
     let Some(found) = seen.apis.get(&api.name) else {
         return missing("apiservice.apiregistration.k8s.io", &api.name);
@@ -98,8 +98,8 @@ pub(crate) fn conflict(seen: &Seen) -> bool {
 /// Whether certificates of a version are to be made anew: the time has come, or one is missing or of
 /// no use.
 pub(crate) fn due(csv: &ClusterServiceVersion, seen: &Seen, now: Time) -> bool {
-    let servers = asked::servers(csv);
-    let stale = |server: &asked::Server| {
+    let servers = required::servers(csv);
+    let stale = |server: &required::Server| {
         let found = seen.certificates.get(&server.deployment);
         found.is_none_or(|certificate| !certificate.is_fresh(now.timestamp()))
     };
@@ -121,8 +121,8 @@ pub(crate) fn is_untold(csv: &ClusterServiceVersion, certificate: &Certified) ->
 
 /// When a certificate of a version that runs is due.
 pub(crate) fn next_look(csv: &ClusterServiceVersion, seen: &Seen) -> Option<Timestamp> {
-    let servers = asked::servers(csv);
-    let of = |server: &asked::Server| seen.certificates.get(&server.deployment)?.life;
+    let servers = required::servers(csv);
+    let of = |server: &required::Server| seen.certificates.get(&server.deployment)?.life;
     let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
     let said = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
     lives.chain(said).min()
@@ -130,7 +130,7 @@ pub(crate) fn next_look(csv: &ClusterServiceVersion, seen: &Seen) -> Option<Time
 
 /// Whether all APIs of a version are available.
 pub(crate) fn available(csv: &ClusterServiceVersion, seen: &Seen) -> bool {
-    asked::apis(csv)
+    required::apis(csv)
         .iter()
         .all(|api| seen.apis.get(&api.name).is_some_and(|service| service.available))
 }
@@ -141,7 +141,7 @@ pub(crate) fn patience(
     seen: &Seen,
     now: Timestamp,
 ) -> Option<Duration> {
-    let apis = asked::apis(csv);
+    let apis = required::apis(csv);
     let away =
         apis.iter().filter_map(|api| seen.apis.get(&api.name)).filter(|service| !service.available);
     let since = away.filter_map(|service| service.since).min()?;
@@ -163,7 +163,7 @@ pub(crate) fn in_place(
         authorities.contains(&certified.authority) && (!settled || authorities.len() == 1)
     };
     let selector = objects::namespaces(group);
-    let mut descriptions = asked::admission(csv);
+    let mut descriptions = required::admission(csv);
     let hooks = descriptions.all(|description| {
         let mut found = seen.hooks.iter().filter(|configuration| {
             configuration.is.labels.get(names::WEBHOOK_GENERATE_NAME)
@@ -171,13 +171,13 @@ pub(crate) fn in_place(
         });
         let (Some(hook), None) = (found.next(), found.next()) else { return false };
         let wanted = objects::webhook(csv, description, &selector, None);
-        hook.mutating == super::seen::is_mutating(&description.kind)
-            && hook.is.labels.get(names::WEBHOOK_HASH) == Some(&asked::fingerprint(description))
+        hook.mutating == super::observed::is_mutating(&description.kind)
+            && hook.is.labels.get(names::WEBHOOK_HASH) == Some(&required::fingerprint(description))
             && is_covered(&hook.is, &wanted)
             && trusts(&description.deployment_name, &hook.is.authorities)
     });
-    let listed = seen.hooks.len() == asked::admission(csv).count();
-    let conversions = asked::converters(csv).all(|description| {
+    let listed = seen.hooks.len() == required::admission(csv).count();
+    let conversions = required::converters(csv).all(|description| {
         description.conversion_crds.iter().all(|name| {
             let found = observed.crds.get(name).and_then(|crd| crd.conversion.as_ref());
             found.is_some_and(|conversion| {
@@ -186,7 +186,7 @@ pub(crate) fn in_place(
             })
         })
     });
-    let apis = asked::apis(csv).iter().all(|api| {
+    let apis = required::apis(csv).iter().all(|api| {
         seen.apis
             .get(&api.name)
             .is_some_and(|service| trusts(&api.deployment, &service.authorities))

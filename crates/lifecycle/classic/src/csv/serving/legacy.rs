@@ -1,7 +1,7 @@
 //! Removes the objects that installers of long ago made around the server of an API, under names of
 //! the API rather than of its Deployment.
 
-use super::{asked, objects};
+use super::{objects, required};
 use crate::context::Context;
 use crate::csv::observe::is_owner;
 use crate::error::Error;
@@ -13,7 +13,7 @@ use mainstay_object::{NamespacedName, Resource, known};
 /// Removes them for the APIs of a version, as far as labels give them to it.
 pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
     let metadata = &csv.metadata;
-    for api in asked::apis(csv) {
+    for api in required::apis(csv) {
         for (resource, key) in of(&metadata.namespace, &api.name) {
             let found = context.cluster.find(&resource, key.namespace(), &key.name).await;
             let found = found.during("looking for what another installer left")?;

@@ -20,14 +20,14 @@
 //!   subjects of all who need it.
 
 pub(crate) mod apply;
-pub(crate) mod asked;
 pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod legacy;
 mod objects;
+pub(crate) mod observed;
 pub(crate) mod pods;
 pub(crate) mod remove;
-pub(crate) mod seen;
+pub(crate) mod required;
 
 /// What the name of the Secret with a Service's certificate ends with.
 pub(crate) const CERTIFICATE_SUFFIX: &str = "-cert";

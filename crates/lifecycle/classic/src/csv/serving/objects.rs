@@ -1,8 +1,8 @@
 //! The objects around a server, as they should be.
 
-use super::asked::{self, OwnedApi, Server};
 use super::certificate::{self, Made};
-use super::seen::{self, Conversion};
+use super::observed::{self, Conversion};
+use super::required::{self, OwnedApi, Server};
 use crate::permissions;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -136,7 +136,7 @@ pub(super) fn api_service(csv: &ClusterServiceVersion, api: &OwnedApi, bundle: &
             "groupPriorityMinimum": 2000, "versionPriority": 15,
             "caBundle": STANDARD.encode(bundle),
             "service": {
-                "namespace": csv.metadata.namespace, "name": asked::service(&api.deployment),
+                "namespace": csv.metadata.namespace, "name": required::service(&api.deployment),
                 "port": api.port,
             },
         }),
@@ -170,12 +170,12 @@ pub(super) fn configuration(
     group: &OperatorGroup,
     bundle: &str,
 ) -> Object {
-    let resource = configuration_of(seen::is_mutating(&description.kind));
+    let resource = configuration_of(observed::is_mutating(&description.kind));
     let mut object = labelled(csv, &resource, "");
     object.remove(&["metadata", "name"]);
     object.set(&["metadata", "generateName"], format!("{}-", description.generate_name).into());
     object.set_label(names::WEBHOOK_GENERATE_NAME, description.generate_name.as_str());
-    object.set_label(names::WEBHOOK_HASH, asked::fingerprint(description));
+    object.set_label(names::WEBHOOK_HASH, required::fingerprint(description));
     let webhook = webhook(csv, description, &namespaces(group), Some(bundle));
     object.set(&["webhooks"], json!([webhook]));
     object
@@ -213,7 +213,7 @@ pub(super) fn webhook(
     if !description.rules.is_empty() {
         set("rules", Some(description.rules.clone().into()));
     }
-    if seen::is_mutating(&description.kind) {
+    if observed::is_mutating(&description.kind) {
         set("reinvocationPolicy", text(&description.reinvocation_policy));
     }
     webhook
@@ -222,7 +222,7 @@ pub(super) fn webhook(
 fn client(csv: &ClusterServiceVersion, webhook: &WebhookDescription, path: Option<&str>) -> Value {
     let port = if webhook.container_port > 0 { webhook.container_port } else { 443 };
     let mut service = json!({
-        "namespace": csv.metadata.namespace, "name": asked::service(&webhook.deployment_name), "port": port,
+        "namespace": csv.metadata.namespace, "name": required::service(&webhook.deployment_name), "port": port,
     });
     if let Some(path) = path {
         service["path"] = path.into();
@@ -251,7 +251,7 @@ pub(super) fn is_conversion(
     description: &WebhookDescription,
     found: &Conversion,
 ) -> bool {
-    let service = asked::service(&description.deployment_name);
+    let service = required::service(&description.deployment_name);
     let port = if description.container_port > 0 { description.container_port } else { 443 };
     found.service == (csv.metadata.namespace.clone(), service)
         && found.path == description.webhook_path.as_deref().unwrap_or("/")

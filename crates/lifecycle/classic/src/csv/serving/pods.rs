@@ -1,6 +1,6 @@
 //! How pods get at the certificate of their server.
 
-use super::asked;
+use super::required;
 use mainstay_api::names;
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ const TEMPLATE: [&str; 2] = ["spec", "template"];
 ///
 /// An author may mount the volumes elsewhere. What was mounted where they are mounted gives way.
 pub(crate) fn mount(deployment: &mut Object, authority: &str) {
-    let secret = asked::secret(deployment.name());
+    let secret = required::secret(deployment.name());
     let path = |rest: &[&'static str]| [&TEMPLATE, rest].concat();
     let Some(Value::Object(mut pod)) = deployment.remove(&path(&["spec"])) else { return };
     let account = pod.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default();

@@ -1,10 +1,10 @@
 //! Removes the objects around the servers of versions.
 
-use super::{asked, objects, seen};
+use super::{objects, observed, required};
 use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
 use crate::error::Error;
-use crate::facts;
+use crate::fields;
 use mainstay_api::{ClusterServiceVersion, WebhookDescription, WebhookKind, resources};
 use mainstay_client::DeleteOptions;
 use mainstay_controller::Operation as _;
@@ -21,7 +21,7 @@ pub(crate) fn left(
     name: &str,
 ) -> Vec<(Resource, NamespacedName)> {
     let mut left: Vec<(Resource, NamespacedName)> = Vec::new();
-    for hook in seen::hooks(caches, namespace, name) {
+    for hook in observed::hooks(caches, namespace, name) {
         let key = NamespacedName::cluster(hook.name.as_str());
         left.push((objects::configuration_of(hook.mutating), key));
     }
@@ -53,7 +53,7 @@ pub(crate) async fn clean_up(
             .during("removing what a version served")?;
     }
     let mut converted = false;
-    for description in asked::converters(csv) {
+    for description in required::converters(csv) {
         for crd in &description.conversion_crds {
             converted |= unconvert(context, csv, description, crd).await?;
         }
@@ -70,8 +70,8 @@ async fn unconvert(
     crd: &str,
 ) -> Result<bool, Error> {
     let key = NamespacedName::cluster(crd);
-    let ours = |crd: &facts::Crd| {
-        let service = asked::service(&description.deployment_name);
+    let ours = |crd: &fields::Crd| {
+        let service = required::service(&description.deployment_name);
         crd.conversion.as_ref().is_some_and(|conversion| {
             conversion.service == (csv.metadata.namespace.clone(), service)
         })
@@ -83,7 +83,7 @@ async fn unconvert(
     }
     let doing = "ending the conversion of a definition";
     let live = context.cluster.find(CRD, None, crd).await.during(doing)?;
-    let Some(live) = live.filter(|object| ours(&facts::Crd::of(object))) else { return Ok(true) };
+    let Some(live) = live.filter(|object| ours(&fields::Crd::of(object))) else { return Ok(true) };
     let mut new = live.clone();
     new.set(&["spec", "conversion"], json!({"strategy": "None"}));
     context.cluster.update(CRD, &new).await.during(doing)?;

@@ -1,13 +1,13 @@
 //! What webhooks, APIs and certificates mean for the phase of their version.
 
-use super::asked;
 use super::certificate::Certified;
 use super::objects;
-use super::seen::{ApiService, Configuration, Conversion, Hook, is_mutating};
+use super::observed::{ApiService, Configuration, Conversion, Hook, is_mutating};
+use super::required;
 use crate::csv::phase::Decision;
 use crate::csv::requirements;
-use crate::csv::stage::{Stage, pending, time, told};
-use crate::facts::Crd;
+use crate::csv::scenario::{Stage, pending, time, told};
+use crate::fields::Crd;
 use mainstay_api::{CsvPhase, CsvReason, InstallMode, InstallModeType, names};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
         stage.csv.spec.webhook_definitions = serde_json::from_value(hook(crds)).unwrap();
         let why = {
             stage.csv.spec.install_modes.clone_from(modes);
-            asked::no_conversion(&stage.csv, &stage.seen.crds)
+            required::no_conversion(&stage.csv, &stage.seen.crds)
         };
         // shows WHK-06
         assert_eq!(why.as_deref(), Some(message));
@@ -95,7 +95,7 @@ fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
     let crd = Crd { preserves: true, ..(*stage.seen.crds["as.g"]).clone() };
     stage.seen.crds.insert("as.g".to_owned(), Arc::new(crd));
     stage.csv.spec.webhook_definitions = serde_json::from_value(hook(json!(["as.g"]))).unwrap();
-    let why = asked::no_conversion(&stage.csv, &stage.seen.crds).unwrap();
+    let why = required::no_conversion(&stage.csv, &stage.seen.crds).unwrap();
     // shows WHK-06
     assert!(why.starts_with("crd.Spec.PreserveUnknownFields must be false"), "{why}");
 }
@@ -256,7 +256,7 @@ fn called(stage: &mut Stage, authorities: &[&str]) {
     let authorities: Vec<String> =
         authorities.iter().map(|authority| (*authority).to_owned()).collect();
     let description = stage.csv.spec.webhook_definitions[0].clone();
-    if asked::converters(&stage.csv).next().is_some() {
+    if required::converters(&stage.csv).next().is_some() {
         let conversion = Conversion {
             service: ("ns".into(), "d-service".into()),
             path: "/convert".into(),
@@ -271,7 +271,7 @@ fn called(stage: &mut Stage, authorities: &[&str]) {
     let selector = objects::namespaces(&stage.groups[0]);
     let labels = [
         (names::WEBHOOK_GENERATE_NAME, description.generate_name.clone()),
-        (names::WEBHOOK_HASH, asked::fingerprint(&description)),
+        (names::WEBHOOK_HASH, required::fingerprint(&description)),
     ];
     let configuration = Configuration {
         labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),

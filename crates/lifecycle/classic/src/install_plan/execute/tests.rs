@@ -92,11 +92,11 @@ fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
 
 #[test]
 fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one() {
-    let version = |crds: &[&str]| facts::Csv {
+    let version = |crds: &[&str]| fields::Csv {
         owned_crds: crds.iter().map(|name| (*name).to_owned()).collect(),
-        ..facts::Csv::default()
+        ..fields::Csv::default()
     };
-    let copy = facts::Csv { copied_from: Some("far".to_owned()), ..version(&["xs.example.com"]) };
+    let copy = fields::Csv { copied_from: Some("far".to_owned()), ..version(&["xs.example.com"]) };
     let (own, second, other) =
         (version(&["xs.example.com"]), version(&["ys.example.com"]), version(&["zs.example.com"]));
     let csv = object(json!({

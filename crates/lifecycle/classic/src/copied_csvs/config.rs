@@ -103,7 +103,7 @@ impl Controller {
 fn is_incomplete(shared: &CopiesContext) -> bool {
     let caches = &shared.context.caches;
     let namespaces = namespaces(caches);
-    let everywhere = |csv: &crate::facts::Csv| decide::targets(csv) == Targets::All;
+    let everywhere = |csv: &crate::fields::Csv| decide::targets(csv) == Targets::All;
     let all = caches.csvs.list(None).into_iter();
     all.filter(|(_, csv)| !csv.is_copy() && everywhere(csv))
         .any(|(key, _)| decided(shared, &key, &namespaces, true).is_incomplete())

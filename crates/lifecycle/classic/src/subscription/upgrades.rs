@@ -4,17 +4,17 @@
 //! is replaced is left out of what is resolved, and nothing is chosen of its package until it is
 //! gone. Everything else in the namespace goes on.
 
-use crate::facts;
+use crate::fields;
 use mainstay_api::{CsvPhase, Subscription};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The versions of a namespace by name.
-type Csvs = BTreeMap<String, Arc<facts::Csv>>;
+type Csvs = BTreeMap<String, Arc<fields::Csv>>;
 
 /// A namespace as it is resolved.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct UpgradesInProgress {
     /// The versions that count as installed.
     pub(super) csvs: Csvs,
     /// Packages of which nothing is chosen for now, with the reason.
@@ -24,8 +24,12 @@ pub(super) struct Course {
 /// Tells what counts as installed, and what must come to an end first.
 ///
 /// With `fail_forward`, what failed while it replaced something may itself be replaced.
-pub(super) fn of(csvs: &Csvs, subscriptions: &[Subscription], fail_forward: bool) -> Course {
-    let own: BTreeMap<&str, &facts::Csv> = csvs
+pub(super) fn find(
+    csvs: &Csvs,
+    subscriptions: &[Subscription],
+    fail_forward: bool,
+) -> UpgradesInProgress {
+    let own: BTreeMap<&str, &fields::Csv> = csvs
         .iter()
         .filter(|(_, csv)| !csv.is_copy())
         .map(|(name, csv)| (name.as_str(), &**csv))
@@ -35,36 +39,36 @@ pub(super) fn of(csvs: &Csvs, subscriptions: &[Subscription], fail_forward: bool
         .filter(|(name, csv)| csv.replaces != **name && own.contains_key(csv.replaces.as_str()))
         .map(|(name, csv)| (csv.replaces.as_str(), *name))
         .collect();
-    let mut course = Course::default();
+    let mut upgrades = UpgradesInProgress::default();
     for (&name, csv) in &own {
-        let kept = match last(name, &successors) {
+        let kept = match newest_successor(name, &successors) {
             Some(end) if end != name => {
                 let failed = own.get(end).is_some_and(|csv| csv.phase == CsvPhase::Failed);
                 if !(fail_forward && failed) {
                     let why = format!("{name} is being replaced by {end}");
-                    course.pin(name, csv, subscriptions, &why);
+                    upgrades.pin(name, csv, subscriptions, &why);
                     if let Some(csv) = own.get(end) {
-                        course.pin(end, csv, subscriptions, &why);
+                        upgrades.pin(end, csv, subscriptions, &why);
                     }
                 }
                 false
             }
             // A version that nobody asks for any more, and that is about to be gone.
-            _ if csv.deleting && asking(name, subscriptions).next().is_none() => {
-                !course.pin(name, csv, subscriptions, &format!("{name} is being deleted"))
+            _ if csv.deleting && subscriptions_of(name, subscriptions).next().is_none() => {
+                !upgrades.pin(name, csv, subscriptions, &format!("{name} is being deleted"))
             }
             _ => true,
         };
         if kept && let Some(csv) = csvs.get(name) {
-            course.csvs.insert(name.to_owned(), Arc::clone(csv));
+            upgrades.csvs.insert(name.to_owned(), Arc::clone(csv));
         }
     }
-    course
+    upgrades
 }
 
 /// The last of those that replace a version, one after the other; itself if none does. There is no
 /// last one in a circle.
-fn last<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) -> Option<&'a str> {
+fn newest_successor<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
     let mut at = name;
     while let Some(next) = successors.get(at) {
@@ -77,7 +81,7 @@ fn last<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) -> Option<&'
 }
 
 /// The Subscriptions that a version is there for.
-fn asking<'a>(
+fn subscriptions_of<'a>(
     version: &'a str,
     subscriptions: &'a [Subscription],
 ) -> impl Iterator<Item = &'a Subscription> {
@@ -86,16 +90,16 @@ fn asking<'a>(
     })
 }
 
-impl Course {
+impl UpgradesInProgress {
     /// Keeps the packages of a version as they are. Tells whether any is known.
     fn pin(
         &mut self,
         name: &str,
-        csv: &facts::Csv,
+        csv: &fields::Csv,
         subscriptions: &[Subscription],
         why: &str,
     ) -> bool {
-        let mut packages: BTreeSet<String> = asking(name, subscriptions)
+        let mut packages: BTreeSet<String> = subscriptions_of(name, subscriptions)
             .map(|subscription| subscription.spec.package.clone())
             .collect();
         packages.extend(csv.package());
@@ -111,18 +115,18 @@ impl Course {
 mod tests {
     use super::*;
 
-    fn csv(replaces: &str, phase: CsvPhase) -> facts::Csv {
+    fn csv(replaces: &str, phase: CsvPhase) -> fields::Csv {
         let properties = r#"{"properties":[{"type":"olm.package","value":{"packageName":"a"}}]}"#;
-        facts::Csv {
+        fields::Csv {
             replaces: replaces.to_owned(),
             phase,
             properties: Some(properties.to_owned()),
-            ..facts::Csv::default()
+            ..fields::Csv::default()
         }
     }
 
-    fn look(
-        csvs: Vec<(&str, facts::Csv)>,
+    fn find_upgrades(
+        csvs: Vec<(&str, fields::Csv)>,
         installed: &str,
         fail_forward: bool,
     ) -> (Vec<String>, Vec<String>) {
@@ -130,9 +134,9 @@ mod tests {
         subscription.spec.package = "p".to_owned();
         subscription.status.installed_csv = installed.to_owned();
         let csvs = csvs.into_iter().map(|(name, csv)| (name.to_owned(), Arc::new(csv))).collect();
-        let course = of(&csvs, &[subscription], fail_forward);
-        let pinned = course.pinned.iter().map(|(package, why)| format!("{package}: {why}"));
-        (course.csvs.into_keys().collect(), pinned.collect())
+        let upgrades = find(&csvs, &[subscription], fail_forward);
+        let pinned = upgrades.pinned.iter().map(|(package, why)| format!("{package}: {why}"));
+        (upgrades.csvs.into_keys().collect(), pinned.collect())
     }
 
     #[test]
@@ -146,16 +150,16 @@ mod tests {
                 ("b.v1", csv("", Succeeded)),
             ]
         };
-        let (kept, pinned) = look(chain(), "a.v3", true);
+        let (kept, pinned) = find_upgrades(chain(), "a.v3", true);
         assert_eq!(kept, ["a.v3", "b.v1"]);
         assert_eq!(
             pinned,
             ["a: a.v1 is being replaced by a.v3", "p: a.v1 is being replaced by a.v3"]
         );
         let failed = || vec![("a.v1", csv("", Replacing)), ("a.v2", csv("a.v1", Failed))];
-        let (kept, pinned) = look(failed(), "a.v2", false);
+        let (kept, pinned) = find_upgrades(failed(), "a.v2", false);
         assert_eq!((kept.len(), pinned.len()), (1, 2));
-        let (kept, pinned) = look(failed(), "a.v2", true);
+        let (kept, pinned) = find_upgrades(failed(), "a.v2", true);
         assert_eq!((kept, pinned), (vec!["a.v2".to_owned()], vec![]), "it may be replaced");
     }
 
@@ -163,22 +167,22 @@ mod tests {
     fn versions_in_a_circle_or_on_their_own_all_count() {
         use CsvPhase::Succeeded;
         let (kept, pinned) =
-            look(vec![("a", csv("b", Succeeded)), ("b", csv("a", Succeeded))], "", false);
+            find_upgrades(vec![("a", csv("b", Succeeded)), ("b", csv("a", Succeeded))], "", false);
         assert_eq!((kept.len(), pinned.len()), (2, 0));
-        let (kept, _) = look(vec![("a", csv("a", Succeeded))], "", false);
+        let (kept, _) = find_upgrades(vec![("a", csv("a", Succeeded))], "", false);
         assert_eq!(kept, ["a"]);
-        let copy = facts::Csv { copied_from: Some("x".to_owned()), ..csv("", Succeeded) };
-        assert!(look(vec![("a", copy)], "", false).0.is_empty());
+        let copy = fields::Csv { copied_from: Some("x".to_owned()), ..csv("", Succeeded) };
+        assert!(find_upgrades(vec![("a", copy)], "", false).0.is_empty());
     }
 
     #[test]
     fn what_goes_and_nobody_asks_for_does_not_count() {
-        let going = || facts::Csv { deleting: true, ..csv("", CsvPhase::Succeeded) };
-        let (kept, pinned) = look(vec![("a.v1", going())], "", false);
+        let deleting = || fields::Csv { deleting: true, ..csv("", CsvPhase::Succeeded) };
+        let (kept, pinned) = find_upgrades(vec![("a.v1", deleting())], "", false);
         assert_eq!((kept.len(), pinned), (0, vec!["a: a.v1 is being deleted".to_owned()]));
-        let (kept, pinned) = look(vec![("a.v1", going())], "a.v1", false);
+        let (kept, pinned) = find_upgrades(vec![("a.v1", deleting())], "a.v1", false);
         assert_eq!((kept.len(), pinned.len()), (1, 0), "its successor may come meanwhile");
-        let unknown = facts::Csv { properties: None, ..going() };
-        assert_eq!(look(vec![("a.v1", unknown)], "", false).0, ["a.v1"]);
+        let unknown = fields::Csv { properties: None, ..deleting() };
+        assert_eq!(find_upgrades(vec![("a.v1", unknown)], "", false).0, ["a.v1"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Labels the parts of operators and writes what each consists of.
 
+use super::components::{self, Kind, Part, Parts};
 use super::decide::{self, Roots};
-use super::parts::{self, Kind, Part, Parts};
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::resources;
@@ -65,7 +65,7 @@ impl Controller {
         } else if kind.resource == known::CUSTOM_RESOURCE_DEFINITION {
             defined.clone()
         } else {
-            let owned = |key: &NamespacedName| kind.cache.indexed(&parts::owner_index(key));
+            let owned = |key: &NamespacedName| kind.cache.indexed(&components::owner_index(key));
             roots.versions.iter().flat_map(owned).map(|(key, _)| key).collect()
         }
     }

@@ -4,8 +4,8 @@
 //! A change that leaves the fact equal wakes nobody.
 
 use crate::copied_csv::{self, Content};
-use crate::csv::serving::asked::api_service;
-use crate::csv::serving::seen::Conversion;
+use crate::csv::serving::observed::Conversion;
+use crate::csv::serving::required::api_service;
 use crate::membership::modes::Modes;
 use mainstay_api::{CsvPhase, CsvReason, InstallMode, InstallPlanPhase, names};
 use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};

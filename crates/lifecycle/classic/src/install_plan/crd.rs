@@ -3,8 +3,8 @@
 use super::decide::StepError;
 use super::execute::{CRD_VALIDATION, Runner, api_error, manifest, set_kind};
 use crate::csv::serving::CERTIFICATE_SUFFIX;
-use crate::csv::serving::seen::Conversion;
-use crate::facts;
+use crate::csv::serving::observed::Conversion;
+use crate::fields;
 use mainstay_api::{Step, StepStatus, names, resources};
 use mainstay_client::ListParams;
 use mainstay_object::{FieldPath, NamespacedName, Object, Resource, Scope, fnv, known};
@@ -42,7 +42,7 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
     set_kind(&mut crd, CRD);
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
     runner.label_part(step, &mut crd);
-    let shipped = facts::alongside(&crd);
+    let shipped = fields::alongside(&crd);
     let kept = existing(runner, &shipped).await?;
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
     // Definitions are for the whole cluster: they are never made with the rights of an account.
@@ -63,7 +63,7 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
                 crd.name()
             )));
         }
-        let mut kept = existing(runner, &facts::alongside(&current)).await?;
+        let mut kept = existing(runner, &fields::alongside(&current)).await?;
         if let Some((version, user)) = withdrawn(&current, &crd, runner.namespace, &kept) {
             return Err(StepError::new(format!(
                 "not updating CRD \"{}\": the new CRD does not have version {version}, which is served and which {user} was installed with; upgrade or remove that first",
@@ -368,7 +368,7 @@ mod tests {
             Some("c019/anvil-c019.v1.0.0")
         );
         let before = crd.clone();
-        set_alongside(&mut crd, "c019", "anvil-c019.v2.0.0", &facts::alongside(&before));
+        set_alongside(&mut crd, "c019", "anvil-c019.v2.0.0", &fields::alongside(&before));
         // shows E069
         assert_eq!(crd.annotations().count(), 2);
         set_alongside(&mut crd, "c019", "anvil-c019.v3.0.0", &[]);

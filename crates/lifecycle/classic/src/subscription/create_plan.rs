@@ -8,9 +8,9 @@ use super::controller::Controller;
 use super::plan::{self, Plans};
 use super::resolution::Resolved;
 use super::succession;
+use crate::bundle_config_map;
 use crate::error::Error;
-use crate::facts::Plan;
-use crate::packed;
+use crate::fields::Plan;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_controller::{Operation as _, decision};
@@ -30,7 +30,7 @@ fn is_refusal(error: &mainstay_client::Error) -> bool {
 impl Controller {
     /// Whether something is there and was only not seen yet: a plan with what it has, as after a write
     /// whose answer was lost, or a dependency that steps would bring.
-    pub(super) async fn is_behind(
+    pub(super) async fn cache_is_behind(
         &self,
         namespace: &str,
         plans: &Plans,
@@ -67,7 +67,7 @@ impl Controller {
     }
 
     /// Gives Subscriptions the plans of others that bring what they ask for.
-    pub(super) async fn join(
+    pub(super) async fn join_plans(
         &self,
         subscriptions: &mut [Subscription],
         joining: &BTreeMap<String, String>,
@@ -90,7 +90,7 @@ impl Controller {
 
     /// Gives the Subscriptions the plan that was made for them before the process ended. Tells
     /// whether any of them is still there.
-    pub(super) async fn take_up(
+    pub(super) async fn adopt_plan(
         &self,
         namespace: &str,
         name: &str,
@@ -106,14 +106,17 @@ impl Controller {
 
     /// Has new Subscriptions take over what others of their packages have, and deletes the generated
     /// ones among these.
-    pub(super) async fn succeed(&self, subscriptions: &mut Vec<Subscription>) -> Result<(), Error> {
+    pub(super) async fn take_over(
+        &self,
+        subscriptions: &mut Vec<Subscription>,
+    ) -> Result<(), Error> {
         let now = Time::new(self.context.clock.now());
         let takeovers = subscriptions.iter().enumerate().filter_map(|(at, heir)| {
             let from = succession::predecessor(subscriptions, heir)?;
             Some((
                 at,
                 from.metadata.name.clone(),
-                succession::succeed(&heir.status, &from.status, now),
+                succession::taken_over_status(&heir.status, &from.status, now),
             ))
         });
         for (at, from, status) in takeovers.collect::<Vec<_>>() {
@@ -163,7 +166,7 @@ impl Controller {
     }
 
     /// Makes the plan for the steps of a resolution.
-    pub(super) async fn plan(
+    pub(super) async fn create_plan(
         &self,
         namespace: &str,
         subscriptions: &mut [Subscription],
@@ -172,22 +175,23 @@ impl Controller {
     ) -> Result<(), Error> {
         let csvs = plan::versions(&resolved.steps);
         let manual = resolved.manual;
-        let live = match plan::empty(subscriptions, plans, &csvs, manual) {
+        let live = match plan::without_steps(subscriptions, plans, &csvs, manual) {
             Some(name) => {
                 let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
                 live.during("reading a plan")?
             }
-            None => self.create(namespace, subscriptions, plans, resolved).await?,
+            None => self.create_install_plan(namespace, subscriptions, plans, resolved).await?,
         };
         let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
-        let steps = packed::shortened(&self.context, &resolved.steps, &resolved.lookups).await?;
+        let steps =
+            bundle_config_map::shortened(&self.context, &resolved.steps, &resolved.lookups).await?;
         let status = plan::status(manual, &steps, &resolved.lookups);
         // It has them already if only the answer was lost.
         let filled = if plan::has_steps(&live) {
             self.context.caches.plans.seen(live.resource_version()).await;
             Ok(live.clone())
         } else {
-            self.fill(&live, &status).await
+            self.write_steps(&live, &status).await
         };
         let live = match filled {
             Err(error) if error.is_too_large() => {
@@ -203,7 +207,7 @@ impl Controller {
         self.assign(subscriptions, &resolved.updates, &live, generation).await
     }
 
-    async fn create(
+    async fn create_install_plan(
         &self,
         namespace: &str,
         subscriptions: &[Subscription],
@@ -258,7 +262,11 @@ impl Controller {
 
     /// Writes the steps of a plan, and waits until the cache has them: without that, the next look
     /// would find the plan missing and make another.
-    async fn fill(&self, plan: &Object, status: &InstallPlanStatus) -> Result<Object, Error> {
+    async fn write_steps(
+        &self,
+        plan: &Object,
+        status: &InstallPlanStatus,
+    ) -> Result<Object, Error> {
         let body = plan::first_status(plan, status)?;
         let written = self
             .context

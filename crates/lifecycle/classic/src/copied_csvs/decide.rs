@@ -1,7 +1,7 @@
 //! Which copies of a version there should be, and what is to be done for that.
 
 use crate::copied_csv::Content;
-use crate::facts;
+use crate::fields;
 use mainstay_api::{CsvPhase, CsvReason};
 use mainstay_object::NamespacedName;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub(crate) struct World<'a> {
     /// The version.
     pub(crate) key: &'a NamespacedName,
     /// What is known of it; none if it is gone, or a copy itself.
-    pub(crate) original: Option<&'a facts::Csv>,
+    pub(crate) original: Option<&'a fields::Csv>,
     /// Whether the group that it is a member of exists.
     pub(crate) grouped: bool,
     /// Whether copies of what watches all namespaces are switched off.
@@ -110,7 +110,7 @@ impl Targets<'_> {
 }
 
 /// What a member of a group targets, as its annotation says; nothing if it is no member.
-pub(crate) fn targets(csv: &facts::Csv) -> Targets<'_> {
+pub(crate) fn targets(csv: &fields::Csv) -> Targets<'_> {
     match csv.membership[2].as_deref() {
         Some("") => Targets::All,
         Some(list) => Targets::These(list.split(',').collect()),
@@ -120,7 +120,7 @@ pub(crate) fn targets(csv: &facts::Csv) -> Targets<'_> {
 
 /// Whether a version is a member of its group, so that copies of it are made. What is there of one
 /// that is no more stays and says so. Its status tells that a moment after its group has changed.
-pub(crate) fn is_active(csv: &facts::Csv) -> bool {
+pub(crate) fn is_active(csv: &fields::Csv) -> bool {
     csv.phase != CsvPhase::None
         && !csv.unfit
         && !matches!(
@@ -195,7 +195,7 @@ impl Passing {
     pub(crate) fn left(
         &self,
         key: &NamespacedName,
-        csv: Option<&facts::Csv>,
+        csv: Option<&fields::Csv>,
         now: Duration,
     ) -> Option<Duration> {
         let mut all = self.0.lock();
@@ -212,7 +212,7 @@ impl Passing {
 }
 
 /// Whether a version mostly stays only for a moment where it is.
-fn passes(csv: &facts::Csv) -> bool {
+fn passes(csv: &fields::Csv) -> bool {
     match csv.phase {
         CsvPhase::None
         | CsvPhase::InstallReady
@@ -230,13 +230,13 @@ mod tests {
 
     const GOOD: Content = Content { body: 1, status: 2 };
 
-    fn version(targets: Option<&str>) -> facts::Csv {
-        facts::Csv {
+    fn version(targets: Option<&str>) -> fields::Csv {
+        fields::Csv {
             phase: CsvPhase::Succeeded,
             reason: CsvReason::InstallSuccessful,
             membership: [None, None, targets.map(str::to_owned)],
             copies: GOOD,
-            ..facts::Csv::default()
+            ..fields::Csv::default()
         }
     }
 
@@ -246,13 +246,13 @@ mod tests {
     }
 
     /// What is done in `a`, `b` and `c` for a version of `home` with these things there.
-    fn done(csv: Option<&facts::Csv>, there: &[(&str, Place)], disabled: bool) -> Decision {
+    fn done(csv: Option<&fields::Csv>, there: &[(&str, Place)], disabled: bool) -> Decision {
         done_with(csv, there, disabled, &[])
     }
 
     /// The same with namespaces that keep their copies.
     fn done_with(
-        csv: Option<&facts::Csv>,
+        csv: Option<&fields::Csv>,
         there: &[(&str, Place)],
         disabled: bool,
         protected: &[&str],
@@ -325,7 +325,7 @@ mod tests {
         let there = [("a", place(Whose::Ours, GOOD)), ("b", place(Whose::Ours, GOOD))];
         let both = [("a", "remove"), ("b", "remove")];
         assert_eq!(names(&done(None, &there, false)), both);
-        let deleting = facts::Csv { deleting: true, ..version(Some("")) };
+        let deleting = fields::Csv { deleting: true, ..version(Some("")) };
         assert_eq!(names(&done(Some(&deleting), &there, false)), both);
         assert_eq!(names(&done(Some(&version(Some("b"))), &there, false)), [("a", "remove")]);
         assert_eq!(names(&done(Some(&version(Some(""))), &there, true)), both);
@@ -353,7 +353,7 @@ mod tests {
         (csv.phase, csv.reason) = (CsvPhase::Failed, CsvReason::UnsupportedOperatorGroup);
         let there = [("a", place(Whose::Ours, Content { status: 9, ..GOOD }))];
         assert_eq!(names(&done(Some(&csv), &there, false)), [("a", "status")]);
-        let before_it_says_so = facts::Csv { unfit: true, ..version(Some("a,b")) };
+        let before_it_says_so = fields::Csv { unfit: true, ..version(Some("a,b")) };
         assert_eq!(names(&done(Some(&before_it_says_so), &there, false)), [("a", "status")]);
     }
 

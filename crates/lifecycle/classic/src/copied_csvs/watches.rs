@@ -5,7 +5,7 @@ use super::controller::{self, CopiesContext};
 use super::decide::{self, Targets};
 use crate::context::Context;
 use crate::copied_csv::CopiedCsv;
-use crate::facts;
+use crate::fields;
 use mainstay_api::{OlmConfig, names, resources};
 use mainstay_client::{Cache, Selection};
 use mainstay_controller::{Controllers, Signal, either_side};
@@ -50,7 +50,7 @@ fn register_copies(
                 }
             }
             queue.add(change.key.clone());
-            let is_own = |csv: Option<&Arc<facts::Csv>>| csv.is_some_and(|csv| !csv.is_copy());
+            let is_own = |csv: Option<&Arc<fields::Csv>>| csv.is_some_and(|csv| !csv.is_copy());
             let is_lost = change.after.is_some_and(|csv| csv.is_copy());
             if is_lost || is_own(change.before) != is_own(change.after) {
                 // It is in the way of copies of another one, or no longer is, or was such a copy.
@@ -70,7 +70,7 @@ fn register_copies(
             }
         })
         .watch(&caches.namespaces, |context, queue, change| {
-            let stays = |namespace: Option<&Arc<facts::Namespace>>| {
+            let stays = |namespace: Option<&Arc<fields::Namespace>>| {
                 namespace.is_some_and(|namespace| !namespace.deleting)
             };
             if stays(change.before) != stays(change.after) {
@@ -116,7 +116,7 @@ fn register_config(controllers: &mut Controllers<Context>, shared: &Arc<CopiesCo
 fn enqueue_originals(
     context: &Context,
     add: impl Fn(NamespacedName),
-    fits: impl Fn(&NamespacedName, &facts::Csv) -> bool,
+    fits: impl Fn(&NamespacedName, &fields::Csv) -> bool,
 ) {
     for (key, csv) in context.caches.csvs.list(None) {
         if !csv.is_copy() && fits(&key, &csv) {

@@ -3,7 +3,7 @@
 use super::conditions::unresolved;
 use super::controller::Controller;
 use super::resolution;
-use super::unpack::{self, Waiting};
+use super::unpack::{self, UnpackCondition};
 use crate::error::Error;
 use mainstay_api::{Subscription, SubscriptionStatus, Time, resources};
 use mainstay_client::EventType;
@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What there is to tell.
 #[derive(Clone, Copy)]
-pub(super) struct News<'a> {
+pub(super) struct ResolutionReport<'a> {
     pub(super) failures: &'a [resolution::Failure],
     /// What Subscriptions wait for, by name.
-    pub(super) waiting: &'a BTreeMap<String, Waiting>,
+    pub(super) waiting: &'a BTreeMap<String, UnpackCondition>,
     /// The Subscriptions of which there is nothing new to say.
-    pub(super) held: &'a BTreeSet<String>,
+    pub(super) on_hold: &'a BTreeSet<String>,
 }
 
 impl Controller {
@@ -26,25 +26,25 @@ impl Controller {
     ///
     /// News are also events: on the namespace as in the original, and on each Subscription, where
     /// people look first.
-    pub(super) async fn tell(
+    pub(super) async fn report_resolution(
         &self,
         namespace: &str,
         subscriptions: &mut [Subscription],
-        news: &News<'_>,
+        report: &ResolutionReport<'_>,
     ) -> Result<(), Error> {
-        let News { failures, waiting, held } = *news;
+        let ResolutionReport { failures, waiting, on_hold } = *report;
         let now = Time::new(self.context.clock.now());
         let statuses: Vec<SubscriptionStatus> = subscriptions
             .iter()
             .map(|subscription| {
                 let mut status = subscription.status.clone();
-                if held.contains(&subscription.metadata.name) {
+                if on_hold.contains(&subscription.metadata.name) {
                     return status;
                 }
-                let mine = failures
+                let failure_of = failures
                     .iter()
                     .find(|failure| failure.subscriptions.contains(&subscription.metadata.name));
-                match mine {
+                match failure_of {
                     Some(failure) => {
                         unresolved(&mut status, failure.reason.clone(), &failure.message, now);
                     }
@@ -65,28 +65,30 @@ impl Controller {
             .map(|(subscription, _)| subscription.to_object())
             .collect::<Result<_, _>>()?;
         let first = failures.iter().find(|failure| !failure.subscriptions.is_empty());
-        let place = match first {
+        let namespace_object = match first {
             Some(failure) if !changed.is_empty() => {
-                let Some(place) = self.lasting(namespace).await? else { return Ok(()) };
-                Some((place, failure))
+                let Some(namespace_object) = self.live_namespace(namespace).await? else {
+                    return Ok(());
+                };
+                Some((namespace_object, failure))
             }
             _ => None,
         };
         self.write_all(subscriptions, statuses).await?;
         for subscription in &changed {
-            if let Some(Waiting::Failed(message)) = waiting.get(subscription.name()) {
+            if let Some(UnpackCondition::Failed(message)) = waiting.get(subscription.name()) {
                 let recorder = &self.context.recorder;
                 recorder.publish(subscription, EventType::Warning, "BundleUnpackFailed", message);
             }
         }
-        let Some((place, first)) = place else { return Ok(()) };
-        self.announce(&place, &first.message);
+        let Some((namespace_object, first)) = namespace_object else { return Ok(()) };
+        self.publish_event(&namespace_object, &first.message);
         for subscription in &changed {
-            let mine = failures.iter().find(|failure| {
+            let failure_of = failures.iter().find(|failure| {
                 failure.subscriptions.iter().any(|name| name == subscription.name())
             });
-            if let Some(failure) = mine {
-                self.announce(
+            if let Some(failure) = failure_of {
+                self.publish_event(
                     subscription,
                     failure.explanation.as_ref().unwrap_or(&failure.message),
                 );
@@ -97,7 +99,7 @@ impl Controller {
 
     /// Says on versions that no Subscription has what is wrong with them, once for as long as it
     /// stays so: they have no condition for it.
-    pub(super) fn tell_versions(&self, namespace: &str, failures: &[resolution::Failure]) {
+    pub(super) fn report_csv_failures(&self, namespace: &str, failures: &[resolution::Failure]) {
         let key = NamespacedName::cluster(namespace);
         let mut now: BTreeSet<(String, String)> = BTreeSet::new();
         for failure in failures {
@@ -105,8 +107,8 @@ impl Controller {
             now.extend(failure.csvs.iter().map(|csv| (csv.clone(), text.clone())));
         }
         let before = {
-            let mut told = self.told.lock();
-            if now.is_empty() { told.remove(&key) } else { told.insert(key, now.clone()) }
+            let mut reported = self.reported_csv_failures.lock();
+            if now.is_empty() { reported.remove(&key) } else { reported.insert(key, now.clone()) }
         };
         let before = before.unwrap_or_default();
         for (name, text) in now.difference(&before) {
@@ -118,12 +120,12 @@ impl Controller {
                 "metadata": {"namespace": namespace, "name": name, "uid": found.uid},
             }));
             if let Ok(about) = about {
-                self.announce(&about, text);
+                self.publish_event(&about, text);
             }
         }
     }
 
-    fn announce(&self, about: &Object, message: &str) {
+    fn publish_event(&self, about: &Object, message: &str) {
         self.context.recorder.publish(about, EventType::Warning, "ResolutionFailed", message);
     }
 }

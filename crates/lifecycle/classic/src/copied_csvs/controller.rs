@@ -4,7 +4,7 @@ use super::decide::{self, Decision, Passing, Place, Targets, Task, Whose, World}
 use crate::context::{Caches, Context};
 use crate::copied_csv::{Content, Prototype, written_if_possible};
 use crate::error::Error;
-use crate::facts;
+use crate::fields;
 use mainstay_api::{OlmConfig, names, resources};
 use mainstay_client::{
     Action, Cache, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Reconciler,
@@ -86,7 +86,7 @@ impl Controller {
     async fn carry_out(
         &self,
         key: &NamespacedName,
-        original: Option<&facts::Csv>,
+        original: Option<&fields::Csv>,
         decision: &Decision,
         settled: bool,
     ) -> Result<(), Error> {
@@ -163,7 +163,7 @@ impl Controller {
 
     /// Tells of a version that has no copies because they are switched off; once, however often it is
     /// looked at and whoever told it.
-    async fn tell(&self, key: &NamespacedName, csv: &facts::Csv) -> Result<(), Error> {
+    async fn tell(&self, key: &NamespacedName, csv: &fields::Csv) -> Result<(), Error> {
         let context = &*self.shared.context;
         if !is_disabled(&self.shared.config) {
             self.told.lock().remove(&csv.uid);
@@ -190,7 +190,7 @@ impl Controller {
 }
 
 /// The version of a key, if it is an original.
-pub(super) fn original(caches: &Caches, key: &NamespacedName) -> Option<Arc<facts::Csv>> {
+pub(super) fn original(caches: &Caches, key: &NamespacedName) -> Option<Arc<fields::Csv>> {
     caches.csvs.get(key).filter(|csv| !csv.is_copy())
 }
 
@@ -248,7 +248,7 @@ fn lost(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, String)> {
 }
 
 /// Whether the group that a version is a member of exists.
-fn is_grouped(caches: &Caches, key: &NamespacedName, csv: &facts::Csv) -> bool {
+fn is_grouped(caches: &Caches, key: &NamespacedName, csv: &fields::Csv) -> bool {
     let group = csv.membership[0].as_deref().unwrap_or_default();
     let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
     group.is_some_and(|group| group.metadata.deletion_timestamp.is_none())

@@ -1,6 +1,6 @@
 //! What a version asks for.
 
-use crate::facts::Crd;
+use crate::fields::Crd;
 use mainstay_api::{
     ClusterServiceVersion, InstallModeType, WebhookDescription, WebhookKind, resources,
 };

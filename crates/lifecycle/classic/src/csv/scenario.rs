@@ -4,7 +4,7 @@ use super::health::Expected;
 use super::phase::{Decision, World, decide};
 use super::requirements::{self, Observed};
 use super::status::Move;
-use crate::facts::{Api, Crd, Csv, Deployment};
+use crate::fields::{Api, Crd, Csv, Deployment};
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallMode, InstallModeType, OperatorGroup, Time,
     names,

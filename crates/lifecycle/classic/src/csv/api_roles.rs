@@ -10,11 +10,11 @@
 
 use super::observe::is_owner;
 use super::rbac;
-use super::serving::{self, asked};
+use super::serving::{self, required};
 use crate::context::{Caches, Context};
 use crate::error::Error;
-use crate::facts::{self, Api, Role, Rule};
-use crate::install_plan::definition;
+use crate::fields::{self, Api, Role, Rule};
+use crate::install_plan::crd;
 use crate::membership::roles;
 use mainstay_api::{ClusterServiceVersion, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
@@ -182,7 +182,7 @@ pub(crate) async fn ensure_usable(
     }
     let mut given: BTreeMap<String, String> = BTreeMap::new();
     for description in &csv.spec.api_service_definitions.owned {
-        let service = asked::api_service(&description.group, &description.version);
+        let service = required::api_service(&description.group, &description.version);
         let Some(facts) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
         else {
             continue;
@@ -273,11 +273,11 @@ async fn forget_predecessors(
     let live = context.cluster.find(&known::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
     let Some(live) = live.during("reading a definition")? else { return Ok(()) };
     let mut stale = Map::new();
-    for entry in facts::alongside(&live).iter().filter(gone) {
+    for entry in fields::alongside(&live).iter().filter(gone) {
         let resource = &resources::CLUSTER_SERVICE_VERSION;
         let found = context.cluster.find(resource, entry.namespace(), &entry.name).await;
         if found.during("looking for a version")?.is_none() {
-            stale.insert(definition::alongside_key(entry), Value::Null);
+            stale.insert(crd::alongside_key(entry), Value::Null);
         }
     }
     if stale.is_empty() {

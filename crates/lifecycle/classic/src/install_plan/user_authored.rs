@@ -11,7 +11,7 @@
 //! looked for, among the heads of default channels, in the catalog of who requires it first.
 
 use crate::image::bundles::Key;
-use crate::steps::{self, Made, Stop, Wanted};
+use crate::steps::{self, BundleInstall, BundleSteps, NoSteps};
 use mainstay_api::{
     Approval, BundleLookup, ConditionStatus, InstallPlan, InstallPlanCondition,
     InstallPlanConditionType, InstallPlanPhase, InstallPlanReason, InstallPlanStatus, Step, Time,
@@ -178,13 +178,13 @@ pub(crate) fn steps(world: &World<'_>) -> Result<Steps, Missing> {
                 all.steps.extend(steps);
                 all.lookups.extend(lookup.map(|(_, lookup)| lookup));
             }
-            Err(Stop::Image(key)) => {
+            Err(NoSteps::Image(key)) => {
                 images.insert(key);
             }
-            Err(Stop::Refused(why)) => return Err(Missing::Refused(why)),
+            Err(NoSteps::Refused(why)) => return Err(Missing::Refused(why)),
         }
     }
-    all.steps = steps::ordered(all.steps);
+    all.steps = steps::in_install_order(all.steps);
     if images.is_empty() { Ok(all) } else { Err(Missing::Images(images)) }
 }
 
@@ -230,14 +230,14 @@ fn replaced<'w>(world: &World<'_>, found: &Found<'w>) -> Option<&'w str> {
         .find(|name| world.present.contains(*name))
 }
 
-fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<Made, Stop> {
-    let wanted = Wanted {
+fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<BundleSteps, NoSteps> {
+    let wanted = BundleInstall {
         bundle: found.bundle,
         catalog: &found.source.key,
         replaces: replaced(world, found).unwrap_or_default(),
         unpacked: &world.unpacked,
     };
-    steps::of_wanted(&world.plan.metadata.namespace, &wanted)
+    steps::for_install(&world.plan.metadata.namespace, &wanted)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use super::conditions::{remove, set};
 use super::{deprecation, plan::refer};
-use crate::facts;
+use crate::fields;
 use mainstay_api::{
     CatalogHealth, CsvPhase, CsvReason, InstallPlanPhase, ObjectReference, Subscription,
-    SubscriptionConditionType as Type, SubscriptionReason as Why, SubscriptionState,
+    SubscriptionConditionType as Type, SubscriptionReason as Reason, SubscriptionState,
     SubscriptionStatus, Time, names,
 };
 use mainstay_catalog::Entry;
@@ -27,69 +27,80 @@ pub(crate) struct VisibleCatalog {
 }
 
 /// What was seen around a Subscription.
-pub(crate) struct World<'a> {
+pub(crate) struct StatusInput<'a> {
     /// The catalogs of its namespace and the global ones, by namespace and name.
     pub(crate) catalogs: &'a [VisibleCatalog],
     /// The plans of its namespace.
-    pub(crate) plans: &'a BTreeMap<String, Arc<facts::Plan>>,
+    pub(crate) plans: &'a BTreeMap<String, Arc<fields::Plan>>,
     /// The versions of its namespace, copies included.
-    pub(crate) csvs: &'a BTreeMap<String, Arc<facts::Csv>>,
+    pub(crate) csvs: &'a BTreeMap<String, Arc<fields::Csv>>,
     /// Plans that made Subscriptions which do not refer to them yet, by name.
-    pub(crate) makers: &'a BTreeMap<String, ObjectReference>,
+    pub(crate) generating_plans: &'a BTreeMap<String, ObjectReference>,
     /// Whether versions that failed may be replaced.
     pub(crate) fail_forward: bool,
     pub(crate) now: Time,
 }
 
 /// The status that the Subscription should have.
-pub(crate) fn status(subscription: &Subscription, world: &World<'_>) -> SubscriptionStatus {
+pub(crate) fn compute(subscription: &Subscription, input: &StatusInput<'_>) -> SubscriptionStatus {
     let old = &subscription.status;
     let mut new = old.clone();
-    health(subscription, world, &mut new);
-    made(subscription, world, &mut new);
-    plan(world, &mut new);
-    let content = target(subscription, world).and_then(|catalog| catalog.content.as_deref());
-    version(subscription, world, content, &mut new);
+    set_catalog_health(subscription, input, &mut new);
+    refer_to_generating_plan(subscription, input, &mut new);
+    set_plan_conditions(input, &mut new);
+    let content = named_catalog(subscription, input).and_then(|catalog| catalog.content.as_deref());
+    set_state(subscription, input, content, &mut new);
     // While the catalog has no content, what it said last stands.
     if let Some(content) = content {
-        deprecation::write(subscription, content, &mut new, world.now);
+        deprecation::write(subscription, content, &mut new, input.now);
     }
     if new != *old {
-        new.last_updated = Some(world.now);
+        new.last_updated = Some(input.now);
     }
     new
 }
 
 /// The catalog that the Subscription names.
-fn target<'a>(subscription: &Subscription, world: &World<'a>) -> Option<&'a VisibleCatalog> {
+fn named_catalog<'a>(
+    subscription: &Subscription,
+    input: &StatusInput<'a>,
+) -> Option<&'a VisibleCatalog> {
     let spec = &subscription.spec;
-    world.catalogs.iter().find(|catalog| {
+    input.catalogs.iter().find(|catalog| {
         catalog.reference.name == spec.source
             && catalog.reference.namespace == spec.source_namespace
     })
 }
 
 /// The plan that made a Subscription which does not refer to it, by name.
-pub(crate) fn maker(subscription: &Subscription) -> Option<&str> {
+pub(crate) fn generating_plan(subscription: &Subscription) -> Option<&str> {
     let name = subscription.metadata.annotations.get(names::GENERATED_BY)?;
     subscription.status.install_plan_ref.is_none().then_some(name)
 }
 
 /// A Subscription that was made for a dependency has part in the plan that made it.
-fn made(subscription: &Subscription, world: &World<'_>, status: &mut SubscriptionStatus) {
-    let reference = maker(subscription).and_then(|maker| world.makers.get(maker));
+fn refer_to_generating_plan(
+    subscription: &Subscription,
+    input: &StatusInput<'_>,
+    status: &mut SubscriptionStatus,
+) {
+    let reference = generating_plan(subscription).and_then(|plan| input.generating_plans.get(plan));
     if let Some(reference) = reference {
         refer(status, reference.clone(), &subscription.spec.starting_csv);
     }
 }
 
-fn health(subscription: &Subscription, world: &World<'_>, status: &mut SubscriptionStatus) {
-    let seen: Vec<(&str, bool)> = world
+fn set_catalog_health(
+    subscription: &Subscription,
+    input: &StatusInput<'_>,
+    status: &mut SubscriptionStatus,
+) {
+    let observed: Vec<(&str, bool)> = input
         .catalogs
         .iter()
         .map(|catalog| (catalog.reference.uid.as_str(), catalog.healthy))
         .collect();
-    let told: Vec<(&str, bool)> = status
+    let recorded: Vec<(&str, bool)> = status
         .catalog_health
         .iter()
         .map(|health| {
@@ -99,59 +110,59 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
             )
         })
         .collect();
-    if seen != told {
-        status.catalog_health = world
+    if observed != recorded {
+        status.catalog_health = input
             .catalogs
             .iter()
             .map(|catalog| CatalogHealth {
                 catalog_source_ref: Some(catalog.reference.clone()),
                 healthy: catalog.healthy,
-                last_updated: Some(world.now),
+                last_updated: Some(input.now),
             })
             .collect();
     }
     let (source, namespace) = (&subscription.spec.source, &subscription.spec.source_namespace);
-    let target = target(subscription, world);
+    let named_catalog = named_catalog(subscription, input);
     let other =
-        world.catalogs.iter().find(|catalog| !catalog.healthy).map(|catalog| &catalog.reference);
-    let (holds, why, message) = if world.catalogs.is_empty() {
+        input.catalogs.iter().find(|catalog| !catalog.healthy).map(|catalog| &catalog.reference);
+    let (holds, why, message) = if input.catalogs.is_empty() {
         let message = "dependency resolution requires at least one catalogsource".to_owned();
-        (true, Why::NoCatalogSourcesFound, message)
-    } else if target.is_none() {
+        (true, Reason::NoCatalogSourcesFound, message)
+    } else if named_catalog.is_none() {
         let message = format!("targeted catalogsource {namespace}/{source} missing");
-        (true, Why::UnhealthyCatalogSourceFound, message)
-    } else if target.is_some_and(|catalog| !catalog.healthy) {
+        (true, Reason::UnhealthyCatalogSourceFound, message)
+    } else if named_catalog.is_some_and(|catalog| !catalog.healthy) {
         let message = format!("targeted catalogsource {namespace}/{source} unhealthy");
-        (true, Why::UnhealthyCatalogSourceFound, message)
+        (true, Reason::UnhealthyCatalogSourceFound, message)
     } else if let Some(other) = other {
         // The original repeats whatever it said before; here the culprit is named.
         let message = format!("catalogsource {}/{} unhealthy", other.namespace, other.name);
-        (true, Why::UnhealthyCatalogSourceFound, message)
+        (true, Reason::UnhealthyCatalogSourceFound, message)
     } else {
         let mut message = "all available catalogsources are healthy".to_owned();
         for catalog in
-            world.catalogs.iter().filter(|catalog| catalog.stale).map(|catalog| &catalog.reference)
+            input.catalogs.iter().filter(|catalog| catalog.stale).map(|catalog| &catalog.reference)
         {
             let named =
                 format!("; {}/{} serves its last good content", catalog.namespace, catalog.name);
             message.push_str(&named);
         }
-        (false, Why::AllCatalogSourcesHealthy, message)
+        (false, Reason::AllCatalogSourcesHealthy, message)
     };
-    set(status, Type::CatalogSourcesUnhealthy, holds, why, message, world.now);
+    set(status, Type::CatalogSourcesUnhealthy, holds, why, message, input.now);
 }
 
-fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
+fn set_plan_conditions(input: &StatusInput<'_>, status: &mut SubscriptionStatus) {
     use Type::{InstallPlanFailed, InstallPlanMissing, InstallPlanPending};
     let Some(name) = status.install_plan_ref.as_ref().map(|reference| reference.name.clone())
     else {
         return;
     };
-    let now = world.now;
-    let Some(plan) = world.plans.get(&name) else {
+    let now = input.now;
+    let Some(plan) = input.plans.get(&name) else {
         remove(status, &[InstallPlanPending, InstallPlanFailed]);
         // What it had begun is made whole by another plan, without being forgotten.
-        let begun = world.csvs.contains_key(&status.current_csv);
+        let begun = input.csvs.contains_key(&status.current_csv);
         if status.state == SubscriptionState::UpgradePending && !begun {
             // Forget it, so that a new one is made.
             status.install_plan_ref = None;
@@ -160,17 +171,17 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
             status.state = SubscriptionState::None;
             remove(status, &[InstallPlanMissing]);
         } else {
-            set(status, InstallPlanMissing, true, Why::ReferencedInstallPlanNotFound, "", now);
+            set(status, InstallPlanMissing, true, Reason::ReferencedInstallPlanNotFound, "", now);
         }
         return;
     };
-    let said = plan.installed.as_ref();
-    let message = said.map(|condition| condition[2].clone()).unwrap_or_default();
+    let installed = plan.installed.as_ref();
+    let message = installed.map(|condition| condition[2].clone()).unwrap_or_default();
     let pending = match plan.phase {
-        InstallPlanPhase::None => Some(Why::InstallPlanNotYetReconciled),
-        InstallPlanPhase::Planning => Some(Why::Planning),
-        InstallPlanPhase::RequiresApproval => Some(Why::RequiresApproval),
-        InstallPlanPhase::Installing => Some(Why::Installing),
+        InstallPlanPhase::None => Some(Reason::InstallPlanNotYetReconciled),
+        InstallPlanPhase::Planning => Some(Reason::Planning),
+        InstallPlanPhase::RequiresApproval => Some(Reason::RequiresApproval),
+        InstallPlanPhase::Installing => Some(Reason::Installing),
         _ => None,
     };
     remove(status, &[InstallPlanMissing]);
@@ -179,18 +190,18 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
         set(status, InstallPlanPending, true, why, message, now);
     } else if plan.phase == InstallPlanPhase::Failed {
         remove(status, &[InstallPlanPending]);
-        let why = said
+        let why = installed
             .filter(|condition| condition[0] == "False")
-            .map_or(Why::InstallPlanFailed, |condition| Why::from(condition[1].as_str()));
+            .map_or(Reason::InstallPlanFailed, |condition| Reason::from(condition[1].as_str()));
         set(status, InstallPlanFailed, true, why, message, now);
     } else {
         remove(status, &[InstallPlanPending, InstallPlanFailed]);
     }
 }
 
-fn version(
+fn set_state(
     subscription: &Subscription,
-    world: &World<'_>,
+    input: &StatusInput<'_>,
     content: Option<&CatalogContent>,
     status: &mut SubscriptionStatus,
 ) {
@@ -198,19 +209,19 @@ fn version(
         return;
     }
     let plan =
-        status.install_plan_ref.as_ref().and_then(|reference| world.plans.get(&reference.name));
+        status.install_plan_ref.as_ref().and_then(|reference| input.plans.get(&reference.name));
     let is = |phase: InstallPlanPhase| plan.is_some_and(|plan| plan.phase == phase);
     // A version is one of the first things that a plan makes. It is not installed before the plan
     // has come to an end.
     let arriving = is(InstallPlanPhase::Installing) && status.installed_csv != status.current_csv;
-    if world.csvs.contains_key(&status.current_csv) && !arriving {
+    if input.csvs.contains_key(&status.current_csv) && !arriving {
         // Written once: the installed ClusterServiceVersion does not change while the state is one of these.
         let is_there = [SubscriptionState::AtLatestKnown, SubscriptionState::UpgradeAvailable];
         if !is_there.contains(&status.state) {
             status.installed_csv.clone_from(&status.current_csv);
         }
         let waits = content.is_some_and(|content| {
-            is_stuck(&status.current_csv, world)
+            blocks_upgrades(&status.current_csv, input)
                 && has_successor(subscription, content, &status.current_csv)
         });
         status.state = if waits {
@@ -220,7 +231,7 @@ fn version(
         };
         return;
     }
-    status.state = if world.fail_forward && is(InstallPlanPhase::Failed) {
+    status.state = if input.fail_forward && is(InstallPlanPhase::Failed) {
         SubscriptionState::UpgradeFailed
     } else {
         SubscriptionState::UpgradePending
@@ -229,10 +240,10 @@ fn version(
 
 /// Whether a ClusterServiceVersion failed while it replaced another one and may not be replaced itself: nothing
 /// newer is installed before it succeeds.
-fn is_stuck(name: &str, world: &World<'_>) -> bool {
-    let own = |name: &str| world.csvs.get(name).filter(|csv| !csv.is_copy());
+fn blocks_upgrades(name: &str, input: &StatusInput<'_>) -> bool {
+    let own = |name: &str| input.csvs.get(name).filter(|csv| !csv.is_copy());
     let failed = own(name).filter(|csv| csv.phase == CsvPhase::Failed);
-    !world.fail_forward
+    !input.fail_forward
         && failed.is_some_and(|csv| csv.replaces != name && own(&csv.replaces).is_some())
 }
 
@@ -254,30 +265,30 @@ fn has_successor(subscription: &Subscription, content: &CatalogContent, bundle: 
 
 /// Whether the version of a Subscription lacks what its plan, which is gone, should have brought:
 /// it exists, and nothing but a new plan would bring the rest.
-pub(crate) fn is_undone(status: &SubscriptionStatus, world: &World<'_>) -> bool {
+pub(crate) fn is_incomplete(status: &SubscriptionStatus, input: &StatusInput<'_>) -> bool {
     let gone = status
         .install_plan_ref
         .as_ref()
-        .is_some_and(|reference| !world.plans.contains_key(&reference.name));
-    let lacks = |csv: &Arc<facts::Csv>| {
+        .is_some_and(|reference| !input.plans.contains_key(&reference.name));
+    let lacks = |csv: &Arc<fields::Csv>| {
         !csv.is_copy() && !csv.deleting && csv.reason == CsvReason::RequirementsNotMet
     };
-    gone && world.csvs.get(&status.current_csv).is_some_and(lacks)
+    gone && input.csvs.get(&status.current_csv).is_some_and(lacks)
 }
 
 /// Whether a Subscription waits for its plan, so that nothing new is resolved for it.
-pub(crate) fn waits(status: &SubscriptionStatus) -> bool {
+pub(crate) fn waits_for_plan(status: &SubscriptionStatus) -> bool {
     status.install_plan_ref.is_some() && status.state == SubscriptionState::UpgradePending
 }
 
 /// Whether a Subscription waits for a version although its plan is complete: the version was
 /// deleted, or is yet to be seen.
-pub(crate) fn is_brought(
+pub(crate) fn has_complete_plan(
     status: &SubscriptionStatus,
-    plans: &BTreeMap<String, Arc<facts::Plan>>,
+    plans: &BTreeMap<String, Arc<fields::Plan>>,
 ) -> bool {
     let plan = status.install_plan_ref.as_ref().and_then(|reference| plans.get(&reference.name));
-    waits(status) && plan.is_some_and(|plan| plan.phase == InstallPlanPhase::Complete)
+    waits_for_plan(status) && plan.is_some_and(|plan| plan.phase == InstallPlanPhase::Complete)
 }
 
 #[cfg(test)]
@@ -309,30 +320,32 @@ mod tests {
         subscription
     }
 
-    fn look(
+    fn status_after(
         subscription: &Subscription,
         catalogs: &[VisibleCatalog],
-        plan: Option<facts::Plan>,
+        plan: Option<fields::Plan>,
         csvs: &[&str],
         now: i64,
     ) -> SubscriptionStatus {
         let plans = plan.map(|plan| ("install-1".to_owned(), Arc::new(plan))).into_iter().collect();
-        let csvs =
-            csvs.iter().map(|name| ((*name).to_owned(), Arc::new(facts::Csv::default()))).collect();
-        let makers = BTreeMap::new();
-        let world = World {
+        let csvs = csvs
+            .iter()
+            .map(|name| ((*name).to_owned(), Arc::new(fields::Csv::default())))
+            .collect();
+        let generating_plans = BTreeMap::new();
+        let input = StatusInput {
             catalogs,
             plans: &plans,
             csvs: &csvs,
-            makers: &makers,
+            generating_plans: &generating_plans,
             fail_forward: false,
             now: time(now),
         };
-        status(subscription, &world)
+        compute(subscription, &input)
     }
 
-    fn told(status: &SubscriptionStatus) -> Vec<String> {
-        let say = |condition: &mainstay_api::SubscriptionCondition| {
+    fn condition_texts(status: &SubscriptionStatus) -> Vec<String> {
+        let text = |condition: &mainstay_api::SubscriptionCondition| {
             format!(
                 "{}={} {} {}",
                 condition.kind, condition.status, condition.reason, condition.message
@@ -340,7 +353,7 @@ mod tests {
             .trim_end()
             .to_owned()
         };
-        status.conditions.iter().map(say).collect()
+        status.conditions.iter().map(text).collect()
     }
 
     #[test]
@@ -374,12 +387,12 @@ mod tests {
             ),
         ] {
             let mut subscription = subscription();
-            subscription.status = look(&subscription, &catalogs, None, &[], 1);
+            subscription.status = status_after(&subscription, &catalogs, None, &[], 1);
             // shows STA-02 K12
-            assert_eq!(told(&subscription.status), [wanted]);
+            assert_eq!(condition_texts(&subscription.status), [wanted]);
             assert_eq!(subscription.status.catalog_health.len(), catalogs.len());
             assert_eq!(
-                look(&subscription, &catalogs, None, &[], 9),
+                status_after(&subscription, &catalogs, None, &[], 9),
                 subscription.status,
                 "it settles"
             );
@@ -391,13 +404,13 @@ mod tests {
         let mut subscription = subscription();
         let (one, two) = (vec![catalog("x", true)], vec![catalog("x", true), catalog("y", true)]);
         for catalogs in [&one, &two, &two, &one] {
-            subscription.status = look(&subscription, catalogs, None, &[], 1);
-            let said = &subscription.status.conditions[0];
+            subscription.status = status_after(&subscription, catalogs, None, &[], 1);
+            let condition = &subscription.status.conditions[0];
             // shows K12
-            assert_eq!(said.reason.to_string(), "UnhealthyCatalogSourceFound");
-            assert_eq!(said.message, "targeted catalogsource ns/cat missing");
+            assert_eq!(condition.reason.to_string(), "UnhealthyCatalogSourceFound");
+            assert_eq!(condition.message, "targeted catalogsource ns/cat missing");
             assert_eq!(
-                look(&subscription, catalogs, None, &[], 9),
+                status_after(&subscription, catalogs, None, &[], 9),
                 subscription.status,
                 "it settles"
             );
@@ -415,39 +428,40 @@ mod tests {
         let plans = BTreeMap::from([("install-1".to_owned(), Arc::default())]);
         let reference =
             ObjectReference { name: "install-1".to_owned(), ..ObjectReference::default() };
-        let makers = BTreeMap::from([("install-1".to_owned(), reference)]);
+        let generating_plans = BTreeMap::from([("install-1".to_owned(), reference)]);
         let csvs = BTreeMap::new();
-        let world = World {
+        let input = StatusInput {
             catalogs: &[],
             plans: &plans,
             csvs: &csvs,
-            makers: &makers,
+            generating_plans: &generating_plans,
             fail_forward: false,
             now: time(1),
         };
-        subscription.status = status(&subscription, &world);
-        assert!(waits(&subscription.status) && maker(&subscription).is_none());
+        subscription.status = compute(&subscription, &input);
+        assert!(waits_for_plan(&subscription.status) && generating_plan(&subscription).is_none());
         assert_eq!(
             (&*subscription.status.current_csv, subscription.status.install_plan_generation),
             ("a.v1", 0)
         );
-        assert_eq!(status(&subscription, &world), subscription.status, "it settles");
+        assert_eq!(compute(&subscription, &input), subscription.status, "it settles");
     }
 
     #[test]
     fn a_version_without_the_rest_of_its_deleted_plan_is_undone() {
         let plans = BTreeMap::from([("install-2".to_owned(), Arc::default())]);
-        let lacking = facts::Csv { reason: CsvReason::RequirementsNotMet, ..facts::Csv::default() };
+        let lacking =
+            fields::Csv { reason: CsvReason::RequirementsNotMet, ..fields::Csv::default() };
         let csvs = BTreeMap::from([
             ("a.v1".to_owned(), Arc::new(lacking)),
             ("b.v1".to_owned(), Arc::default()),
         ]);
-        let makers = BTreeMap::new();
-        let world = World {
+        let generating_plans = BTreeMap::new();
+        let input = StatusInput {
             catalogs: &[],
             plans: &plans,
             csvs: &csvs,
-            makers: &makers,
+            generating_plans: &generating_plans,
             fail_forward: false,
             now: time(1),
         };
@@ -465,15 +479,15 @@ mod tests {
                 }),
                 ..SubscriptionStatus::default()
             };
-            assert_eq!(is_undone(&status, &world), wanted, "{plan} {version}");
+            assert_eq!(is_incomplete(&status, &input), wanted, "{plan} {version}");
         }
     }
 
     #[test]
     fn the_plan_is_told_while_it_runs_fails_or_is_missing() {
         let catalogs = [catalog("cat", true)];
-        let plan = |phase: InstallPlanPhase| facts::Plan { phase, ..facts::Plan::default() };
-        let failed = facts::Plan {
+        let plan = |phase: InstallPlanPhase| fields::Plan { phase, ..fields::Plan::default() };
+        let failed = fields::Plan {
             installed: Some(["False", "InstallComponentFailed", "no"].map(str::to_owned)),
             ..plan(InstallPlanPhase::Failed)
         };
@@ -500,9 +514,9 @@ mod tests {
             subscription.status.state = SubscriptionState::AtLatestKnown;
             subscription.status.install_plan_ref =
                 Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
-            let status = look(&subscription, &catalogs, plan, &[], 1);
+            let status = status_after(&subscription, &catalogs, plan, &[], 1);
             // shows STA-01 SUB-22 K12
-            assert_eq!(told(&status).get(1).map(String::as_str), wanted);
+            assert_eq!(condition_texts(&status).get(1).map(String::as_str), wanted);
         }
     }
 
@@ -515,7 +529,7 @@ mod tests {
             };
             [None, Planning, RequiresApproval, Installing, Complete, Failed].map(Some).into_iter()
         };
-        let said = |phase: Option<&InstallPlanPhase>| match phase {
+        let wanted = |phase: Option<&InstallPlanPhase>| match phase {
             Some(InstallPlanPhase::None) => "InstallPlanPending=True InstallPlanNotYetReconciled",
             Some(InstallPlanPhase::Planning) => "InstallPlanPending=True Planning",
             Some(InstallPlanPhase::RequiresApproval) => "InstallPlanPending=True RequiresApproval",
@@ -525,7 +539,7 @@ mod tests {
             None => "InstallPlanMissing=True ReferencedInstallPlanNotFound",
         };
         let plan = |phase: Option<InstallPlanPhase>| {
-            phase.map(|phase| facts::Plan { phase, ..facts::Plan::default() })
+            phase.map(|phase| fields::Plan { phase, ..fields::Plan::default() })
         };
         // From each to each, a plan that is gone among them: one condition at most, and no trace of
         // the one before.
@@ -537,13 +551,15 @@ mod tests {
                     name: "install-1".into(),
                     ..ObjectReference::default()
                 });
-                subscription.status = look(&subscription, &catalogs, plan(before.clone()), &[], 1);
-                subscription.status = look(&subscription, &catalogs, plan(after.clone()), &[], 2);
-                let found = told(&subscription.status).split_off(1).join(", ");
+                subscription.status =
+                    status_after(&subscription, &catalogs, plan(before.clone()), &[], 1);
+                subscription.status =
+                    status_after(&subscription, &catalogs, plan(after.clone()), &[], 2);
+                let found = condition_texts(&subscription.status).split_off(1).join(", ");
                 // shows K12
-                assert_eq!(found, said(after.as_ref()), "{before:?} to {after:?}");
+                assert_eq!(found, wanted(after.as_ref()), "{before:?} to {after:?}");
                 assert_eq!(
-                    look(&subscription, &catalogs, plan(after), &[], 3),
+                    status_after(&subscription, &catalogs, plan(after), &[], 3),
                     subscription.status,
                     "it settles"
                 );
@@ -559,17 +575,17 @@ mod tests {
         subscription.status.installed_csv = "a.v1".into();
         subscription.status.install_plan_ref =
             Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
-        let status = look(&subscription, &[catalog("cat", true)], None, &["a.v1"], 1);
+        let status = status_after(&subscription, &[catalog("cat", true)], None, &["a.v1"], 1);
         assert_eq!((status.state.as_str(), status.current_csv.as_str()), ("", ""));
         assert_eq!(status.installed_csv, "a.v1");
-        assert!(!waits(&status) && status.install_plan_ref.is_none());
+        assert!(!waits_for_plan(&status) && status.install_plan_ref.is_none());
     }
 
     #[test]
     fn a_version_is_not_installed_while_its_plan_still_runs() {
         use InstallPlanPhase as Phase;
         let catalogs = [catalog("cat", true)];
-        let plan = |phase: Phase| Some(facts::Plan { phase, ..facts::Plan::default() });
+        let plan = |phase: Phase| Some(fields::Plan { phase, ..fields::Plan::default() });
         let mut subscription = subscription();
         subscription.status.current_csv = "a.v1".into();
         subscription.status.install_plan_ref =
@@ -579,13 +595,13 @@ mod tests {
             (Phase::Complete, "AtLatestKnown", "a.v1"),
             (Phase::Failed, "AtLatestKnown", "a.v1"),
         ] {
-            let status = look(&subscription, &catalogs, plan(phase), &["a.v1"], 1);
+            let status = status_after(&subscription, &catalogs, plan(phase), &["a.v1"], 1);
             // shows K12
             assert_eq!((status.state.as_str(), &*status.installed_csv), (state, installed));
         }
         // A plan that is gone has begun something that another one completes.
         subscription.status.state = SubscriptionState::UpgradePending;
-        let status = look(&subscription, &catalogs, None, &["a.v1"], 1);
+        let status = status_after(&subscription, &catalogs, None, &["a.v1"], 1);
         assert_eq!((status.state.as_str(), &*status.installed_csv), ("AtLatestKnown", "a.v1"));
         assert!(status.install_plan_ref.is_some());
     }
@@ -595,9 +611,9 @@ mod tests {
         let catalogs = [catalog("cat", true)];
         let mut subscription = subscription();
         subscription.status.current_csv = "a.v1".into();
-        let status = look(&subscription, &catalogs, None, &[], 1);
+        let status = status_after(&subscription, &catalogs, None, &[], 1);
         assert_eq!((status.state.as_str(), status.installed_csv.as_str()), ("UpgradePending", ""));
-        let status = look(&subscription, &catalogs, None, &["a.v1"], 1);
+        let status = status_after(&subscription, &catalogs, None, &["a.v1"], 1);
         assert_eq!(
             (status.state.as_str(), status.installed_csv.as_str()),
             ("AtLatestKnown", "a.v1")

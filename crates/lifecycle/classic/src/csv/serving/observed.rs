@@ -1,10 +1,10 @@
 //! What is there of what versions serve: projections for caches, and all of it for one version.
 
-use super::asked;
 use super::certificate::{self, Certified};
+use super::required;
 use crate::context::Caches;
 use crate::csv::observe::is_owner;
-use crate::facts;
+use crate::fields;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -203,11 +203,11 @@ impl Seen {
 pub(crate) fn observe(
     caches: &Caches,
     csv: &ClusterServiceVersion,
-    peers: &BTreeMap<String, Arc<facts::Csv>>,
+    peers: &BTreeMap<String, Arc<fields::Csv>>,
 ) -> Seen {
     let (namespace, name) = (csv.metadata.namespace.as_str(), csv.metadata.name.as_str());
     let mut seen = Seen { hooks: hooks(caches, namespace, name), ..Seen::default() };
-    for server in asked::servers(csv) {
+    for server in required::servers(csv) {
         let at = |name: String| NamespacedName::new(namespace, name);
         if let Some(found) = caches.certificates.get(&at(server.secret())) {
             seen.certificates.insert(server.deployment.clone(), found);
@@ -217,7 +217,7 @@ pub(crate) fn observe(
         }
     }
     let chain = chain(csv, peers);
-    for api in asked::apis(csv) {
+    for api in required::apis(csv) {
         let key = NamespacedName::cluster(api.name.as_str());
         let Some(found) = caches.api_services.get(&key) else { continue };
         let foreign = found.owner().is_some_and(|owner| {
@@ -250,7 +250,7 @@ pub(crate) fn hooks(caches: &Caches, namespace: &str, name: &str) -> Vec<Hook> {
 /// The version and those that it follows, directly or not.
 fn chain<'a>(
     csv: &'a ClusterServiceVersion,
-    peers: &'a BTreeMap<String, Arc<facts::Csv>>,
+    peers: &'a BTreeMap<String, Arc<fields::Csv>>,
 ) -> BTreeSet<&'a str> {
     let mut all: BTreeSet<&str> = [csv.metadata.name.as_str()].into();
     let mut next = csv.spec.replaces.as_str();

@@ -5,8 +5,8 @@
 //! what that version owns and the definitions that it provides. The object `Operator` of that name
 //! lists all parts with their conditions; as long as there are any, it is there.
 
+mod components;
 mod controller;
 mod decide;
-mod parts;
 
 pub(crate) use controller::register;

@@ -432,7 +432,7 @@ fn referred(
         let (namespace, name) = (reference.namespace.clone(), reference.name.clone());
         return Err(ReferenceError::Changed { namespace, name });
     }
-    steps::of_objects(namespace, all, &properties, &reference.replaces, &catalog)
+    steps::for_objects(namespace, all, &properties, &reference.replaces, &catalog)
         .ok_or(ReferenceError::NoCsv)
 }
 
@@ -581,7 +581,7 @@ mod tests {
         let theirs = Reference { sha256: String::new(), ..reference.clone() };
         assert!(super::referred("team", &theirs, &changed).is_ok());
         let properties = [json!({"type": "t", "value": 1})];
-        let made = steps::of_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
+        let made = steps::for_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
         assert_eq!(referred, made);
         // What a plan would have packed is the bundle.
         let mut all = made;

@@ -1,6 +1,6 @@
 //! What belongs to an operator, and what its Operator says.
 
-use super::parts::Part;
+use super::components::Part;
 use mainstay_api::{Subscription, names};
 use mainstay_object::{NamespacedName, Resource};
 use serde_json::{Value, json};
