@@ -1,8 +1,8 @@
 //! What every controller here shares: the cluster, the clock, and one cache for each kind.
 
 use crate::copied_csv::CopiedCsv;
-use crate::csv::serving::certificate::Certified;
-use crate::csv::serving::observed::{ApiService, Configuration, Service};
+use crate::csv::serving::certificate::CertificateSecret;
+use crate::csv::serving::observed::{ApiService, Service, WebhookConfiguration};
 use crate::fields;
 use crate::image::bundles::Bundles;
 use crate::metrics::Tallies;
@@ -73,12 +73,12 @@ pub(crate) struct Caches {
     pub(crate) cluster_bindings: Cache<fields::Binding>,
     pub(crate) deployments: Cache<fields::Deployment>,
     /// Secrets with certificates of servers that versions run, and Services in front of them.
-    pub(crate) certificates: Cache<Certified>,
+    pub(crate) certificates: Cache<CertificateSecret>,
     pub(crate) services: Cache<Service>,
     pub(crate) api_services: Cache<ApiService>,
     /// Webhook configurations of versions.
-    pub(crate) validating: Cache<Configuration>,
-    pub(crate) mutating: Cache<Configuration>,
+    pub(crate) validating: Cache<WebhookConfiguration>,
+    pub(crate) mutating: Cache<WebhookConfiguration>,
     pub(crate) conditions: Cache<OperatorCondition>,
 }
 
@@ -149,18 +149,18 @@ impl Caches {
             deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |object| {
                 Some(fields::Deployment::of(object))
             })),
-            certificates: set.start(Cache::builder(managed(known::SECRET), Certified::of)),
+            certificates: set.start(Cache::builder(managed(known::SECRET), CertificateSecret::of)),
             services: set.start(Cache::builder(managed(known::SERVICE), Service::of)),
             api_services: set.start(Cache::builder(all(known::API_SERVICE), |object| {
                 Some(ApiService::of(object))
             })),
             validating: set.start(Cache::builder(
                 all(known::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
-                Configuration::of,
+                WebhookConfiguration::of,
             )),
             mutating: set.start(Cache::builder(
                 all(known::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
-                Configuration::of,
+                WebhookConfiguration::of,
             )),
         }
     }

@@ -68,9 +68,7 @@ mod steps;
 mod subscription;
 mod trusted_ca;
 
-pub use csv::serving::certificate::{
-    Made as ServingCertificate, MakeError, make as serving_certificate,
-};
+pub use csv::serving::certificate::{MakeError, ServingCertificate, make as serving_certificate};
 pub use default_sources::DefaultSources;
 
 pub use mainstay_catalogsources::{

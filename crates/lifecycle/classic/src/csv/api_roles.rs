@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Cluster-scoped kinds of OpenShift's console that bundles may carry.
-const CONSOLE: [&str; 5] = [
+const CONSOLE_KINDS: [&str; 5] = [
     "ConsoleLink",
     "ConsoleCLIDownload",
     "ConsolePlugin",
@@ -33,26 +33,26 @@ const CONSOLE: [&str; 5] = [
 ];
 
 /// The copies and cluster-scoped roles and bindings that labels give to a version.
-fn left(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
-    let mut left = rbac::copies(caches, namespace, name);
+fn owned_objects(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
+    let mut owned_objects = rbac::copies(caches, namespace, name);
     for (key, binding) in caches.cluster_bindings.list(None) {
         if is_owner(&binding.labels, namespace, name) {
-            left.push((known::CLUSTER_ROLE_BINDING, key));
+            owned_objects.push((known::CLUSTER_ROLE_BINDING, key));
         }
     }
     for (key, role) in caches.cluster_roles.list(None) {
         if is_owner(&role.labels, namespace, name) {
-            left.push((known::CLUSTER_ROLE, key));
+            owned_objects.push((known::CLUSTER_ROLE, key));
         }
     }
-    left
+    owned_objects
 }
 
 /// Removes what labels give to a version that does not exist, such as one whose finalizer somebody
 /// took away.
-pub(crate) async fn collect(context: &Context, key: &NamespacedName) -> Result<(), Error> {
-    let mut orphans = left(&context.caches, &key.namespace, &key.name);
-    orphans.extend(serving::remove::left(&context.caches, &key.namespace, &key.name));
+pub(crate) async fn remove_orphans(context: &Context, key: &NamespacedName) -> Result<(), Error> {
+    let mut orphans = owned_objects(&context.caches, &key.namespace, &key.name);
+    orphans.extend(serving::remove::owned_objects(&context.caches, &key.namespace, &key.name));
     if orphans.is_empty() {
         return Ok(());
     }
@@ -70,19 +70,19 @@ pub(crate) async fn collect(context: &Context, key: &NamespacedName) -> Result<(
 
 /// Removes every copy and everything cluster-scoped that belongs to a version. Returns whether
 /// nothing of it is left in the caches, so that the version may go.
-pub(crate) async fn clean_up(
+pub(crate) async fn finalize(
     context: &Context,
     csv: &ClusterServiceVersion,
 ) -> Result<bool, Error> {
     let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
-    let left = left(&context.caches, namespace, name);
-    for (resource, key) in &left {
+    let owned_objects = owned_objects(&context.caches, namespace, name);
+    for (resource, key) in &owned_objects {
         remove(context, resource, key).await?;
     }
     // Copies in namespaces are asked to go and not waited for: a user of any namespace can label a Role
     // as one and hold it back with a finalizer. Real ones are collected with the copied version.
-    let waits = left.iter().any(|(_, key)| key.namespace().is_none());
-    let served = !serving::remove::clean_up(context, csv).await?;
+    let waits = owned_objects.iter().any(|(_, key)| key.namespace().is_none());
+    let served = !serving::remove::finalize(context, csv).await?;
     if !waits && !served {
         remove_bundled(context, namespace, name).await?;
     }
@@ -106,7 +106,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     }
     let mut kinds = vec![known::PRIORITY_CLASS];
     let console = |kind: &str| Gvk::new("console.openshift.io", "v1", kind);
-    for kind in CONSOLE {
+    for kind in CONSOLE_KINDS {
         match cluster.resource_of(&console(kind)).await.during("looking up kinds of the console")? {
             Some(resource) => kinds.push(resource),
             // Clusters have all of them or none.
@@ -137,7 +137,7 @@ pub(super) async fn remove(
 
 /// Sees that there are roles for those who use what a running version provides; writes only what is
 /// not there.
-pub(crate) async fn ensure_usable(
+pub(crate) async fn ensure_api_roles(
     context: &Context,
     csv: &ClusterServiceVersion,
 ) -> Result<(), Error> {
@@ -157,7 +157,7 @@ pub(crate) async fn ensure_usable(
             "controller": false,
             "blockOwnerDeletion": false,
         });
-        forget_predecessors(context, csv, &crd.name, &facts.alongside).await?;
+        remove_stale_installed_alongside(context, csv, &crd.name, &facts.alongside).await?;
         let prefix = format!("{}-{}-", crd.name, crd.version);
         let mut wanted: Vec<(String, &str, Value)> = roles::VERBS
             .iter()
@@ -180,7 +180,7 @@ pub(crate) async fn ensure_usable(
             ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
         }
     }
-    let mut given: BTreeMap<String, String> = BTreeMap::new();
+    let mut services_by_role: BTreeMap<String, String> = BTreeMap::new();
     for description in &csv.spec.api_service_definitions.owned {
         let service = required::api_service(&description.group, &description.version);
         let Some(facts) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
@@ -208,10 +208,10 @@ pub(crate) async fn ensure_usable(
             let taken = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
             let of_others =
                 taken.is_some_and(|role| role.owners.iter().any(|owner| owner.name != service));
-            if of_others || given.get(&name).is_some_and(|other| *other != service) {
+            if of_others || services_by_role.get(&name).is_some_and(|other| *other != service) {
                 name = format!("{}.{}-{}-{suffix}", description.name, api.group, api.version);
             }
-            given.insert(name.clone(), service.clone());
+            services_by_role.insert(name.clone(), service.clone());
             ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
         }
     }
@@ -234,7 +234,7 @@ async fn ensure_role(
     ];
     let present = context.caches.cluster_roles.get(&NamespacedName::cluster(name));
     let uid = owner["uid"].as_str().unwrap_or_default();
-    if present.is_some_and(|role| is_as_wanted(&role, &labels, rule, uid)) {
+    if present.is_some_and(|role| is_up_to_date(&role, &labels, rule, uid)) {
         return Ok(());
     }
     let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), name);
@@ -256,7 +256,7 @@ async fn ensure_role(
 ///
 /// A version exists before a definition names it. So what the definition names now and the API does
 /// not know afterwards is gone; caches may know of the one and not yet of the other.
-async fn forget_predecessors(
+async fn remove_stale_installed_alongside(
     context: &Context,
     csv: &ClusterServiceVersion,
     crd: &str,
@@ -294,7 +294,7 @@ async fn forget_predecessors(
     }
 }
 
-fn is_as_wanted(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &str) -> bool {
+fn is_up_to_date(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &str) -> bool {
     let rule: Rule = serde_json::from_value(rule.clone()).unwrap_or_default();
     role.rules == [rule]
         && role.owners.iter().any(|reference| reference.uid == owner)

@@ -5,64 +5,66 @@
 //! oldest: goes when its successor runs          newest
 //! ```
 
-use super::phase::{Decision, World};
+use super::phase::{Decision, PhaseInput};
 use super::serving::check;
-use super::status::Move;
+use super::status::PhaseTransition;
 use crate::fields;
 use mainstay_api::{CsvPhase, CsvReason, OperatorGroup, UpgradeStrategy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The name of a version that replaces this one; the first by name if there are several.
-pub(super) fn replaced_by<'a>(world: &'a World<'_>) -> Option<(&'a String, &'a Arc<fields::Csv>)> {
-    let own = &world.csv.metadata.name;
-    world.seen.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
+pub(super) fn replaced_by<'a>(
+    input: &'a PhaseInput<'_>,
+) -> Option<(&'a String, &'a Arc<fields::Csv>)> {
+    let own = &input.csv.metadata.name;
+    input.observed.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
 }
 
 /// The version that this one replaces, if it is there.
-pub(super) fn predecessor<'a>(world: &'a World<'_>) -> Option<&'a Arc<fields::Csv>> {
-    world.seen.peers.get(&world.csv.spec.replaces)
+pub(super) fn predecessor<'a>(input: &'a PhaseInput<'_>) -> Option<&'a Arc<fields::Csv>> {
+    input.observed.peers.get(&input.csv.spec.replaces)
 }
 
 /// The step aside for a successor.
-pub(super) fn being_replaced(name: &str) -> Move {
+pub(super) fn being_replaced_transition(name: &str) -> PhaseTransition {
     let message = format!("being replaced by csv: {name}");
-    Move::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
+    PhaseTransition::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
 }
 
 /// Why a version must not have what it owns: somebody outside of its chain has it.
-pub(super) fn owner_conflict(world: &World<'_>) -> Option<Move> {
-    let csv = world.csv;
-    let chain = chain(world);
+pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
+    let csv = input.csv;
+    let chain = replacement_chain(input);
     let owned = &csv.spec.custom_resource_definitions.owned;
-    let conflict = world
-        .seen
+    let conflict = input
+        .observed
         .peers
         .iter()
         .filter(|(name, _)| !chain.contains(name.as_str()))
         .any(|(_, peer)| owned.iter().any(|crd| peer.owned_crds.contains(&crd.name)));
     let message = if conflict {
         "conflicting CRD owner in namespace"
-    } else if check::conflict(&world.seen.serving) {
+    } else if check::has_foreign_api(&input.observed.serving) {
         "unable to adopt APIService"
     } else {
         return None;
     };
-    Some(Move::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
+    Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
 }
 
 /// Every version that replaces this one or is replaced by it, directly or not.
-fn chain<'a>(world: &'a World<'_>) -> BTreeSet<&'a str> {
-    let peers = &world.seen.peers;
-    let mut all: BTreeSet<&str> = [world.csv.metadata.name.as_str()].into();
-    let mut newest = world.csv.metadata.name.as_str();
+fn replacement_chain<'a>(input: &'a PhaseInput<'_>) -> BTreeSet<&'a str> {
+    let peers = &input.observed.peers;
+    let mut all: BTreeSet<&str> = [input.csv.metadata.name.as_str()].into();
+    let mut newest = input.csv.metadata.name.as_str();
     while let Some((name, _)) = peers.iter().find(|(_, peer)| peer.replaces == newest) {
         if !all.insert(name) {
             break;
         }
         newest = name;
     }
-    let mut oldest = world.csv.spec.replaces.as_str();
+    let mut oldest = input.csv.spec.replaces.as_str();
     while let Some(peer) = peers.get(oldest) {
         if !all.insert(oldest) {
             break;
@@ -73,14 +75,14 @@ fn chain<'a>(world: &'a World<'_>) -> BTreeSet<&'a str> {
 }
 
 /// What becomes of a version that is being replaced.
-pub(super) fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {
+pub(super) fn decide_replacing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     // Only the oldest version of a chain goes: others still hold the chain together.
-    if predecessor(world).is_some() && !mainstay_fault::is_on("chains-are-cut-in-the-middle") {
+    if predecessor(input).is_some() && !mainstay_fault::is_on("chains-are-cut-in-the-middle") {
         return Decision::Rest;
     }
-    let Some((mut name, mut next)) = replaced_by(world) else {
+    let Some((mut name, mut next)) = replaced_by(input) else {
         // The successor was deleted: this one is the operator again.
-        return Decision::Move(Move::to(
+        return Decision::Transition(PhaseTransition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsUnknown,
             "requirements not yet checked",
@@ -93,12 +95,12 @@ pub(super) fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {
     while (forward || next.phase == CsvPhase::Replacing)
         && visited.insert(name)
         && let Some((newer, peer)) =
-            world.seen.peers.iter().find(|(_, peer)| peer.replaces == **name)
+            input.observed.peers.iter().find(|(_, peer)| peer.replaces == **name)
     {
         (name, next) = (newer, peer);
     }
     if next.phase == CsvPhase::Succeeded {
-        return Decision::Move(Move::to(
+        return Decision::Transition(PhaseTransition::to(
             CsvPhase::Deleting,
             CsvReason::Replaced,
             "has been replaced by a newer ClusterServiceVersion that has successfully installed.",

@@ -1,13 +1,13 @@
 //! Carries out what was decided about versions.
 
-use super::debounce::Held;
-use super::deployment::Wish;
-use super::phase::{self, Decision, World};
+use super::debounce::PhaseDebounce;
+use super::deployment::DesiredDeployments;
+use super::phase::{self, Decision, PhaseInput};
 use super::rbac::TargetRbac;
 use super::requirements::Observed;
-use super::serving::apply::{Extent, Refusal, Work};
+use super::serving::apply::{InstallError, PublishStage, ServingInstaller};
 use super::serving::{check, required};
-use super::status::Move;
+use super::status::PhaseTransition;
 use super::{api_roles, deployment, observe, serving};
 use crate::context::Context;
 use crate::error::Error;
@@ -37,7 +37,7 @@ const MISSING_PERMISSION: &str = "PermissionNotGranted";
 /// Reconciles versions.
 pub(crate) struct Controller {
     context: Arc<Context>,
-    held: Held,
+    debounce: PhaseDebounce,
 }
 
 impl Reconciler for Controller {
@@ -54,17 +54,17 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, held: Held::default() }
+        Self { context, debounce: PhaseDebounce::default() }
     }
 
     async fn reconcile_csv(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         let known = context.caches.csvs.get(key);
         if known.as_ref().is_none_or(|csv| csv.is_copy()) {
-            self.held.forget(key);
+            self.debounce.forget(key);
             context.missing_permissions.lock().remove(key);
             if known.is_none() {
-                api_roles::collect(context, key).await?;
+                api_roles::remove_orphans(context, key).await?;
             }
             return Ok(Action::Done);
         }
@@ -77,27 +77,27 @@ impl Controller {
             return self.finalize(&live, &csv).await;
         }
         let groups = context.caches.groups_in(&key.namespace);
-        let seen = observe::requirements(context, &csv).await?;
+        let observed = observe::requirements(context, &csv).await?;
         let config = observe::config(&context.caches, key);
         let proxy = context.proxies.settings(&context.caches).await;
-        let wish = Wish { csv: &csv, config: config.as_ref(), proxy: &proxy };
-        let wanted = wish.deployments(&seen.serving.authorities());
+        let desired = DesiredDeployments { csv: &csv, config: config.as_ref(), proxy: &proxy };
+        let wanted = desired.deployments(&observed.serving.ca_hashes());
         let deployments = observe::deployments(&context.caches, key);
         let targets = match groups.as_slice() {
             [one] => select(context, one)?,
             _ => Vec::new(),
         };
-        let decision = phase::decide(&World {
+        let decision = phase::decide(&PhaseInput {
             csv: &csv,
             groups: &groups,
             targets: Some(&targets),
-            elsewhere: &elsewhere(context, &key.namespace),
-            seen: &seen,
+            other_groups: &other_groups(context, &key.namespace),
+            observed: &observed,
             expected: &deployment::expected(&wanted),
             deployments: &deployments,
-            provides: &provides(&live),
+            provides: &provided_apis(&live),
             now: Time::new(context.clock.now()),
-            patience: context.timeouts.install,
+            install_timeout: context.timeouts.install,
         });
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
         let planned = || {
@@ -109,24 +109,29 @@ impl Controller {
             })
         };
         let now = context.clock.elapsed();
-        if let Some(left) = self.held.hold(key, &csv.status, &decision, planned, now) {
+        if let Some(left) = self.debounce.delay(key, &csv.status, &decision, planned, now) {
             return Ok(Action::After(left));
         }
-        let place = Place { live: &live, wish: &wish, seen: &seen, group: groups.first() };
-        self.carry_out(decision, &place, &deployments).await
+        let csv_context = CsvContext {
+            live: &live,
+            desired: &desired,
+            observed: &observed,
+            group: groups.first(),
+        };
+        self.apply_decision(decision, &csv_context, &deployments).await
     }
 }
 
 /// A version with what was seen of it.
-struct Place<'a> {
+struct CsvContext<'a> {
     live: &'a Object,
-    wish: &'a Wish<'a>,
-    seen: &'a Observed,
+    desired: &'a DesiredDeployments<'a>,
+    observed: &'a Observed,
     group: Option<&'a Arc<OperatorGroup>>,
 }
 
 /// What the groups of other namespaces provide counts against a version.
-fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
+fn other_groups(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
     context
         .caches
         .groups
@@ -137,28 +142,28 @@ fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
         .collect()
 }
 
-fn provides(live: &Object) -> ApiSet {
+fn provided_apis(live: &Object) -> ApiSet {
     fields::Csv::of(live).provides.into_iter().collect()
 }
 
 impl Controller {
-    async fn carry_out(
+    async fn apply_decision(
         &self,
         decision: Decision,
-        place: &Place<'_>,
+        csv_context: &CsvContext<'_>,
         deployments: &BTreeMap<String, Arc<fields::Deployment>>,
     ) -> Result<Action, Error> {
         let context = &*self.context;
-        let Place { live, group, .. } = *place;
-        let csv = place.wish.csv;
+        let CsvContext { live, group, .. } = *csv_context;
+        let csv = csv_context.desired.csv;
         match decision {
-            Decision::Rest => self.prune(place).await?,
+            Decision::Rest => self.prune(csv_context).await?,
             Decision::Wait(while_) => {
-                self.prune(place).await?;
+                self.prune(csv_context).await?;
                 return Ok(Action::After(while_));
             }
-            Decision::Move(step) => self.write(live, csv, step).await?,
-            Decision::Withdraw(step) => {
+            Decision::Transition(transition) => self.write(live, csv, transition).await?,
+            Decision::Withdraw(transition) => {
                 // Labels alone make no Deployment the version's: any editor of the namespace writes them.
                 let owned = |deployment: &fields::Deployment| {
                     deployment.owners.iter().any(|owner| owner.uid == live.uid())
@@ -166,9 +171,9 @@ impl Controller {
                 for (name, _) in deployments.iter().filter(|(_, deployment)| owned(deployment)) {
                     self.delete_deployment(live, name).await?;
                 }
-                self.write(live, csv, step).await?;
+                self.write(live, csv, transition).await?;
             }
-            Decision::Claim(annotations) => claim(context, live, &annotations).await?,
+            Decision::Claim(annotations) => add_membership(context, live, &annotations).await?,
             Decision::Provide(text) => {
                 let Some(group) = group else { return Ok(Action::Done) };
                 let body = json!({"metadata": {
@@ -187,17 +192,17 @@ impl Controller {
                     .await
                     .during("writing the provided APIs of a group")?;
             }
-            Decision::Install(step) => {
-                self.install(place, deployments, step).await?;
-                self.grant(place).await?;
+            Decision::Install(transition) => {
+                self.install(csv_context, deployments, transition).await?;
+                self.ensure_permissions(csv_context).await?;
             }
-            Decision::Serve => self.serve(place, Extent::Serve).await?,
+            Decision::Serve => self.publish_serving(csv_context, PublishStage::Serve).await?,
             Decision::Running => {
-                let granted = self.grant(place).await;
-                api_roles::ensure_usable(context, csv).await?;
-                self.serve(place, Extent::Settle).await?;
+                let granted = self.ensure_permissions(csv_context).await;
+                api_roles::ensure_api_roles(context, csv).await?;
+                self.publish_serving(csv_context, PublishStage::DropOldCas).await?;
                 granted?;
-                let next = check::next_look(csv, &place.seen.serving);
+                let next = check::next_rotation(csv, &csv_context.observed.serving);
                 return Ok(next.map_or(Action::Done, |due| Action::At(context.clock, due)));
             }
             Decision::Delete => {
@@ -217,10 +222,10 @@ impl Controller {
     }
 
     /// Sees that a version has its permissions in its target namespaces and nowhere else.
-    async fn grant(&self, place: &Place<'_>) -> Result<(), Error> {
-        let Place { live, group: Some(group), .. } = *place else { return Ok(()) };
+    async fn ensure_permissions(&self, csv_context: &CsvContext<'_>) -> Result<(), Error> {
+        let CsvContext { live, group: Some(group), .. } = *csv_context else { return Ok(()) };
         let context = &*self.context;
-        let cluster = match self.installing(live) {
+        let cluster = match self.installer(live) {
             Ok(cluster) => cluster.during("acting for a service account")?,
             Err(error) => return Err(Error::Refused(live.key(), error.to_string())),
         };
@@ -230,9 +235,9 @@ impl Controller {
             context.missing_permissions.lock().remove(&key);
             return Ok(());
         }
-        let told = context.missing_permissions.lock().insert(key.clone(), missing.clone());
-        let told = told.unwrap_or_default();
-        for why in missing.iter().filter(|requirement| !told.contains(requirement)) {
+        let reported = context.missing_permissions.lock().insert(key.clone(), missing.clone());
+        let reported = reported.unwrap_or_default();
+        for why in missing.iter().filter(|requirement| !reported.contains(requirement)) {
             context.recorder.publish(live, EventType::Warning, MISSING_PERMISSION, why.as_str());
         }
         Err(Error::Refused(key, missing.join("; ")))
@@ -240,9 +245,9 @@ impl Controller {
 
     /// Takes away what a version has in its target namespaces and was granted for permissions that it
     /// lost.
-    async fn prune(&self, place: &Place<'_>) -> Result<(), Error> {
-        let Place { live, group: Some(group), .. } = *place else { return Ok(()) };
-        let phase = &place.wish.csv.status.phase;
+    async fn prune(&self, csv_context: &CsvContext<'_>) -> Result<(), Error> {
+        let CsvContext { live, group: Some(group), .. } = *csv_context else { return Ok(()) };
+        let phase = &csv_context.desired.csv.status.phase;
         if !matches!(phase, CsvPhase::Pending | CsvPhase::Failed) {
             return Ok(());
         }
@@ -254,10 +259,10 @@ impl Controller {
         &self,
         live: &Object,
         csv: &ClusterServiceVersion,
-        step: Move,
+        transition: PhaseTransition,
     ) -> Result<(), Error> {
         let context = &*self.context;
-        let (status, told) = step.apply(&csv.status, Time::new(context.clock.now()));
+        let (status, reported) = transition.apply(&csv.status, Time::new(context.clock.now()));
         let mut value = serde_json::to_value(&status)?;
         // The original writes this field even when it is empty.
         if value.get("cleanup").is_none() {
@@ -272,11 +277,11 @@ impl Controller {
         if csv.status.phase == CsvPhase::Succeeded && status.phase == CsvPhase::Replacing {
             context.tallies.upgrades.fetch_add(1, Ordering::Relaxed);
         }
-        if told || csv.status.phase != status.phase || csv.status.reason != status.reason {
+        if reported || csv.status.phase != status.phase || csv.status.reason != status.reason {
             let why = format!("{}: {}", status.reason, status.message);
             decision::log(&CSV.kind, csv.key(), &status.phase, &why);
         }
-        if told {
+        if reported {
             let kind = if status.phase == CsvPhase::Failed {
                 EventType::Warning
             } else {
@@ -288,61 +293,77 @@ impl Controller {
     }
 
     /// Sees that the API server calls what a version serves; writes only what is not so.
-    async fn serve(&self, place: &Place<'_>, extent: Extent) -> Result<(), Error> {
-        let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
-        let cluster = match self.installing(live) {
+    async fn publish_serving(
+        &self,
+        csv_context: &CsvContext<'_>,
+        stage: PublishStage,
+    ) -> Result<(), Error> {
+        let CsvContext { live, desired, observed, group: Some(group) } = *csv_context else {
+            return Ok(());
+        };
+        let cluster = match self.installer(live) {
             Ok(cluster) => cluster.during("acting for a service account")?,
             Err(error) => return Err(Error::Refused(live.key(), error.to_string())),
         };
-        let csv = wish.csv;
-        let work = Work { context: &self.context, cluster: &cluster, csv, group, observed: seen };
-        if extent == Extent::Settle && work.is_kept() {
+        let csv = desired.csv;
+        let serving_installer =
+            ServingInstaller { context: &self.context, cluster: &cluster, csv, group, observed };
+        if stage == PublishStage::DropOldCas && serving_installer.is_up_to_date() {
             return Ok(());
         }
-        let served = async { work.publish(&work.prepare().await?, extent).await };
-        served.await.map_err(|refusal| refusal.into_error(csv))
+        let served = async {
+            serving_installer.publish(&serving_installer.ensure_servers().await?, stage).await
+        };
+        served.await.map_err(|error| error.into_error(csv))
     }
 
     /// Creates or updates the Deployments of a version with all that is around them, and removes
     /// Deployments it no longer lists.
     async fn install(
         &self,
-        place: &Place<'_>,
+        csv_context: &CsvContext<'_>,
         deployments: &BTreeMap<String, Arc<fields::Deployment>>,
-        mut step: Move,
+        mut transition: PhaseTransition,
     ) -> Result<(), Error> {
-        let Place { live, wish, seen, group: Some(group) } = *place else { return Ok(()) };
-        let csv = wish.csv;
-        let cluster = match self.installing(live) {
+        let CsvContext { live, desired, observed, group: Some(group) } = *csv_context else {
+            return Ok(());
+        };
+        let csv = desired.csv;
+        let cluster = match self.installer(live) {
             Ok(cluster) => cluster.during("acting for a service account")?,
             Err(error) => {
                 let message = format!("install strategy failed: {error}");
-                return self.refuse(live, csv, CsvReason::ComponentFailedNoRetry, message).await;
+                return self
+                    .fail_install(live, csv, CsvReason::ComponentFailedNoRetry, message)
+                    .await;
             }
         };
-        let work = Work { context: &self.context, cluster: &cluster, csv, group, observed: seen };
-        let certificates = match work.prepare().await {
+        let serving_installer =
+            ServingInstaller { context: &self.context, cluster: &cluster, csv, group, observed };
+        let certificates = match serving_installer.ensure_servers().await {
             Ok(certificates) => certificates,
-            Err(refusal) => return self.refused(live, csv, refusal).await,
+            Err(error) => return self.report_install_error(live, csv, error).await,
         };
-        let wanted = wish.deployments(&certificates.hashes());
+        let wanted = desired.deployments(&certificates.hashes());
         for deployment in &wanted {
-            match put(&cluster, deployment).await {
+            match create_or_update_deployment(&cluster, deployment).await {
                 // The next look must not take the old one for what was installed.
                 Ok(Some(deployment)) => {
                     self.context.caches.deployments.seen(deployment.resource_version()).await
                 }
                 Ok(None) => {}
-                Err(error) => return self.refused(live, csv, Refusal::Api(error)).await,
+                Err(error) => {
+                    return self.report_install_error(live, csv, InstallError::Api(error)).await;
+                }
             }
         }
         serving::legacy::remove(&self.context, csv).await?;
-        if let Some(why) = required::no_conversion(csv, &seen.crds) {
+        if let Some(why) = required::conversion_problem(csv, &observed.crds) {
             let message = format!("install strategy failed: {why}");
             return self.write(live, csv, failed(CsvReason::ComponentFailed, message)).await;
         }
-        if let Err(refusal) = work.publish(&certificates, Extent::Install).await {
-            return self.refused(live, csv, refusal).await;
+        if let Err(error) = serving_installer.publish(&certificates, PublishStage::Install).await {
+            return self.report_install_error(live, csv, error).await;
         }
         for (name, found) in deployments {
             let listed = wanted.iter().any(|deployment| deployment.name() == name);
@@ -353,29 +374,31 @@ impl Controller {
         if let Some(rotate) = certificates.rotate {
             let made = csv.status.certs_last_updated.filter(|_| !certificates.renewed);
             let made = made.unwrap_or_else(|| Time::new(self.context.clock.now()));
-            step.certificates = Some((made, Time::new(rotate)));
+            transition.certificates = Some((made, Time::new(rotate)));
         }
-        self.write(live, csv, step).await
+        self.write(live, csv, transition).await
     }
 
     /// Tells people that something of a version is not taken, and tries again later.
-    async fn refused(
+    async fn report_install_error(
         &self,
         live: &Object,
         csv: &ClusterServiceVersion,
-        refusal: Refusal,
+        error: InstallError,
     ) -> Result<(), Error> {
-        const DOING: &str = "installing a version";
-        let error = match refusal {
-            Refusal::Text(why) => {
+        const OPERATION: &str = "installing a version";
+        let error = match error {
+            InstallError::Refused(why) => {
                 let message = format!("install strategy failed: {why}");
-                return self.refuse(live, csv, CsvReason::ComponentFailed, message).await;
+                return self.fail_install(live, csv, CsvReason::ComponentFailed, message).await;
             }
-            Refusal::Removed(error) => return Err(error).during(DOING).map_err(Error::from),
-            Refusal::Api(error) => error,
+            InstallError::Removed(error) => {
+                return Err(error).during(OPERATION).map_err(Error::from);
+            }
+            InstallError::Api(error) => error,
         };
         let Some(status) = error.status() else {
-            return Err(error).during(DOING).map_err(Error::from);
+            return Err(error).during(OPERATION).map_err(Error::from);
         };
         let reason = match status.reason {
             Reason::Forbidden => CsvReason::ComponentFailedNoRetry,
@@ -384,7 +407,7 @@ impl Controller {
             | Reason::NotFound
             | Reason::RequestEntityTooLarge => CsvReason::ComponentFailed,
             // Overtaken or overloaded: nothing to tell people yet.
-            _ => return Err(error).during(DOING).map_err(Error::from),
+            _ => return Err(error).during(OPERATION).map_err(Error::from),
         };
         // The original says it twice where rights are missing.
         let again = match reason {
@@ -392,12 +415,12 @@ impl Controller {
             _ => "",
         };
         let message = format!("install strategy failed: {again}{}", status.message);
-        self.refuse(live, csv, reason, message).await
+        self.fail_install(live, csv, reason, message).await
     }
 
     /// The cluster with the rights that Deployments of a version are installed with; or why there is
     /// none.
-    fn installing(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, AccountError> {
+    fn installer(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, AccountError> {
         let context = &*self.context;
         let account = account(&context.caches.groups_in(live.namespace()))?;
         let own = context.cluster.clone();
@@ -407,7 +430,7 @@ impl Controller {
         })
     }
 
-    async fn refuse(
+    async fn fail_install(
         &self,
         live: &Object,
         csv: &ClusterServiceVersion,
@@ -436,7 +459,7 @@ impl Controller {
     /// reach.
     async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
         let ours = |finalizer: &str| finalizer == names::CSV_CLEANUP_FINALIZER;
-        if !live.finalizers().any(ours) || !api_roles::clean_up(&self.context, csv).await? {
+        if !live.finalizers().any(ours) || !api_roles::finalize(&self.context, csv).await? {
             return Ok(Action::Done);
         }
         let rest: Vec<&str> = live.finalizers().filter(|finalizer| !ours(finalizer)).collect();
@@ -457,12 +480,15 @@ impl Controller {
     }
 }
 
-fn failed(reason: CsvReason, message: String) -> Move {
-    Move::to(CsvPhase::Failed, reason, message)
+fn failed(reason: CsvReason, message: String) -> PhaseTransition {
+    PhaseTransition::to(CsvPhase::Failed, reason, message)
 }
 
 /// Makes a Deployment exist as a version lists it; `None` if somebody else made one meanwhile.
-async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<Option<Object>> {
+async fn create_or_update_deployment(
+    cluster: &Cluster,
+    deployment: &Object,
+) -> mainstay_client::Result<Option<Object>> {
     let namespace = Some(deployment.namespace());
     let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
         // A selector cannot be changed. What a version owns, it may replace; upstream stops here
@@ -481,7 +507,7 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
         found => found,
     };
     if let Some(old) = old {
-        match cluster.update(&known::DEPLOYMENT, &handed_over(&old, deployment)).await {
+        match cluster.update(&known::DEPLOYMENT, &with_other_fields(&old, deployment)).await {
             // The garbage collector removed it with the version that it belonged to: it is made anew.
             Err(error) if error.is_not_found() => {}
             updated => return updated.map(Some),
@@ -495,7 +521,7 @@ async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<
 }
 
 /// The Deployment that is there with the spec of a version's: labels and owners of others stay.
-fn handed_over(old: &Object, deployment: &Object) -> Object {
+fn with_other_fields(old: &Object, deployment: &Object) -> Object {
     let mut new = deployment.clone();
     // Annotations that are not Kubernetes' own may be left from settings of before.
     let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
@@ -521,7 +547,7 @@ fn handed_over(old: &Object, deployment: &Object) -> Object {
     new
 }
 
-async fn claim(
+async fn add_membership(
     context: &Context,
     live: &Object,
     annotations: &[(&'static str, Option<String>)],

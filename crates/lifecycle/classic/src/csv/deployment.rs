@@ -1,6 +1,6 @@
 //! A Deployment as a version and its Subscription want it.
 
-use super::health::Expected;
+use super::health::ExpectedDeployment;
 use super::serving::pods;
 use crate::permissions;
 use crate::proxy::ProxySettings;
@@ -16,29 +16,29 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What the Deployments of a version are made from.
-pub(crate) struct Wish<'a> {
+pub(crate) struct DesiredDeployments<'a> {
     pub(crate) csv: &'a ClusterServiceVersion,
     pub(crate) config: Option<&'a SubscriptionConfig>,
     pub(crate) proxy: &'a ProxySettings,
 }
 
-impl Wish<'_> {
+impl DesiredDeployments<'_> {
     /// The Deployments of a version, in the order of its list. Those with a server have the
     /// certificate of the authority with this hash.
-    pub(crate) fn deployments(&self, authorities: &BTreeMap<String, String>) -> Vec<Object> {
+    pub(crate) fn deployments(&self, ca_hashes: &BTreeMap<String, String>) -> Vec<Object> {
         let deployments = &self.csv.spec.install.spec.deployments;
         deployments
             .iter()
-            .map(|deployment| one(self, deployment, authorities.get(&deployment.name)))
+            .map(|deployment| desired_deployment(self, deployment, ca_hashes.get(&deployment.name)))
             .collect()
     }
 }
 
 /// What the health check compares with.
-pub(crate) fn expected(deployments: &[Object]) -> Vec<Expected> {
+pub(crate) fn expected(deployments: &[Object]) -> Vec<ExpectedDeployment> {
     deployments
         .iter()
-        .map(|deployment| Expected {
+        .map(|deployment| ExpectedDeployment {
             name: deployment.name().to_owned(),
             spec_hash: deployment.label(names::DEPLOYMENT_SPEC_HASH).unwrap_or_default().to_owned(),
         })
@@ -57,12 +57,12 @@ pub(crate) fn must_be_replaced(old: &Object, wanted: &Object) -> bool {
     owned && selector(old) != selector(wanted)
 }
 
-fn one(
-    wish: &Wish<'_>,
+fn desired_deployment(
+    desired: &DesiredDeployments<'_>,
     deployment: &mainstay_api::DeploymentSpec,
-    authority: Option<&String>,
+    ca_hash: Option<&String>,
 ) -> Object {
-    let Wish { csv, config, proxy } = *wish;
+    let DesiredDeployments { csv, config, proxy } = *desired;
     let metadata = &csv.metadata;
     let mut object = Object::new(&known::DEPLOYMENT.gvk(), &deployment.name);
     object.set(&["metadata", "namespace"], metadata.namespace.as_str().into());
@@ -84,8 +84,8 @@ fn one(
         json!([permissions::csv_owner(&metadata.name, &metadata.uid)]),
     );
     object.set(&["spec"], deployment.spec.clone());
-    if let Some(authority) = authority {
-        pods::mount(&mut object, authority);
+    if let Some(ca_hash) = ca_hash {
+        pods::mount(&mut object, ca_hash);
     }
     // The annotations of the version win over those of the template.
     let template: &[&str] = &["spec", "template", "metadata", "annotations"];
@@ -243,7 +243,7 @@ mod tests {
         config: Option<&SubscriptionConfig>,
         proxy: &ProxySettings,
     ) -> Vec<Object> {
-        Wish { csv, config, proxy }.deployments(&BTreeMap::new())
+        DesiredDeployments { csv, config, proxy }.deployments(&BTreeMap::new())
     }
 
     fn csv(spec: &Value) -> ClusterServiceVersion {

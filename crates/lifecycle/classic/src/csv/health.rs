@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// A Deployment as the version wants it, reduced to what the check compares.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedDeployment {
     pub(crate) name: String,
     pub(crate) spec_hash: String,
 }
@@ -40,7 +40,7 @@ impl Unhealthy {
     }
 
     /// What people are told of it.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn status_message(&self) -> String {
         match self {
             Self::Away(text) => text.clone(),
             other => format!("installing: {}", other.message()),
@@ -54,26 +54,26 @@ impl Unhealthy {
 /// One that is another than the version wants is told before one that is not ready: what it waits for
 /// may be what was mended since.
 pub(crate) fn check<'a>(
-    expected: &[Expected],
+    expected: &[ExpectedDeployment],
     annotations: &BTreeMap<String, String>,
     find: impl Fn(&str) -> Option<&'a fields::Deployment>,
 ) -> Result<(), Unhealthy> {
     for wanted in expected {
-        find(&wanted.name).map_or(Ok(()), |found| current(wanted, annotations, found))?;
+        find(&wanted.name).map_or(Ok(()), |found| check_spec(wanted, annotations, found))?;
     }
     for wanted in expected {
         let name = &wanted.name;
         let Some(found) = find(name) else {
             return Err(Unhealthy::Missing(format!("missing deployment with name={name}")));
         };
-        ready(name, found)?;
+        check_ready(name, found)?;
     }
     Ok(())
 }
 
 /// Whether a Deployment is the one that its version wants now.
-fn current(
-    wanted: &Expected,
+fn check_spec(
+    wanted: &ExpectedDeployment,
     annotations: &BTreeMap<String, String>,
     found: &fields::Deployment,
 ) -> Result<(), Unhealthy> {
@@ -108,7 +108,7 @@ fn current(
     }
 }
 
-fn ready(name: &str, found: &fields::Deployment) -> Result<(), Unhealthy> {
+fn check_ready(name: &str, found: &fields::Deployment) -> Result<(), Unhealthy> {
     let available = found.available.as_ref().is_some_and(|(status, _)| status == "True");
     let waiting = |why: String| {
         let text = format!("waiting for deployment {name} to become ready: {why}");
@@ -218,7 +218,7 @@ mod tests {
                 Err(Unhealthy::Outdated("deployment d doesn't have a spec hash, update it".into())),
             ),
         ] {
-            let expected = [Expected { name: "d".into(), spec_hash: "h".into() }];
+            let expected = [ExpectedDeployment { name: "d".into(), spec_hash: "h".into() }];
             let annotations = [("k".to_owned(), "v".to_owned())].into();
             assert_eq!(check(&expected, &annotations, |_| found.as_ref()), wanted);
         }

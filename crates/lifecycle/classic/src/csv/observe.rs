@@ -1,6 +1,6 @@
 //! Gathers what a decision about a version is made from.
 
-use super::requirements::{Grants, Observed, foreign};
+use super::requirements::{Grants, Observed, is_owned_by_other_csv};
 use super::{serving, upgradeable};
 use crate::context::{Caches, Context};
 use crate::error::Error;
@@ -27,7 +27,7 @@ pub(crate) async fn requirements(
         .chain(&details.cluster_permissions)
         .map(|permission| permission.service_account_name.as_str())
         .collect();
-    let mut seen = Observed {
+    let mut observed = Observed {
         peers: peers(caches, csv),
         crds: crds
             .owned
@@ -49,7 +49,7 @@ pub(crate) async fn requirements(
                 Some(((*account).to_owned(), caches.accounts.get(&key)?))
             })
             .collect(),
-        gate: (!csv.spec.replaces.is_empty())
+        upgrade_block: (!csv.spec.replaces.is_empty())
             .then(|| {
                 let before = NamespacedName::new(namespace.as_str(), csv.spec.replaces.as_str());
                 upgradeable::refusal(&*caches.conditions.get(&before)?)
@@ -58,11 +58,11 @@ pub(crate) async fn requirements(
         ..Observed::default()
     };
     if !csv.spec.min_kube_version.is_empty() {
-        seen.server_version = context.cluster.server_version().await;
+        observed.server_version = context.cluster.server_version().await;
     }
-    seen.serving = serving::observed::observe(caches, csv, &seen.peers);
-    served(context, csv, &mut seen).await?;
-    Ok(seen)
+    observed.serving = serving::observed::observe(caches, csv, &observed.peers);
+    observe_served_apis(context, csv, &mut observed).await?;
+    Ok(observed)
 }
 
 /// The other versions of the namespace, without copies.
@@ -77,10 +77,10 @@ fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<f
 }
 
 /// Required kinds are rare, so they are looked up when a version names some.
-async fn served(
+async fn observe_served_apis(
     context: &Context,
     csv: &ClusterServiceVersion,
-    seen: &mut Observed,
+    observed: &mut Observed,
 ) -> Result<(), Error> {
     let native = csv.spec.native_apis.iter().map(|kind| (&kind.group, &kind.version, &kind.kind));
     let services = csv
@@ -104,7 +104,7 @@ async fn served(
             .filter(|service| service.condition("Available") == Some("True"))
             .map(|service| service.uid().to_owned());
         let api = Api { group: group.clone(), version: version.clone(), kind: kind.clone() };
-        seen.served.insert(api, uid);
+        observed.served.insert(api, uid);
     }
     Ok(())
 }
@@ -113,31 +113,31 @@ async fn served(
 /// versions.
 fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants {
     let namespace = csv.metadata.namespace.as_str();
-    let words = [
+    let subject_names = [
         format!("system:serviceaccount:{namespace}:{account}"),
         "system:serviceaccounts".to_owned(),
         format!("system:serviceaccounts:{namespace}"),
         "system:authenticated".to_owned(),
     ];
     let mut out = Grants::default();
-    let mine = |role: Option<Arc<Role>>| -> Vec<Rule> {
-        role.filter(|role| !foreign(&role.owners, csv))
+    let own_rules = |role: Option<Arc<Role>>| -> Vec<Rule> {
+        role.filter(|role| !is_owned_by_other_csv(&role.owners, csv))
             .map(|role| role.rules.clone())
             .unwrap_or_default()
     };
-    for word in &words {
-        for (_, binding) in caches.cluster_bindings.indexed(word) {
-            if !foreign(&binding.owners, csv) && binding.role.0 == "ClusterRole" {
+    for subject_name in &subject_names {
+        for (_, binding) in caches.cluster_bindings.indexed(subject_name) {
+            if !is_owned_by_other_csv(&binding.owners, csv) && binding.role.0 == "ClusterRole" {
                 let key = NamespacedName::cluster(binding.role.1.as_str());
-                out.cluster.extend(mine(caches.cluster_roles.get(&key)));
+                out.cluster.extend(own_rules(caches.cluster_roles.get(&key)));
             }
         }
-        for (at, binding) in caches.bindings.indexed(word) {
-            if *at.namespace != *namespace || foreign(&binding.owners, csv) {
+        for (at, binding) in caches.bindings.indexed(subject_name) {
+            if *at.namespace != *namespace || is_owned_by_other_csv(&binding.owners, csv) {
                 continue;
             }
             let role = binding.role.1.as_str();
-            out.namespaced.extend(mine(if binding.role.0 == "ClusterRole" {
+            out.namespaced.extend(own_rules(if binding.role.0 == "ClusterRole" {
                 caches.cluster_roles.get(&NamespacedName::cluster(role))
             } else {
                 caches.roles.get(&NamespacedName::new(namespace, role))
@@ -148,14 +148,14 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
     out.generated = permissions
         .iter()
         .filter(|permission| permission.service_account_name == account)
-        .filter(|permission| untouched(caches, csv, permission))
+        .filter(|permission| is_unchanged(caches, csv, permission))
         .map(|permission| hash::rules(&permission.rules.clone().into()))
         .collect();
     out
 }
 
 /// Whether the role and binding that were generated for a permission are there with their hashes.
-fn untouched(
+fn is_unchanged(
     caches: &Caches,
     csv: &ClusterServiceVersion,
     permission: &DeploymentPermissions,

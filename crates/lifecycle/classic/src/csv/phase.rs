@@ -4,11 +4,13 @@
 //! group, which install modes, which APIs), then the phase. It never writes; the controller carries
 //! out the decision and asks again when the answer to its write arrives through the caches.
 
-use super::chain::{being_replaced, owner_conflict, predecessor, replaced_by, replacing};
-use super::health::{self, Expected, Unhealthy};
+use super::chain::{
+    being_replaced_transition, decide_replacing, owner_conflict, predecessor, replaced_by,
+};
+use super::health::{self, ExpectedDeployment, Unhealthy};
 use super::requirements::{self, Observed};
 use super::serving::{check, required};
-use super::status::Move;
+use super::status::PhaseTransition;
 use crate::fields;
 use crate::membership;
 use crate::membership::apis::{self, ApiSet, Outcome};
@@ -25,7 +27,7 @@ use std::time::Duration;
 const STRATEGY: &str = "deployment";
 
 /// What a decision is made from.
-pub(crate) struct World<'a> {
+pub(crate) struct PhaseInput<'a> {
     /// The version.
     pub(crate) csv: &'a ClusterServiceVersion,
     /// The groups of its namespace.
@@ -33,11 +35,11 @@ pub(crate) struct World<'a> {
     /// The namespaces that its only group should have in its status; none if that cannot be told.
     pub(crate) targets: Option<&'a [String]>,
     /// The groups of other namespaces.
-    pub(crate) elsewhere: &'a [Arc<OperatorGroup>],
+    pub(crate) other_groups: &'a [Arc<OperatorGroup>],
     /// What it needs.
-    pub(crate) seen: &'a Observed,
+    pub(crate) observed: &'a Observed,
     /// Its Deployments as it wants them.
-    pub(crate) expected: &'a [Expected],
+    pub(crate) expected: &'a [ExpectedDeployment],
     /// The Deployments with its owner labels, by name.
     pub(crate) deployments: &'a BTreeMap<String, Arc<fields::Deployment>>,
     /// The APIs that it provides.
@@ -45,7 +47,7 @@ pub(crate) struct World<'a> {
     /// Now.
     pub(crate) now: Time,
     /// How long a version may wait for its Deployments before it counts as failed.
-    pub(crate) patience: Duration,
+    pub(crate) install_timeout: Duration,
 }
 
 /// What to do. Anything but [`Decision::Rest`] leads to another look at the version.
@@ -56,15 +58,15 @@ pub(crate) enum Decision {
     /// Nothing until something changes or this while has passed.
     Wait(Duration),
     /// Say where it stands.
-    Move(Move),
+    Transition(PhaseTransition),
     /// Remove its Deployments, then say where it stands.
-    Withdraw(Move),
+    Withdraw(PhaseTransition),
     /// Write the finalizer on it, and the annotations of its group; none removes one.
     Claim(Vec<(&'static str, Option<String>)>),
     /// Write the provided APIs on its group.
     Provide(String),
     /// Create or update its Deployments; the step is that of success.
-    Install(Move),
+    Install(PhaseTransition),
     /// Its Deployments run: have the API server call them.
     Serve,
     /// It runs: see that others may use what it provides.
@@ -74,36 +76,41 @@ pub(crate) enum Decision {
 }
 
 /// Decides; see the table in the module's documentation of the original's phases.
-pub(crate) fn decide(world: &World<'_>) -> Decision {
-    let csv = world.csv;
+pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
+    let csv = input.csv;
     let status = &csv.status;
-    let step = |step: Move| {
-        if step.is_done(status) { Decision::Rest } else { Decision::Move(step) }
+    let transition = |transition: PhaseTransition| {
+        if transition.is_recorded(status) {
+            Decision::Rest
+        } else {
+            Decision::Transition(transition)
+        }
     };
-    let failed = |reason: CsvReason, message: &str| Move::to(CsvPhase::Failed, reason, message);
+    let failed =
+        |reason: CsvReason, message: &str| PhaseTransition::to(CsvPhase::Failed, reason, message);
 
     let claimed =
         csv.metadata.finalizers.iter().any(|finalizer| finalizer == names::CSV_CLEANUP_FINALIZER);
-    if !claimed && world.groups.len() != 1 {
+    if !claimed && input.groups.len() != 1 {
         return Decision::Claim(Vec::new());
     }
-    let group = match world.groups {
+    let group = match input.groups {
         [] => {
-            return step(failed(
+            return transition(failed(
                 CsvReason::NoOperatorGroup,
                 "csv in namespace with no operatorgroups",
             ));
         }
         [one] => one,
         _ => {
-            return step(failed(
+            return transition(failed(
                 CsvReason::TooManyOperatorGroups,
                 "csv created in namespace with multiple operatorgroups, can't pick one automatically",
             ));
         }
     };
     // The group's own controller has not caught up with its spec: wait for it, it will wake us.
-    let Some(wanted) = world.targets else { return Decision::Rest };
+    let Some(wanted) = input.targets else { return Decision::Rest };
     if !targets::same(wanted, &group.status.namespaces) {
         return Decision::Rest;
     }
@@ -114,35 +121,37 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
         return Decision::Claim(membership.to_vec());
     }
     if group.status.namespaces.is_empty() {
-        return step(failed(
+        return transition(failed(
             CsvReason::NoTargetNamespaces,
             "no targetNamespaces are matched operatorgroups namespace selection",
         ));
     }
     let modes = match Modes::parse(&csv.spec.install_modes) {
         Ok(modes) => modes,
-        Err(error) => return step(failed(CsvReason::InvalidInstallModes, &error.to_string())),
+        Err(error) => {
+            return transition(failed(CsvReason::InvalidInstallModes, &error.to_string()));
+        }
     };
     let namespaces: Vec<&str> = group.status.namespaces.iter().map(String::as_str).collect();
     if let Err(error) = modes.check(&csv.metadata.namespace, &namespaces) {
-        return step(failed(CsvReason::UnsupportedOperatorGroup, &error.to_string()));
+        return transition(failed(CsvReason::UnsupportedOperatorGroup, &error.to_string()));
     }
-    if let Some(decision) = provided_apis(world, group) {
+    if let Some(decision) = provided_apis(input, group) {
         return decision;
     }
-    phase(world, group)
+    decide_by_phase(input, group)
 }
 
-fn provided_apis(world: &World<'_>, group: &OperatorGroup) -> Option<Decision> {
-    let status = &world.csv.status;
-    let others = world.elsewhere.iter().map(Arc::as_ref);
-    let outcome = apis::reconcile(world.provides, group, others);
+fn provided_apis(input: &PhaseInput<'_>, group: &OperatorGroup) -> Option<Decision> {
+    let status = &input.csv.status;
+    let others = input.other_groups.iter().map(Arc::as_ref);
+    let outcome = apis::reconcile(input.provides, group, others);
     let withdraw = |reason: CsvReason, message: &str| {
-        let step = Move::to(CsvPhase::Failed, reason, message);
-        Some(if step.is_done(status) && world.deployments.is_empty() {
+        let transition = PhaseTransition::to(CsvPhase::Failed, reason, message);
+        Some(if transition.is_recorded(status) && input.deployments.is_empty() {
             Decision::Rest
         } else {
-            Decision::Withdraw(step)
+            Decision::Withdraw(transition)
         })
     };
     let provided = apis::provided(group);
@@ -160,129 +169,151 @@ fn provided_apis(world: &World<'_>, group: &OperatorGroup) -> Option<Decision> {
                 "static provided api operatorgroup cannot be modified by these apis",
             );
         }
-        Outcome::Add => apis::text(&provided.union(world.provides).cloned().collect()),
-        Outcome::Remove => apis::text(&provided.difference(world.provides).cloned().collect()),
+        Outcome::Add => apis::text(&provided.union(input.provides).cloned().collect()),
+        Outcome::Remove => apis::text(&provided.difference(input.provides).cloned().collect()),
     };
     let present = group.metadata.annotations.get(names::PROVIDED_APIS);
     (present != Some(&text)).then_some(Decision::Provide(text))
 }
 
-fn phase(world: &World<'_>, group: &OperatorGroup) -> Decision {
-    let csv = world.csv;
+fn decide_by_phase(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
+    let csv = input.csv;
     let status = &csv.status;
     match status.phase {
-        CsvPhase::Pending => pending(world),
-        CsvPhase::InstallReady => match unsupported(world) {
-            Some(step) => Decision::Move(step),
-            None => Decision::Install(installed()),
+        CsvPhase::Pending => decide_pending(input),
+        CsvPhase::InstallReady => match invalid_strategy(input) {
+            Some(transition) => Decision::Transition(transition),
+            None => Decision::Install(install_successful()),
         },
-        CsvPhase::Installing => installing(world, group),
-        CsvPhase::Succeeded => succeeded(world),
-        CsvPhase::Failed => failed(world, group),
-        CsvPhase::Replacing => replacing(world, group),
+        CsvPhase::Installing => decide_installing(input, group),
+        CsvPhase::Succeeded => decide_succeeded(input),
+        CsvPhase::Failed => decide_failed(input, group),
+        CsvPhase::Replacing => decide_replacing(input, group),
         CsvPhase::Deleting => Decision::Delete,
-        CsvPhase::None | CsvPhase::Unknown | CsvPhase::Other(_) => Decision::Move(Move::to(
-            CsvPhase::Pending,
-            CsvReason::RequirementsUnknown,
-            "requirements not yet checked",
-        )),
+        CsvPhase::None | CsvPhase::Unknown | CsvPhase::Other(_) => {
+            Decision::Transition(PhaseTransition::to(
+                CsvPhase::Pending,
+                CsvReason::RequirementsUnknown,
+                "requirements not yet checked",
+            ))
+        }
     }
 }
 
 /// A strategy that is not known, or whose permissions are none.
-fn unsupported(world: &World<'_>) -> Option<Move> {
-    let why = if world.csv.spec.install.strategy == STRATEGY {
-        requirements::invalid_rule(world.csv, world.seen)
+fn invalid_strategy(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
+    let why = if input.csv.spec.install.strategy == STRATEGY {
+        requirements::invalid_rule(input.csv, input.observed)
             .map(|why| format!("rule invalid: {why}"))?
     } else {
         "unrecognized install strategy".to_owned()
     };
     let message = format!("install strategy invalid: {why}");
-    Some(Move::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message))
+    Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message))
 }
 
 /// Webhooks that are not installed, and conversions that are not made.
-fn refused_webhooks(world: &World<'_>) -> Option<Move> {
-    let csv = world.csv;
-    if let Some(why) = required::refusal(csv) {
-        return Some(Move::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why));
+fn refused_webhooks(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
+    let csv = input.csv;
+    if let Some(why) = required::invalid_webhook(csv) {
+        return Some(PhaseTransition::to(
+            CsvPhase::Failed,
+            CsvReason::InvalidWebhookDescription,
+            why,
+        ));
     }
-    let why = required::no_conversion(csv, &world.seen.crds)?;
+    let why = required::conversion_problem(csv, &input.observed.crds)?;
     let message = format!("install strategy failed: {why}");
-    Some(Move::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
+    Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
 }
 
-fn pending(world: &World<'_>) -> Decision {
-    let csv = world.csv;
-    if let Some(why) = &world.seen.gate {
-        let step = Move::to(
+fn decide_pending(input: &PhaseInput<'_>) -> Decision {
+    let csv = input.csv;
+    if let Some(why) = &input.observed.upgrade_block {
+        let transition = PhaseTransition::to(
             CsvPhase::Pending,
             CsvReason::OperatorConditionNotUpgradeable,
             format!("operator is not upgradeable: {why}"),
         );
-        return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
+        return if transition.is_recorded(&csv.status) {
+            Decision::Rest
+        } else {
+            Decision::Transition(transition)
+        };
     }
-    if let Some(step) = unsupported(world) {
-        return Decision::Move(step);
+    if let Some(transition) = invalid_strategy(input) {
+        return Decision::Transition(transition);
     }
-    let (met, found) = requirements::check(csv, world.seen);
+    let (met, found) = requirements::check(csv, input.observed);
     if !met {
         // Its successor has taken its accounts before it could use them: it can never run, and the
         // successor waits for it to step aside.
-        if let Some((name, _)) = replaced_by(world).filter(|_| only_accounts(&found)) {
-            return Decision::Move(being_replaced(name).with(found));
+        if let Some((name, _)) = replaced_by(input).filter(|_| only_service_accounts_unmet(&found))
+        {
+            return Decision::Transition(being_replaced_transition(name).with_requirements(found));
         }
-        let step = Move::to(
+        let transition = PhaseTransition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsNotMet,
             "one or more requirements couldn't be found",
         )
-        .with(found);
-        return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
+        .with_requirements(found);
+        return if transition.is_recorded(&csv.status) {
+            Decision::Rest
+        } else {
+            Decision::Transition(transition)
+        };
     }
-    if let Some(why) = required::refusal(csv) {
-        let step = Move::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why);
-        return Decision::Move(step.with(found));
+    if let Some(why) = required::invalid_webhook(csv) {
+        let transition =
+            PhaseTransition::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why);
+        return Decision::Transition(transition.with_requirements(found));
     }
-    if let Some(step) = owner_conflict(world) {
-        return Decision::Move(step.with(found));
+    if let Some(transition) = owner_conflict(input) {
+        return Decision::Transition(transition.with_requirements(found));
     }
-    if predecessor(world).is_some_and(|old| old.phase != CsvPhase::Replacing) {
+    if predecessor(input).is_some_and(|old| old.phase != CsvPhase::Replacing) {
         // The predecessor becomes Replacing by itself, and that change leads to another reconciliation.
         let message =
             format!("all requirements found, waiting for {} to be replaced", csv.spec.replaces);
-        let step = Move::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, message).with(found);
-        return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
+        let transition =
+            PhaseTransition::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, message)
+                .with_requirements(found);
+        return if transition.is_recorded(&csv.status) {
+            Decision::Rest
+        } else {
+            Decision::Transition(transition)
+        };
     }
-    Decision::Move(
-        Move::to(
+    Decision::Transition(
+        PhaseTransition::to(
             CsvPhase::InstallReady,
             CsvReason::AllRequirementsMet,
             "all requirements found, attempting install",
         )
-        .with(found),
+        .with_requirements(found),
     )
 }
 
 /// Whether nothing but accounts is missing or not as it should be.
-fn only_accounts(found: &[RequirementStatus]) -> bool {
+fn only_service_accounts_unmet(found: &[RequirementStatus]) -> bool {
     let good = [RequirementState::Present, RequirementState::Satisfied];
     let mut unmet = found.iter().filter(|requirement| !good.contains(&requirement.status));
     unmet.all(|requirement| requirement.kind == "ServiceAccount")
 }
 
-fn check_deployments(world: &World<'_>) -> Result<(), Unhealthy> {
-    health::check(world.expected, &world.csv.metadata.annotations, |name| {
-        world.deployments.get(name).map(Arc::as_ref)
+fn check_deployments(input: &PhaseInput<'_>) -> Result<(), Unhealthy> {
+    health::check(input.expected, &input.csv.metadata.annotations, |name| {
+        input.deployments.get(name).map(Arc::as_ref)
     })?;
-    if check::available(world.csv, &world.seen.serving) {
+    if check::apis_are_available(input.csv, &input.observed.serving) {
         return Ok(());
     }
     Err(Unhealthy::Away("apiServices not installed".to_owned()))
 }
 
-fn running() -> Move {
-    Move::to(
+fn succeeded_transition() -> PhaseTransition {
+    PhaseTransition::to(
         CsvPhase::Succeeded,
         CsvReason::InstallSuccessful,
         "install strategy completed with no errors",
@@ -290,189 +321,248 @@ fn running() -> Move {
 }
 
 /// The step to a version that runs, once the API server knows of what it serves.
-fn serving(world: &World<'_>, group: &OperatorGroup) -> Decision {
-    if check::in_place(world.csv, group, world.seen, false) {
-        Decision::Move(running())
+fn serve_or_succeed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
+    if check::is_published(input.csv, group, input.observed, false) {
+        Decision::Transition(succeeded_transition())
     } else {
         Decision::Serve
     }
 }
 
 /// A certificate has to be made anew.
-fn rotation(message: &str) -> Decision {
-    Decision::Move(Move::to(CsvPhase::Pending, CsvReason::NeedsCertRotation, message))
+fn needs_cert_rotation(message: &str) -> Decision {
+    Decision::Transition(PhaseTransition::to(
+        CsvPhase::Pending,
+        CsvReason::NeedsCertRotation,
+        message,
+    ))
 }
 
 /// A Deployment that has run into its progress deadline.
-fn stuck(message: &str) -> Move {
-    Move::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, format!("install failed: {message}"))
+fn install_check_failed(message: &str) -> PhaseTransition {
+    PhaseTransition::to(
+        CsvPhase::Failed,
+        CsvReason::InstallCheckFailed,
+        format!("install failed: {message}"),
+    )
 }
 
-fn installing(world: &World<'_>, group: &OperatorGroup) -> Decision {
-    let status = &world.csv.status;
-    if check::due(world.csv, &world.seen.serving, world.now) {
+fn decide_installing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
+    let status = &input.csv.status;
+    if check::certificates_are_due(input.csv, &input.observed.serving, input.now) {
         // Without a certificate nobody knows how the Deployments are to be.
         let message = "calculated deployment install is bad";
-        return Decision::Move(Move::to(CsvPhase::Pending, CsvReason::NeedsReinstall, message));
+        return Decision::Transition(PhaseTransition::to(
+            CsvPhase::Pending,
+            CsvReason::NeedsReinstall,
+            message,
+        ));
     }
-    let unhealthy = match check_deployments(world) {
-        Ok(()) => return serving(world, group),
+    let unhealthy = match check_deployments(input) {
+        Ok(()) => return serve_or_succeed(input, group),
         Err(unhealthy) => unhealthy,
     };
-    let message = unhealthy.told();
-    let step = match &unhealthy {
-        Unhealthy::Stuck(message) => stuck(message),
-        Unhealthy::Outdated(_) => Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message),
+    let message = unhealthy.status_message();
+    let transition = match &unhealthy {
+        Unhealthy::Stuck(message) => install_check_failed(message),
+        Unhealthy::Outdated(_) => {
+            PhaseTransition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
+        }
         // A predecessor that came after it took what both list, and has stepped aside since.
         Unhealthy::Missing(_)
-            if predecessor(world).is_some_and(|csv| csv.phase == CsvPhase::Replacing) =>
+            if predecessor(input).is_some_and(|csv| csv.phase == CsvPhase::Replacing) =>
         {
-            Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
+            PhaseTransition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
         }
         Unhealthy::Missing(_)
         | Unhealthy::Waiting(_)
         | Unhealthy::Progressing(_)
         | Unhealthy::Away(_) => {
-            let since = status.last_transition_time.unwrap_or(world.now);
-            let waited = world.now.timestamp().duration_since(since.timestamp());
+            let since = status.last_transition_time.unwrap_or(input.now);
+            let waited = input.now.timestamp().duration_since(since.timestamp());
             let waited = Duration::try_from(waited).unwrap_or_default();
-            if waited >= world.patience {
-                Move::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, "install timeout")
+            if waited >= input.install_timeout {
+                PhaseTransition::to(
+                    CsvPhase::Failed,
+                    CsvReason::InstallCheckFailed,
+                    "install timeout",
+                )
             } else {
-                let step = Move::to(CsvPhase::Installing, CsvReason::Waiting, message);
-                if step.is_done(status) {
-                    return Decision::Wait(world.patience.saturating_sub(waited));
+                let transition =
+                    PhaseTransition::to(CsvPhase::Installing, CsvReason::Waiting, message);
+                if transition.is_recorded(status) {
+                    return Decision::Wait(input.install_timeout.saturating_sub(waited));
                 }
-                step
+                transition
             }
         }
     };
-    Decision::Move(step)
+    Decision::Transition(transition)
 }
 
-fn succeeded(world: &World<'_>) -> Decision {
-    if let Some((name, _)) = replaced_by(world) {
-        return Decision::Move(being_replaced(name));
+fn decide_succeeded(input: &PhaseInput<'_>) -> Decision {
+    if let Some((name, _)) = replaced_by(input) {
+        return Decision::Transition(being_replaced_transition(name));
     }
-    if let Some(step) = unsupported(world).or_else(|| refused_webhooks(world)) {
-        return Decision::Move(step);
+    if let Some(transition) = invalid_strategy(input).or_else(|| refused_webhooks(input)) {
+        return Decision::Transition(transition);
     }
-    let serving = &world.seen.serving;
-    if let Some(issue) = check::issue(world.csv, serving, world.deployments) {
+    let serving = &input.observed.serving;
+    if let Some(issue) = check::api_issue(input.csv, serving, input.deployments) {
         let reason = CsvReason::ApiServiceResourceIssue;
-        return Decision::Move(Move::to(CsvPhase::Failed, reason, issue.message));
+        return Decision::Transition(PhaseTransition::to(CsvPhase::Failed, reason, issue.message));
     }
-    if check::due(world.csv, serving, world.now) {
-        return rotation("CSV owns resources that require a cert refresh");
+    if check::certificates_are_due(input.csv, serving, input.now) {
+        return needs_cert_rotation("CSV owns resources that require a cert refresh");
     }
-    let (met, found) = requirements::check(world.csv, world.seen);
+    let (met, found) = requirements::check(input.csv, input.observed);
     if !met {
-        return Decision::Move(
-            Move::to(CsvPhase::Failed, CsvReason::RequirementsNotMet, "requirements no longer met")
-                .with(found),
+        return Decision::Transition(
+            PhaseTransition::to(
+                CsvPhase::Failed,
+                CsvReason::RequirementsNotMet,
+                "requirements no longer met",
+            )
+            .with_requirements(found),
         );
     }
-    match check_deployments(world) {
+    match check_deployments(input) {
         Ok(()) => {
             // The message differs when somebody wrote the status by hand.
-            let step = running();
-            if step.is_done(&world.csv.status) { Decision::Running } else { Decision::Move(step) }
+            let transition = succeeded_transition();
+            if transition.is_recorded(&input.csv.status) {
+                Decision::Running
+            } else {
+                Decision::Transition(transition)
+            }
         }
         Err(Unhealthy::Progressing(_)) => Decision::Rest,
-        Err(Unhealthy::Stuck(message)) => Decision::Move(stuck(&message)),
+        Err(Unhealthy::Stuck(message)) => Decision::Transition(install_check_failed(&message)),
         Err(Unhealthy::Away(message)) => {
             // Pods that are replaced are away for a moment, and nobody needs to know.
-            if let Some(left) = check::patience(world.csv, serving, world.now.timestamp()) {
+            if let Some(left) = check::remaining_grace(input.csv, serving, input.now.timestamp()) {
                 return Decision::Wait(left);
             }
-            Decision::Move(Move::to(CsvPhase::Failed, CsvReason::ComponentUnhealthy, message))
+            Decision::Transition(PhaseTransition::to(
+                CsvPhase::Failed,
+                CsvReason::ComponentUnhealthy,
+                message,
+            ))
         }
-        Err(Unhealthy::Outdated(message)) => Decision::Move(Move::to(
+        Err(Unhealthy::Outdated(message)) => Decision::Transition(PhaseTransition::to(
             CsvPhase::InstallReady,
             CsvReason::ComponentUnhealthy,
             format!("installing: {message}"),
         )),
-        Err(Unhealthy::Missing(message) | Unhealthy::Waiting(message)) => Decision::Move(Move::to(
-            CsvPhase::Failed,
-            CsvReason::ComponentUnhealthy,
-            format!("installing: {message}"),
-        )),
+        Err(Unhealthy::Missing(message) | Unhealthy::Waiting(message)) => {
+            Decision::Transition(PhaseTransition::to(
+                CsvPhase::Failed,
+                CsvReason::ComponentUnhealthy,
+                format!("installing: {message}"),
+            ))
+        }
     }
 }
 
-fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
-    let csv = world.csv;
+fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
+    let csv = input.csv;
     let status = &csv.status;
     if group.spec.upgrade_strategy == UpgradeStrategy::FailForward
-        && let Some((name, _)) = replaced_by(world)
+        && let Some((name, _)) = replaced_by(input)
     {
-        return Decision::Move(Move::to(
+        return Decision::Transition(PhaseTransition::to(
             CsvPhase::Replacing,
             CsvReason::BeingReplaced,
             format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {name}"),
         ));
     }
-    if let Some(step) = unsupported(world) {
-        return if step.is_done(status) { Decision::Rest } else { Decision::Move(step) };
+    if let Some(transition) = invalid_strategy(input) {
+        return if transition.is_recorded(status) {
+            Decision::Rest
+        } else {
+            Decision::Transition(transition)
+        };
     }
-    let again = |message: &str| {
-        Decision::Move(Move::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, message))
+    let pending_again = |message: &str| {
+        Decision::Transition(PhaseTransition::to(
+            CsvPhase::Pending,
+            CsvReason::RequirementsUnknown,
+            message,
+        ))
     };
     match status.reason {
         CsvReason::NoTargetNamespaces
         | CsvReason::NoOperatorGroup
         | CsvReason::TooManyOperatorGroups
         | CsvReason::UnsupportedOperatorGroup => {
-            return again("InstallModes now support target namespaces");
+            return pending_again("InstallModes now support target namespaces");
         }
         CsvReason::InterOperatorGroupOwnerConflict => {
-            return again("OperatorGroup no longer intersecting with conflicting owner");
+            return pending_again("OperatorGroup no longer intersecting with conflicting owner");
         }
         CsvReason::CannotModifyStaticOperatorGroupProvidedApis => {
-            return again("static OperatorGroup and intersecting groups now support providedAPIs");
+            return pending_again(
+                "static OperatorGroup and intersecting groups now support providedAPIs",
+            );
         }
         _ => {}
     }
-    let (met, found) = requirements::check(csv, world.seen);
+    let (met, found) = requirements::check(csv, input.observed);
     if !met {
-        return Decision::Move(
-            Move::to(CsvPhase::Pending, CsvReason::RequirementsNotMet, "requirements not met")
-                .with(found),
+        return Decision::Transition(
+            PhaseTransition::to(
+                CsvPhase::Pending,
+                CsvReason::RequirementsNotMet,
+                "requirements not met",
+            )
+            .with_requirements(found),
         );
     }
     // The original leaves this phase at once and comes back several times a second; a conflict that
     // lasts is told once here, and so is a webhook that is refused.
-    if status.reason == CsvReason::OwnerConflict && owner_conflict(world).is_some() {
+    if status.reason == CsvReason::OwnerConflict && owner_conflict(input).is_some() {
         return Decision::Rest;
     }
-    if let Some(step) = refused_webhooks(world) {
-        let step = step.with(found);
-        return if step.is_done(status) { Decision::Rest } else { Decision::Move(step) };
+    if let Some(transition) = refused_webhooks(input) {
+        let transition = transition.with_requirements(found);
+        return if transition.is_recorded(status) {
+            Decision::Rest
+        } else {
+            Decision::Transition(transition)
+        };
     }
-    let serving = &world.seen.serving;
-    if let Some(issue) = check::issue(csv, serving, world.deployments) {
+    let serving = &input.observed.serving;
+    if let Some(issue) = check::api_issue(csv, serving, input.deployments) {
         let reason = CsvReason::ApiServiceResourcesNeedReinstall;
         if issue.mendable && !is_refused(status) {
-            return Decision::Move(Move::to(CsvPhase::Pending, reason, issue.message));
+            return Decision::Transition(PhaseTransition::to(
+                CsvPhase::Pending,
+                reason,
+                issue.message,
+            ));
         }
         if !issue.mendable {
             return Decision::Rest;
         }
     }
-    if check::due(csv, serving, world.now) && !is_refused(status) {
-        return rotation("owned APIServices need cert refresh");
+    if check::certificates_are_due(csv, serving, input.now) && !is_refused(status) {
+        return needs_cert_rotation("owned APIServices need cert refresh");
     }
-    let unhealthy = match check_deployments(world) {
-        Ok(()) if is_refused(status) && !check::in_place(csv, group, world.seen, false) => {
-            return Decision::Install(installed());
+    let unhealthy = match check_deployments(input) {
+        Ok(()) if is_refused(status) && !check::is_published(csv, group, input.observed, false) => {
+            return Decision::Install(install_successful());
         }
-        Ok(()) => return self::serving(world, group),
+        Ok(()) => return serve_or_succeed(input, group),
         Err(unhealthy) => unhealthy,
     };
     match &unhealthy {
         Unhealthy::Stuck(message) => {
-            let step = stuck(message);
-            if step.is_done(status) { Decision::Rest } else { Decision::Move(step) }
+            let transition = install_check_failed(message);
+            if transition.is_recorded(status) {
+                Decision::Rest
+            } else {
+                Decision::Transition(transition)
+            }
         }
         Unhealthy::Progressing(_) => Decision::Rest,
         // After the timeout only the Deployment itself can help; a new try would be the same one.
@@ -487,16 +577,20 @@ fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
         Unhealthy::Missing(_) | Unhealthy::Outdated(_) | Unhealthy::Away(_)
             if is_refused(status) =>
         {
-            Decision::Install(installed())
+            Decision::Install(install_successful())
         }
-        Unhealthy::Outdated(message) => Decision::Move(Move::to(
+        Unhealthy::Outdated(message) => Decision::Transition(PhaseTransition::to(
             CsvPhase::InstallReady,
             CsvReason::NeedsReinstall,
             format!("installing: {message}"),
         )),
         Unhealthy::Missing(_) | Unhealthy::Waiting(_) | Unhealthy::Away(_) => {
-            let message = unhealthy.told();
-            Decision::Move(Move::to(CsvPhase::Pending, CsvReason::NeedsReinstall, message))
+            let message = unhealthy.status_message();
+            Decision::Transition(PhaseTransition::to(
+                CsvPhase::Pending,
+                CsvReason::NeedsReinstall,
+                message,
+            ))
         }
     }
 }
@@ -507,8 +601,8 @@ fn is_refused(status: &ClusterServiceVersionStatus) -> bool {
 }
 
 /// The step after a successful installation.
-fn installed() -> Move {
-    Move::to(
+fn install_successful() -> PhaseTransition {
+    PhaseTransition::to(
         CsvPhase::Installing,
         CsvReason::InstallSuccessful,
         "waiting for install components to report healthy",

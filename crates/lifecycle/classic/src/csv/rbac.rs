@@ -60,7 +60,7 @@ pub(crate) struct TargetRbac<'a> {
 
 /// Whether an object is as wanted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Placed {
+enum Placement {
     Right,
     /// Somebody else's object has the name.
     Foreign,
@@ -69,7 +69,7 @@ enum Placed {
 }
 
 /// The objects of a permission in one place, and how its own are told from others'.
-struct Place<'a> {
+struct RbacScope<'a> {
     /// The target namespace; none for the cluster.
     namespace: Option<&'a str>,
     /// The uid of the copy of the ClusterServiceVersion in the target namespace.
@@ -85,7 +85,7 @@ impl TargetRbac<'_> {
         let wanted = permissions::namespaced(self.csv);
         let granted = self.granted(&wanted);
         let mut missing = Vec::new();
-        let placed = self.place_all(&granted, &mut missing).await;
+        let placed = self.ensure_in_targets(&granted, &mut missing).await;
         self.remove_stale(&wanted, &granted, true).await?;
         placed.map(|()| missing)
     }
@@ -101,19 +101,19 @@ impl TargetRbac<'_> {
         self.group.status.namespaces.iter().any(String::is_empty)
     }
 
-    async fn place_all(
+    async fn ensure_in_targets(
         &self,
         granted: &[&NamespacedPermission],
         missing: &mut Vec<String>,
     ) -> Result<(), Error> {
         if self.targets_all() {
-            let place = Place {
+            let scope = RbacScope {
                 namespace: None,
                 owner: None,
                 role: known::CLUSTER_ROLE,
                 binding: known::CLUSTER_ROLE_BINDING,
             };
-            return self.place_in(&place, granted, missing).await;
+            return self.ensure_in_scope(&scope, granted, missing).await;
         }
         let own = self.csv.namespace();
         let mut failed = None;
@@ -137,48 +137,48 @@ impl TargetRbac<'_> {
                     continue;
                 }
             };
-            let place = Place {
+            let scope = RbacScope {
                 namespace: Some(namespace),
                 owner: Some(&owner),
                 role: known::ROLE,
                 binding: known::ROLE_BINDING,
             };
-            if let Err(error) = self.place_in(&place, granted, missing).await {
+            if let Err(error) = self.ensure_in_scope(&scope, granted, missing).await {
                 failed.get_or_insert(error);
             }
         }
         failed.map_or(Ok(()), Err)
     }
 
-    async fn place_in(
+    async fn ensure_in_scope(
         &self,
-        place: &Place<'_>,
+        scope: &RbacScope<'_>,
         granted: &[&NamespacedPermission],
         missing: &mut Vec<String>,
     ) -> Result<(), Error> {
         for permission in granted {
             let foreign = |resource: &Resource| {
-                let name = place.key(&permission.name);
+                let name = scope.key(&permission.name);
                 format!(
                     "{} {name} is not of this ClusterServiceVersion: ServiceAccount {}/{} lacks a permission {}; delete or rename it",
                     resource.kind,
                     self.csv.namespace(),
                     permission.account,
-                    place.namespace.map_or_else(
+                    scope.namespace.map_or_else(
                         || "outside its namespace".to_owned(),
                         |namespace| format!("in namespace {namespace}")
                     ),
                 )
             };
-            let mut resource = &place.role;
-            let mut placed = self.place_role(place, permission).await;
-            if matches!(placed, Ok(Placed::Right)) {
-                resource = &place.binding;
-                placed = self.place_binding(place, permission).await;
+            let mut resource = &scope.role;
+            let mut placed = self.ensure_role(scope, permission).await;
+            if matches!(placed, Ok(Placement::Right)) {
+                resource = &scope.binding;
+                placed = self.ensure_binding(scope, permission).await;
             }
             match placed {
-                Ok(Placed::Right | Placed::Absent) => {}
-                Ok(Placed::Foreign) => missing.push(foreign(resource)),
+                Ok(Placement::Right | Placement::Absent) => {}
+                Ok(Placement::Foreign) => missing.push(foreign(resource)),
                 // The account of the OperatorGroup may not give it; the rest is tried all the same.
                 Err(Error::Request(RequestError { source, .. })) if source.is_forbidden() => {
                     missing.push(
@@ -191,61 +191,61 @@ impl TargetRbac<'_> {
         Ok(())
     }
 
-    async fn place_role(
+    async fn ensure_role(
         &self,
-        place: &Place<'_>,
+        scope: &RbacScope<'_>,
         permission: &NamespacedPermission,
-    ) -> Result<Placed, Error> {
+    ) -> Result<Placement, Error> {
         let mut rules = permission.rules.as_array().cloned().unwrap_or_default();
-        if place.namespace.is_none() {
+        if scope.namespace.is_none() {
             rules.push(see_namespaces());
         }
-        let key = place.key(&permission.name);
+        let key = scope.key(&permission.name);
         let caches = &self.context.caches;
-        let cache = if place.namespace.is_none() { &caches.cluster_roles } else { &caches.roles };
+        let cache = if scope.namespace.is_none() { &caches.cluster_roles } else { &caches.roles };
         let found = cache.get(&key);
         let right = |role: &Arc<Role>| {
-            self.is_marked(place, &role.labels, role.owners.iter().map(|owner| owner.uid.as_str()))
-                && place.is_owned(role.owners.iter().map(|owner| owner.uid.as_str()))
+            self.is_marked(scope, &role.labels, role.owners.iter().map(|owner| owner.uid.as_str()))
+                && scope.is_owned(role.owners.iter().map(|owner| owner.uid.as_str()))
                 && role.aggregation.is_none()
                 && parsed(&rules).is_some_and(|rules| role.rules == rules)
         };
         if found.as_ref().is_some_and(right) {
-            return Ok(Placed::Right);
+            return Ok(Placement::Right);
         }
-        let mut role = self.object(place, &place.role, &permission.name, &permission.role_labels);
+        let mut role = self.object(scope, &scope.role, &permission.name, &permission.role_labels);
         role.set(&["rules"], Value::Array(rules));
-        self.write(place, &place.role, &role, found.is_some()).await
+        self.write(scope, &scope.role, &role, found.is_some()).await
     }
 
-    async fn place_binding(
+    async fn ensure_binding(
         &self,
-        place: &Place<'_>,
+        scope: &RbacScope<'_>,
         permission: &NamespacedPermission,
-    ) -> Result<Placed, Error> {
-        let key = place.key(&permission.name);
+    ) -> Result<Placement, Error> {
+        let key = scope.key(&permission.name);
         let caches = &self.context.caches;
         let cache =
-            if place.namespace.is_none() { &caches.cluster_bindings } else { &caches.bindings };
+            if scope.namespace.is_none() { &caches.cluster_bindings } else { &caches.bindings };
         let found = cache.get(&key);
         let right = |binding: &Arc<Binding>| {
             self.is_marked(
-                place,
+                scope,
                 &binding.labels,
                 binding.owners.iter().map(|owner| owner.uid.as_str()),
-            ) && place.is_owned(binding.owners.iter().map(|owner| owner.uid.as_str()))
-                && binding.role == ((*place.role.kind).to_owned(), permission.name.clone())
+            ) && scope.is_owned(binding.owners.iter().map(|owner| owner.uid.as_str()))
+                && binding.role == ((*scope.role.kind).to_owned(), permission.name.clone())
                 && self.binds_only(binding, &permission.account)
         };
         if found.as_ref().is_some_and(right) {
-            return Ok(Placed::Right);
+            return Ok(Placement::Right);
         }
         let labels = &permission.binding_labels;
-        let mut binding = self.object(place, &place.binding, &permission.name, labels);
-        let role_ref = json!({"apiGroup": RBAC, "kind": place.role.kind, "name": permission.name});
+        let mut binding = self.object(scope, &scope.binding, &permission.name, labels);
+        let role_ref = json!({"apiGroup": RBAC, "kind": scope.role.kind, "name": permission.name});
         binding.set(&["roleRef"], role_ref);
         binding.set(&["subjects"], permission.subjects.clone());
-        self.write(place, &place.binding, &binding, found.is_some()).await
+        self.write(scope, &scope.binding, &binding, found.is_some()).await
     }
 
     fn binds_only(&self, binding: &Binding, account: &str) -> bool {
@@ -258,19 +258,19 @@ impl TargetRbac<'_> {
     /// An object of the ClusterServiceVersion in a place.
     fn object(
         &self,
-        place: &Place<'_>,
+        scope: &RbacScope<'_>,
         resource: &Resource,
         name: &str,
         labels: &Map<String, Value>,
     ) -> Object {
         let mut object = Object::new(&resource.gvk(), name);
         object.set(&["metadata", "labels"], Value::Object(labels.clone()));
-        if let Some(namespace) = place.namespace {
+        if let Some(namespace) = scope.namespace {
             object.set(&["metadata", "namespace"], namespace.into());
             object.set_label(names::OWNER_NAMESPACE, namespace);
             object.set_label(names::COPIED_FROM, self.csv.namespace());
         }
-        if let Some(owner) = place.owner {
+        if let Some(owner) = scope.owner {
             let owner = csv_owner(self.csv.name(), owner);
             object.set(&["metadata", "ownerReferences"], json!([owner]));
         }
@@ -280,17 +280,17 @@ impl TargetRbac<'_> {
     /// Whether labels or the owner of an object say that it is the ClusterServiceVersion's in a place.
     fn is_marked<'o>(
         &self,
-        place: &Place<'_>,
+        scope: &RbacScope<'_>,
         labels: &BTreeMap<String, String>,
         mut owners: impl Iterator<Item = &'o str>,
     ) -> bool {
         let (own, name) = (self.csv.namespace(), self.csv.name());
-        match place.namespace {
+        match scope.namespace {
             None => is_owner(labels, own, name),
             Some(namespace) => {
                 let from = labels.get(names::COPIED_FROM).map(String::as_str);
                 (from == Some(own) && is_owner(labels, namespace, name))
-                    || owners.any(|uid| place.owner == Some(uid))
+                    || owners.any(|uid| scope.owner == Some(uid))
             }
         }
     }
@@ -299,50 +299,50 @@ impl TargetRbac<'_> {
     /// ClusterServiceVersion's.
     async fn write(
         &self,
-        place: &Place<'_>,
+        scope: &RbacScope<'_>,
         resource: &Resource,
         wanted: &Object,
-        stands: bool,
-    ) -> Result<Placed, Error> {
-        const DOING: &str = "granting a permission in a target namespace";
-        if !stands {
+        exists: bool,
+    ) -> Result<Placement, Error> {
+        const OPERATION: &str = "granting a permission in a target namespace";
+        if !exists {
             match self.cluster.create(resource, wanted).await {
-                Ok(_) => return Ok(Placed::Right),
-                Err(error) if error.is_namespace_terminating() => return Ok(Placed::Absent),
+                Ok(_) => return Ok(Placement::Right),
+                Err(error) if error.is_namespace_terminating() => return Ok(Placement::Absent),
                 // The cache lags.
                 Err(error) if error.is_already_exists() => {}
-                Err(error) => return Err(error).during(DOING).map_err(Error::from),
+                Err(error) => return Err(error).during(OPERATION).map_err(Error::from),
             }
         }
-        let found = self.context.cluster.find(resource, place.namespace, wanted.name()).await;
+        let found = self.context.cluster.find(resource, scope.namespace, wanted.name()).await;
         // Gone meanwhile: the cache tells, and brings us back.
-        let Some(live) = found.during(DOING)? else { return Ok(Placed::Absent) };
+        let Some(live) = found.during(OPERATION)? else { return Ok(Placement::Absent) };
         let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let owners = live.owner_references();
-        if !self.is_marked(place, &labels, owners.iter().map(|owner| owner.uid.as_str())) {
-            return Ok(Placed::Foreign);
+        if !self.is_marked(scope, &labels, owners.iter().map(|owner| owner.uid.as_str())) {
+            return Ok(Placement::Foreign);
         }
         // Its end brings us back.
         if live.is_terminating() {
-            return Ok(Placed::Absent);
+            return Ok(Placement::Absent);
         }
         let new = corrected(&live, wanted);
         if new == live {
-            return Ok(Placed::Right);
+            return Ok(Placement::Right);
         }
         // What a binding binds to cannot be changed.
         if live.get(&["roleRef"]) != new.get(&["roleRef"]) {
             let options = DeleteOptions::uid(live.uid());
             let gone =
-                self.cluster.ensure_deleted(resource, place.namespace, wanted.name(), &options);
-            gone.await.during(DOING)?;
-            self.cluster.create(resource, wanted).await.during(DOING)?;
-            return Ok(Placed::Right);
+                self.cluster.ensure_deleted(resource, scope.namespace, wanted.name(), &options);
+            gone.await.during(OPERATION)?;
+            self.cluster.create(resource, wanted).await.during(OPERATION)?;
+            return Ok(Placement::Right);
         }
         match self.cluster.update(resource, &new).await {
             // Gone meanwhile, as above.
-            Err(error) if error.is_not_found() => Ok(Placed::Absent),
-            updated => updated.during(DOING).map(|_| Placed::Right).map_err(Error::from),
+            Err(error) if error.is_not_found() => Ok(Placement::Absent),
+            updated => updated.during(OPERATION).map(|_| Placement::Right).map_err(Error::from),
         }
     }
 
@@ -465,7 +465,7 @@ impl TargetRbac<'_> {
         // A Role of the namespace only says which name to look at. Whether a ClusterRole was lifted, and
         // not made for a cluster permission or brought by the bundle, it says itself: nobody without
         // rights in the cluster wrote it.
-        let besides = parsed(&[see_namespaces()]).unwrap_or_default();
+        let namespace_rules = parsed(&[see_namespaces()]).unwrap_or_default();
         for (key, role) in caches.roles.list(Some(own)) {
             if !is_ours(&role.labels) || wanted.iter().any(|object| *object.name == *key.name) {
                 continue;
@@ -473,7 +473,8 @@ impl TargetRbac<'_> {
             let key = NamespacedName::cluster(key.name);
             let twin = caches.cluster_roles.get(&key);
             let is_lifted = twin.is_some_and(|role| {
-                role.labels.contains_key(names::PERMISSIONS_HASH) && role.rules.ends_with(&besides)
+                role.labels.contains_key(names::PERMISSIONS_HASH)
+                    && role.rules.ends_with(&namespace_rules)
             });
             if is_lifted
                 && !permissions::cluster_role_names(self.csv).any(|name| *name == *key.name)
@@ -502,7 +503,7 @@ impl TargetRbac<'_> {
     }
 }
 
-impl Place<'_> {
+impl RbacScope<'_> {
     fn key(&self, name: &str) -> NamespacedName {
         match self.namespace {
             Some(namespace) => NamespacedName::new(namespace, name),

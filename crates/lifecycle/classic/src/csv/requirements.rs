@@ -1,6 +1,6 @@
 //! What a version needs before it can be installed, and whether that is there.
 
-use super::serving::observed::Seen;
+use super::serving::observed::ObservedServing;
 use crate::fields::{Account, Api, Crd, Csv, Rule};
 use mainstay_api::{
     ClusterServiceVersion, DependentStatus, DeploymentPermissions, RequirementState,
@@ -31,9 +31,9 @@ pub(crate) struct Observed {
     /// The other versions in the namespace, without copies, by name.
     pub(crate) peers: BTreeMap<String, Arc<Csv>>,
     /// Why the version that is replaced must stay for now, if its operator says so.
-    pub(crate) gate: Option<String>,
+    pub(crate) upgrade_block: Option<String>,
     /// What is there of what the version serves.
-    pub(crate) serving: Seen,
+    pub(crate) serving: ObservedServing,
 }
 
 /// What an account may do.
@@ -51,16 +51,16 @@ pub(crate) struct Grants {
 /// looks at them.
 pub(crate) fn check(
     csv: &ClusterServiceVersion,
-    seen: &Observed,
+    observed: &Observed,
 ) -> (bool, Vec<RequirementStatus>) {
     let mut out = Vec::new();
-    min_kube_version(csv, seen, &mut out);
-    definitions(csv, seen, &mut out);
-    api_services(csv, seen, &mut out);
+    check_min_kube_version(csv, observed, &mut out);
+    check_crds(csv, observed, &mut out);
+    check_api_services(csv, observed, &mut out);
     for api in &csv.spec.native_apis {
         let key =
             Api { group: api.group.clone(), version: api.version.clone(), kind: api.kind.clone() };
-        let (status, message) = if seen.served.contains_key(&key) {
+        let (status, message) = if observed.served.contains_key(&key) {
             (RequirementState::Present, "Native API exists")
         } else {
             (RequirementState::NotPresent, "Native API does not exist")
@@ -75,16 +75,16 @@ pub(crate) fn check(
             ..RequirementStatus::default()
         });
     }
-    accounts(csv, seen, &mut out);
+    check_service_accounts(csv, observed, &mut out);
     let met = out.iter().all(|requirement| {
         matches!(requirement.status, RequirementState::Present | RequirementState::DeploymentFound)
     });
     (met, out)
 }
 
-fn min_kube_version(
+fn check_min_kube_version(
     csv: &ClusterServiceVersion,
-    seen: &Observed,
+    observed: &Observed,
     out: &mut Vec<RequirementStatus>,
 ) {
     let wanted = &csv.spec.min_kube_version;
@@ -92,17 +92,17 @@ fn min_kube_version(
         return;
     }
     let bad = RequirementState::PresentNotSatisfied;
-    let (status, message) = match &seen.server_version {
+    let (status, message) = match &observed.server_version {
         None => (bad, "Server version discovery error".to_owned()),
         Some(text) => {
             let server = text.strip_prefix('v').unwrap_or(text);
             let server = server.split('-').next().unwrap_or_default();
-            let least = wanted.strip_prefix('v').unwrap_or(wanted);
-            match (server.parse::<semver::Version>(), least.parse::<semver::Version>()) {
+            let minimum = wanted.strip_prefix('v').unwrap_or(wanted);
+            match (server.parse::<semver::Version>(), minimum.parse::<semver::Version>()) {
                 (Err(_), _) => (bad, "Server version parsing error".to_owned()),
                 (_, Err(_)) => (bad, "CSV version parsing error".to_owned()),
-                (Ok(server), Ok(least))
-                    if least.cmp_precedence(&server).is_gt()
+                (Ok(server), Ok(minimum))
+                    if minimum.cmp_precedence(&server).is_gt()
                         && !mainstay_fault::is_on("any-kubernetes-is-new-enough") =>
                 {
                     (
@@ -130,7 +130,7 @@ fn min_kube_version(
     });
 }
 
-fn definitions(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<RequirementStatus>) {
+fn check_crds(csv: &ClusterServiceVersion, observed: &Observed, out: &mut Vec<RequirementStatus>) {
     let crds = &csv.spec.custom_resource_definitions;
     // The original lists each name once, sorted, whether owned or required.
     let mut all: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
@@ -141,9 +141,9 @@ fn definitions(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<Requi
         all.insert(&crd.name, (&crd.version, true));
     }
     for (name, (version, owned)) in all {
-        let (status, message, uuid) = match seen.crds.get(name) {
+        let (status, message, uuid) = match observed.crds.get(name) {
             None => (RequirementState::NotPresent, "CRD is not present".to_owned(), ""),
-            Some(crd) => definition(csv, seen, crd, version, owned),
+            Some(crd) => check_crd(csv, observed, crd, version, owned),
         };
         out.push(RequirementStatus {
             group: "apiextensions.k8s.io".to_owned(),
@@ -158,14 +158,15 @@ fn definitions(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<Requi
     }
 }
 
-fn definition<'a>(
+fn check_crd<'a>(
     csv: &ClusterServiceVersion,
-    seen: &Observed,
+    observed: &Observed,
     crd: &'a Crd,
     version: &str,
     owned: bool,
 ) -> (RequirementState, String, &'a str) {
-    let others = if owned { installed_with(csv, seen, &crd.alongside) } else { Vec::new() };
+    let others =
+        if owned { predecessors_installed_with(csv, observed, &crd.alongside) } else { Vec::new() };
     if !others.is_empty() {
         return (
             RequirementState::PresentNotSatisfied,
@@ -189,9 +190,9 @@ fn definition<'a>(
 
 /// The versions that this one replaces, directly or not, and that the definition still belongs to
 /// while it does not belong to this one: the plan of this version has not brought it yet.
-fn installed_with(
+fn predecessors_installed_with(
     csv: &ClusterServiceVersion,
-    seen: &Observed,
+    observed: &Observed,
     alongside: &[NamespacedName],
 ) -> Vec<String> {
     let here: Vec<&NamespacedName> =
@@ -203,11 +204,11 @@ fn installed_with(
     let mut visited = BTreeSet::new();
     let mut next = csv.spec.replaces.as_str();
     while !next.is_empty() && visited.insert(next) {
-        if here.iter().any(|key| &*key.name == next) && seen.peers.contains_key(next) {
+        if here.iter().any(|key| &*key.name == next) && observed.peers.contains_key(next) {
             names.push(next.to_owned());
         }
         // Only versions that the definition names are followed further, as the original does.
-        next = match seen.peers.get(next) {
+        next = match observed.peers.get(next) {
             Some(peer) if here.iter().any(|key| &*key.name == next) => &peer.replaces,
             _ => "",
         };
@@ -216,7 +217,11 @@ fn installed_with(
     names
 }
 
-fn api_services(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<RequirementStatus>) {
+fn check_api_services(
+    csv: &ClusterServiceVersion,
+    observed: &Observed,
+    out: &mut Vec<RequirementStatus>,
+) {
     let entry =
         |group: &str, version: &str, status: RequirementState, uuid: &str| RequirementStatus {
             group: "apiregistration.k8s.io".to_owned(),
@@ -231,7 +236,7 @@ fn api_services(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<Requ
     for api in &services.required {
         let key =
             Api { group: api.group.clone(), version: api.version.clone(), kind: api.kind.clone() };
-        let found = seen.served.get(&key).and_then(Option::as_deref);
+        let found = observed.served.get(&key).and_then(Option::as_deref);
         out.push(match found {
             Some(uid) => entry(&api.group, &api.version, RequirementState::Present, uid),
             None => entry(&api.group, &api.version, RequirementState::NotPresent, ""),
@@ -249,21 +254,25 @@ fn api_services(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<Requ
     }
 }
 
-fn accounts(csv: &ClusterServiceVersion, seen: &Observed, out: &mut Vec<RequirementStatus>) {
+fn check_service_accounts(
+    csv: &ClusterServiceVersion,
+    observed: &Observed,
+    out: &mut Vec<RequirementStatus>,
+) {
     let details = &csv.spec.install.spec;
     let mut statuses: Vec<RequirementStatus> = Vec::new();
     for (entries, cluster) in [(&details.permissions, false), (&details.cluster_permissions, true)]
     {
         for permission in entries {
-            account(csv, seen, permission, cluster, &mut statuses);
+            check_permission(csv, observed, permission, cluster, &mut statuses);
         }
     }
     out.extend(statuses);
 }
 
-fn account(
+fn check_permission(
     csv: &ClusterServiceVersion,
-    seen: &Observed,
+    observed: &Observed,
     permission: &DeploymentPermissions,
     cluster: bool,
     statuses: &mut Vec<RequirementStatus>,
@@ -281,13 +290,13 @@ fn account(
         |at| statuses[at].clone(),
     );
     let empty = Grants::default();
-    let grants = seen.grants.get(name).unwrap_or(&empty);
-    match seen.accounts.get(name) {
+    let grants = observed.grants.get(name).unwrap_or(&empty);
+    match observed.accounts.get(name) {
         None => {
             status.status = RequirementState::NotPresent;
             status.message = "Service account does not exist".into();
         }
-        Some(account) if foreign(&account.owners, csv) => {
+        Some(account) if is_owned_by_other_csv(&account.owners, csv) => {
             status.status = RequirementState::PresentNotSatisfied;
             status.message = "Service account is owned by another ClusterServiceVersion".into();
         }
@@ -305,7 +314,7 @@ fn account(
                 let wanted: Rule = serde_json::from_value(rule.clone()).unwrap_or_default();
                 let granted = mainstay_fault::is_on("rights-of-accounts-are-not-checked")
                     || allows(&grants.cluster, &wanted)
-                    || (!cluster && jointly(&grants.namespaced, &grants.cluster, &wanted));
+                    || (!cluster && allows_together(&grants.namespaced, &grants.cluster, &wanted));
                 if !granted {
                     status.status = RequirementState::PresentNotSatisfied;
                     status.message = "Policy rule not satisfied for service account".into();
@@ -333,12 +342,15 @@ fn account(
 
 /// Why a rule of a version's permissions is none; only those are looked at whose account is there for
 /// the version, as the original does it.
-pub(crate) fn invalid_rule(csv: &ClusterServiceVersion, seen: &Observed) -> Option<&'static str> {
+pub(crate) fn invalid_rule(
+    csv: &ClusterServiceVersion,
+    observed: &Observed,
+) -> Option<&'static str> {
     let details = &csv.spec.install.spec;
     let all = details.permissions.iter().chain(&details.cluster_permissions);
     let usable = all.filter(|permission| {
-        let account = seen.accounts.get(&permission.service_account_name);
-        account.is_some_and(|account| !foreign(&account.owners, csv))
+        let account = observed.accounts.get(&permission.service_account_name);
+        account.is_some_and(|account| !is_owned_by_other_csv(&account.owners, csv))
     });
     usable.flat_map(|permission| &permission.rules).find_map(|rule| {
         let has = |field: &str| {
@@ -357,12 +369,15 @@ pub(crate) fn invalid_rule(csv: &ClusterServiceVersion, seen: &Observed) -> Opti
 }
 
 /// Whether versions own it, and this one is not among them.
-pub(crate) fn foreign(owners: &[OwnerReference], csv: &ClusterServiceVersion) -> bool {
+pub(crate) fn is_owned_by_other_csv(
+    owners: &[OwnerReference],
+    csv: &ClusterServiceVersion,
+) -> bool {
     let mut versions = owners.iter().filter(|owner| owner.kind == csv.kind).peekable();
     versions.peek().is_some() && !versions.any(|owner| owner.uid == csv.metadata.uid)
 }
 
-fn jointly(namespaced: &[Rule], cluster: &[Rule], wanted: &Rule) -> bool {
+fn allows_together(namespaced: &[Rule], cluster: &[Rule], wanted: &Rule) -> bool {
     let both: Vec<Rule> = namespaced.iter().chain(cluster).cloned().collect();
     allows(&both, wanted)
 }

@@ -1,9 +1,9 @@
 //! Worlds for tests of what becomes of versions.
 
-use super::health::Expected;
-use super::phase::{Decision, World, decide};
+use super::health::ExpectedDeployment;
+use super::phase::{Decision, PhaseInput, decide};
 use super::requirements::{self, Observed};
-use super::status::Move;
+use super::status::PhaseTransition;
 use crate::fields::{Api, Crd, Csv, Deployment};
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallMode, InstallModeType, OperatorGroup, Time,
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A world in which a version of one Deployment and one definition is all right.
-pub(super) struct Stage {
+pub(super) struct Scenario {
     pub(super) csv: ClusterServiceVersion,
     pub(super) groups: Vec<Arc<OperatorGroup>>,
-    pub(super) elsewhere: Vec<Arc<OperatorGroup>>,
-    pub(super) seen: Observed,
+    pub(super) other_groups: Vec<Arc<OperatorGroup>>,
+    pub(super) observed: Observed,
     pub(super) deployments: BTreeMap<String, Arc<Deployment>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn deployment() -> Deployment {
     }
 }
 
-impl Stage {
+impl Scenario {
     pub(super) fn at(phase: CsvPhase, reason: CsvReason, message: &str) -> Self {
         let object = Object::from_value(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -81,14 +81,14 @@ impl Stage {
             established: true,
             ..Crd::default()
         };
-        let seen =
+        let observed =
             Observed { crds: [("as.g".to_owned(), Arc::new(crd))].into(), ..Observed::default() };
-        csv.status.requirement_status = requirements::check(&csv, &seen).1;
+        csv.status.requirement_status = requirements::check(&csv, &observed).1;
         Self {
             csv,
             groups: vec![group("ns", &["ns"], "A.v1.g")],
-            elsewhere: Vec::new(),
-            seen,
+            other_groups: Vec::new(),
+            observed,
             deployments: [("d".to_owned(), Arc::new(deployment()))].into(),
         }
     }
@@ -100,10 +100,10 @@ impl Stage {
 
     pub(super) fn peer(&mut self, name: &str, replaces: &str, phase: CsvPhase) {
         let peer = Csv { replaces: replaces.into(), phase, ..Csv::default() };
-        self.seen.peers.insert(name.to_owned(), Arc::new(peer));
+        self.observed.peers.insert(name.to_owned(), Arc::new(peer));
     }
 
-    pub(super) fn unready(&mut self, change: impl FnOnce(&mut Deployment)) {
+    pub(super) fn with_deployment(&mut self, change: impl FnOnce(&mut Deployment)) {
         let mut changed = deployment();
         change(&mut changed);
         self.deployments.insert("d".to_owned(), Arc::new(changed));
@@ -112,17 +112,17 @@ impl Stage {
     pub(super) fn decide_at(&self, now: i64) -> Decision {
         let targets: Option<&[String]> =
             self.groups.first().map(|group| group.spec.target_namespaces.as_slice());
-        decide(&World {
+        decide(&PhaseInput {
             csv: &self.csv,
             groups: &self.groups,
             targets,
-            elsewhere: &self.elsewhere,
-            seen: &self.seen,
-            expected: &[Expected { name: "d".into(), spec_hash: "h".into() }],
+            other_groups: &self.other_groups,
+            observed: &self.observed,
+            expected: &[ExpectedDeployment { name: "d".into(), spec_hash: "h".into() }],
             deployments: &self.deployments,
             provides: &[Api { group: "g".into(), version: "v1".into(), kind: "A".into() }].into(),
             now: time(now),
-            patience: Duration::from_mins(5),
+            install_timeout: Duration::from_mins(5),
         })
     }
 }
@@ -132,11 +132,13 @@ pub(super) fn time(second: i64) -> Time {
 }
 
 /// `phase/reason message` of a move, or the name of another decision.
-pub(super) fn told(decision: &Decision) -> String {
-    let of = |step: &Move| format!("{}/{} {}", step.phase, step.reason, step.message);
+pub(super) fn decision_text(decision: &Decision) -> String {
+    let of = |transition: &PhaseTransition| {
+        format!("{}/{} {}", transition.phase, transition.reason, transition.message)
+    };
     match decision {
-        Decision::Move(step) => of(step),
-        Decision::Withdraw(step) => format!("withdraw, {}", of(step)),
+        Decision::Transition(transition) => of(transition),
+        Decision::Withdraw(transition) => format!("withdraw, {}", of(transition)),
         Decision::Install(_) => "install".to_owned(),
         Decision::Claim(what) => format!("claim {}", what.len()),
         Decision::Provide(text) => format!("provide {text}"),
@@ -144,26 +146,26 @@ pub(super) fn told(decision: &Decision) -> String {
     }
 }
 
-pub(super) fn pending() -> Stage {
-    Stage::at(CsvPhase::Pending, CsvReason::RequirementsUnknown, "requirements not yet checked")
+pub(super) fn pending() -> Scenario {
+    Scenario::at(CsvPhase::Pending, CsvReason::RequirementsUnknown, "requirements not yet checked")
 }
 
-pub(super) fn installing() -> Stage {
-    Stage::at(
+pub(super) fn installing() -> Scenario {
+    Scenario::at(
         CsvPhase::Installing,
         CsvReason::InstallSuccessful,
         "waiting for install components to report healthy",
     )
 }
 
-pub(super) fn succeeded() -> Stage {
-    Stage::at(
+pub(super) fn succeeded() -> Scenario {
+    Scenario::at(
         CsvPhase::Succeeded,
         CsvReason::InstallSuccessful,
         "install strategy completed with no errors",
     )
 }
 
-pub(super) fn broken(reason: CsvReason) -> Stage {
-    Stage::at(CsvPhase::Failed, reason, "whatever")
+pub(super) fn failed(reason: CsvReason) -> Scenario {
+    Scenario::at(CsvPhase::Failed, reason, "whatever")
 }

@@ -10,7 +10,7 @@ const HISTORY: usize = 20;
 
 /// A step of a version to another phase, or to another reason within its phase.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Move {
+pub(crate) struct PhaseTransition {
     pub(crate) phase: CsvPhase,
     pub(crate) reason: CsvReason,
     pub(crate) message: String,
@@ -20,26 +20,26 @@ pub(crate) struct Move {
     pub(crate) certificates: Option<(Time, Time)>,
 }
 
-impl Move {
+impl PhaseTransition {
     pub(crate) fn to(phase: CsvPhase, reason: CsvReason, message: impl Into<String>) -> Self {
         Self { phase, reason, message: message.into(), requirements: None, certificates: None }
     }
 
-    pub(crate) fn with(mut self, requirements: Vec<RequirementStatus>) -> Self {
+    pub(crate) fn with_requirements(mut self, requirements: Vec<RequirementStatus>) -> Self {
         self.requirements = Some(requirements);
         self
     }
 
     /// Whether the status says this already.
-    pub(crate) fn is_done(&self, status: &ClusterServiceVersionStatus) -> bool {
-        self.says(status)
+    pub(crate) fn is_recorded(&self, status: &ClusterServiceVersionStatus) -> bool {
+        self.matches_status(status)
             && self
                 .requirements
                 .as_ref()
                 .is_none_or(|requirements| *requirements == status.requirement_status)
     }
 
-    fn says(&self, status: &ClusterServiceVersionStatus) -> bool {
+    fn matches_status(&self, status: &ClusterServiceVersionStatus) -> bool {
         status.phase == self.phase && status.reason == self.reason && status.message == self.message
     }
 
@@ -50,7 +50,7 @@ impl Move {
         now: Time,
     ) -> (ClusterServiceVersionStatus, bool) {
         let mut new = status.clone();
-        let told = !self.says(status);
+        let is_reported = !self.matches_status(status);
         if let Some(requirements) = self.requirements {
             new.requirement_status = requirements;
         }
@@ -58,7 +58,7 @@ impl Move {
             new.certs_last_updated = Some(updated);
             new.certs_rotate_at = Some(rotate);
         }
-        if told {
+        if is_reported {
             new.last_update_time = Some(now);
             if new.phase != self.phase {
                 new.phase = self.phase;
@@ -82,7 +82,7 @@ impl Move {
             let surplus = if mainstay_fault::is_on("history-has-no-end") { 0 } else { surplus };
             new.conditions.drain(..surplus);
         }
-        (new, told)
+        (new, is_reported)
     }
 }
 
@@ -100,8 +100,8 @@ mod tests {
         for at in 0..30 {
             let reason =
                 if at % 2 == 0 { CsvReason::RequirementsNotMet } else { CsvReason::Waiting };
-            let step = Move::to(CsvPhase::Pending, reason, format!("{at}"));
-            status = step.apply(&status, time(at)).0;
+            let transition = PhaseTransition::to(CsvPhase::Pending, reason, format!("{at}"));
+            status = transition.apply(&status, time(at)).0;
         }
         assert_eq!(status.conditions.len(), HISTORY);
         assert_eq!(status.conditions[0].message, "10");
@@ -111,13 +111,16 @@ mod tests {
 
     #[test]
     fn saying_the_same_again_changes_nothing() {
-        let step = Move::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "m");
-        let (status, told) = step.clone().apply(&ClusterServiceVersionStatus::default(), time(1));
-        assert!(told && step.is_done(&status));
-        assert_eq!(step.apply(&status, time(2)), (status.clone(), false));
-        let other = Move::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "other words");
-        let (status, told) = other.apply(&status, time(3));
-        assert!(told);
+        let transition =
+            PhaseTransition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "m");
+        let (status, is_reported) =
+            transition.clone().apply(&ClusterServiceVersionStatus::default(), time(1));
+        assert!(is_reported && transition.is_recorded(&status));
+        assert_eq!(transition.apply(&status, time(2)), (status.clone(), false));
+        let other =
+            PhaseTransition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "other words");
+        let (status, is_reported) = other.apply(&status, time(3));
+        assert!(is_reported);
         assert_eq!((status.conditions.len(), status.message.as_str()), (1, "other words"));
     }
 }

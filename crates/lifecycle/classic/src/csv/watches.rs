@@ -1,7 +1,7 @@
 //! What the controller of `ClusterServiceVersions` watches: they depend on much around them.
 
 use super::controller::Controller;
-use super::serving::observed::Configuration;
+use super::serving::observed::WebhookConfiguration;
 use crate::context::{Caches, Context};
 use crate::enqueue::{LabelledOwner, SOON, is_news};
 use crate::proxy;
@@ -136,7 +136,7 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
 
 /// What ClusterServiceVersions serve: objects of their namespace name them as owner, others by labels.
 fn watch_serving<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
-    let of_webhook = |_: &Context, queue: &KeyQueue, change: &Changed<'_, Configuration>| {
+    let of_webhook = |_: &Context, queue: &KeyQueue, change: &Changed<'_, WebhookConfiguration>| {
         either_side(change).for_each(|webhook| enqueue_labelled_owner(queue, &webhook.labels));
     };
     builder

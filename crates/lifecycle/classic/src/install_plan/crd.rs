@@ -120,7 +120,7 @@ fn is_converted(runner: &Runner<'_>, current: &Object, new: &Object) -> bool {
     let secret = NamespacedName::new(namespace.as_str(), format!("{service}{CERTIFICATE_SUFFIX}"));
     let trusted = runner.context.caches.certificates.get(&secret);
     namespace == runner.namespace
-        && trusted.is_some_and(|secret| now.authorities.contains(&secret.authority))
+        && trusted.is_some_and(|secret| now.ca_hashes.contains(&secret.ca_hash))
         && Conversion::of(new).is_none_or(|conversion| conversion.service == now.service)
 }
 

@@ -1,56 +1,56 @@
 use super::*;
 use crate::csv::phase::Decision;
-use crate::csv::scenario::{Stage, broken, pending, told};
+use crate::csv::scenario::{Scenario, decision_text, failed, pending};
 use crate::fields::Csv;
 use serde_json::json;
 
 #[test]
 fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
-    let replacing = || Stage::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x");
-    for (stage, wanted) in [
+    let replacing = || Scenario::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x");
+    for (scenario, wanted) in [
         (
-            replacing().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Succeeded)),
+            replacing().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Succeeded)),
             "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.",
         ),
-        (replacing().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Installing)), "rest"),
+        (replacing().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Installing)), "rest"),
         (
-            replacing().with(|stage| {
-                stage.peer("a.v3", "a.v2", CsvPhase::Succeeded);
-                stage.peer("a.v1", "", CsvPhase::Replacing);
+            replacing().with(|scenario| {
+                scenario.peer("a.v3", "a.v2", CsvPhase::Succeeded);
+                scenario.peer("a.v1", "", CsvPhase::Replacing);
             }),
             "rest",
         ),
         // The successor was deleted by hand.
         (replacing(), "Pending/RequirementsUnknown requirements not yet checked"),
-        (Stage::at(CsvPhase::Deleting, CsvReason::Replaced, ""), "delete"),
+        (Scenario::at(CsvPhase::Deleting, CsvReason::Replaced, ""), "delete"),
     ] {
         // shows C21 C22
-        assert_eq!(told(&stage.decide_at(1)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
 }
 
 #[test]
 fn a_version_whose_accounts_its_successor_has_taken_steps_aside() {
-    let mut stage = pending();
+    let mut scenario = pending();
     let permissions = json!([{"serviceAccountName": "sa", "rules": []}]);
-    stage.csv.spec.install.spec.permissions = serde_json::from_value(permissions).unwrap();
+    scenario.csv.spec.install.spec.permissions = serde_json::from_value(permissions).unwrap();
     let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
-    assert_eq!(told(&stage.decide_at(1)), wanted);
-    stage.peer("a.v3", "a.v2", CsvPhase::Pending);
+    assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
+    scenario.peer("a.v3", "a.v2", CsvPhase::Pending);
     let wanted = "Replacing/BeingReplaced being replaced by csv: a.v3";
-    assert_eq!(told(&stage.decide_at(1)), wanted);
+    assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     // What else it lacks, its successor may lack as well: people have to see it.
-    stage.seen.crds.clear();
+    scenario.observed.crds.clear();
     let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
-    assert_eq!(told(&stage.decide_at(1)), wanted);
+    assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
 }
 
-fn forward(stage: &mut Stage) {
-    Arc::make_mut(&mut stage.groups[0]).spec.upgrade_strategy = UpgradeStrategy::FailForward;
+fn forward(scenario: &mut Scenario) {
+    Arc::make_mut(&mut scenario.groups[0]).spec.upgrade_strategy = UpgradeStrategy::FailForward;
 }
 
-fn replacing_stage() -> Stage {
-    Stage::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x")
+fn replacing_scenario() -> Scenario {
+    Scenario::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x")
 }
 
 #[test]
@@ -58,17 +58,20 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
     let forward_to_three = "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3";
     let deleting = "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.";
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
-    let failed = || broken(CsvReason::ComponentUnhealthy).with(|stage| stage.deployments.clear());
+    let failed =
+        || failed(CsvReason::ComponentUnhealthy).with(|scenario| scenario.deployments.clear());
     let chain = |three: CsvPhase, four: CsvPhase| {
-        move |stage: &mut Stage| {
-            stage.peer("a.v3", "a.v2", three);
-            stage.peer("a.v4", "a.v3", four);
+        move |scenario: &mut Scenario| {
+            scenario.peer("a.v3", "a.v2", three);
+            scenario.peer("a.v4", "a.v3", four);
         }
     };
     let rows = vec![
         // Failed, with a successor.
         (
-            failed().with(forward).with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Pending)),
+            failed()
+                .with(forward)
+                .with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)),
             forward_to_three,
         ),
         // Failed, at the head of a chain.
@@ -76,52 +79,55 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
         // Failed, and nobody follows.
         (failed().with(forward), again),
         // Without leave it stays and is mended.
-        (failed().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Pending)), again),
+        (failed().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)), again),
         // The newest of the chain runs, though the next one never did.
         (
-            replacing_stage().with(forward).with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)),
+            replacing_scenario()
+                .with(forward)
+                .with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)),
             deleting,
         ),
         (
-            replacing_stage().with(forward).with(chain(CsvPhase::Replacing, CsvPhase::Pending)),
+            replacing_scenario().with(forward).with(chain(CsvPhase::Replacing, CsvPhase::Pending)),
             "rest",
         ),
         // The next one was replaced before anybody saw it run.
-        (replacing_stage().with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)), deleting),
-        (replacing_stage().with(chain(CsvPhase::Replacing, CsvPhase::Pending)), "rest"),
-        (replacing_stage().with(chain(CsvPhase::Failed, CsvPhase::Succeeded)), "rest"),
+        (replacing_scenario().with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)), deleting),
+        (replacing_scenario().with(chain(CsvPhase::Replacing, CsvPhase::Pending)), "rest"),
+        (replacing_scenario().with(chain(CsvPhase::Failed, CsvPhase::Succeeded)), "rest"),
         // The end of a chain with a hole waits for what is before it.
         (
-            replacing_stage()
+            replacing_scenario()
                 .with(forward)
                 .with(chain(CsvPhase::Replacing, CsvPhase::Succeeded))
-                .with(|stage| {
-                    stage.peer("a.v1", "", CsvPhase::Replacing);
+                .with(|scenario| {
+                    scenario.peer("a.v1", "", CsvPhase::Replacing);
                 }),
             "rest",
         ),
     ];
-    for (stage, wanted) in rows {
+    for (scenario, wanted) in rows {
         // shows C25
-        assert_eq!(told(&stage.decide_at(1)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
 }
 
 #[test]
 fn versions_that_replace_themselves_or_one_another_in_a_circle_end_nowhere_else() {
-    let own = |stage: &mut Stage| stage.csv.spec.replaces = "a.v2".into();
+    let own = |scenario: &mut Scenario| scenario.csv.spec.replaces = "a.v2".into();
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
-    let failed = broken(CsvReason::ComponentUnhealthy).with(|stage| stage.deployments.clear());
+    let failed =
+        failed(CsvReason::ComponentUnhealthy).with(|scenario| scenario.deployments.clear());
     // shows C25
-    assert_eq!(told(&failed.with(forward).with(own).decide_at(1)), again);
+    assert_eq!(decision_text(&failed.with(forward).with(own).decide_at(1)), again);
     let ready = "InstallReady/AllRequirementsMet all requirements found, attempting install";
-    assert_eq!(told(&pending().with(forward).with(own).decide_at(1)), ready);
-    let circle = |stage: &mut Stage| {
-        stage.csv.spec.replaces = "a.v3".into();
-        stage.peer("a.v3", "a.v2", CsvPhase::Replacing);
+    assert_eq!(decision_text(&pending().with(forward).with(own).decide_at(1)), ready);
+    let circle = |scenario: &mut Scenario| {
+        scenario.csv.spec.replaces = "a.v3".into();
+        scenario.peer("a.v3", "a.v2", CsvPhase::Replacing);
     };
-    assert_eq!(replacing_stage().with(forward).with(circle).decide_at(1), Decision::Rest);
-    assert_eq!(told(&pending().with(circle).decide_at(1)), ready);
+    assert_eq!(replacing_scenario().with(forward).with(circle).decide_at(1), Decision::Rest);
+    assert_eq!(decision_text(&pending().with(circle).decide_at(1)), ready);
 }
 
 #[test]
@@ -142,14 +148,14 @@ fn only_who_is_outside_of_the_chain_is_in_the_way() {
         ("b.v1", "", conflict),
         ("b.v1", "b.v0", conflict),
     ] {
-        let mut stage = pending();
-        stage.seen.peers.insert(name.into(), owner(replaces));
-        assert_eq!(told(&stage.decide_at(1)), wanted, "{name}");
+        let mut scenario = pending();
+        scenario.observed.peers.insert(name.into(), owner(replaces));
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted, "{name}");
     }
     // The whole chain counts, not only its neighbours.
-    let mut stage = pending();
+    let mut scenario = pending();
     for (name, replaces) in [("a.v0", ""), ("a.v1", "a.v0"), ("a.v3", "a.v2"), ("a.v4", "a.v3")] {
-        stage.seen.peers.insert(name.into(), owner(replaces));
+        scenario.observed.peers.insert(name.into(), owner(replaces));
     }
-    assert_eq!(told(&stage.decide_at(1)), ready);
+    assert_eq!(decision_text(&scenario.decide_at(1)), ready);
 }

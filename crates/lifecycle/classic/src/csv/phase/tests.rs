@@ -1,88 +1,93 @@
 #![expect(clippy::large_stack_arrays, reason = "tables of whole worlds, in tests only")]
 use super::*;
-use crate::csv::scenario::{Stage, broken, group, installing, pending, succeeded, told};
+use crate::csv::scenario::{
+    Scenario, decision_text, failed, group, installing, pending, succeeded,
+};
 use crate::fields::{Csv, Deployment};
 use mainstay_api::{DeploymentPermissions, InstallMode, InstallModeType};
 use serde_json::json;
 
 #[test]
 fn guards_come_before_the_phase() {
-    let new = || Stage::at(CsvPhase::None, CsvReason::default(), "");
-    let claim: fn(&mut Stage) = |stage| stage.csv.metadata.finalizers.clear();
-    for (stage, wanted) in [
+    let new = || Scenario::at(CsvPhase::None, CsvReason::default(), "");
+    let claim: fn(&mut Scenario) = |scenario| scenario.csv.metadata.finalizers.clear();
+    for (scenario, wanted) in [
         (new(), "Pending/RequirementsUnknown requirements not yet checked"),
         (new().with(claim), "claim 3"),
         (
-            new().with(|stage| {
-                claim(stage);
-                stage.groups.clear();
+            new().with(|scenario| {
+                claim(scenario);
+                scenario.groups.clear();
             }),
             "claim 0",
         ),
         (
-            new().with(|stage| stage.groups.clear()),
+            new().with(|scenario| scenario.groups.clear()),
             "Failed/NoOperatorGroup csv in namespace with no operatorgroups",
         ),
         (
-            new().with(|stage| stage.groups.push(group("ns", &["ns"], ""))),
+            new().with(|scenario| scenario.groups.push(group("ns", &["ns"], ""))),
             "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
         ),
-        (new().with(|stage| stage.csv.metadata.annotations.clear()), "claim 3"),
+        (new().with(|scenario| scenario.csv.metadata.annotations.clear()), "claim 3"),
         // The group has not caught up with its spec.
-        (new().with(|stage| Arc::make_mut(&mut stage.groups[0]).status.namespaces.clear()), "rest"),
         (
-            new().with(|stage| {
-                stage.groups = vec![group("ns", &[], "")];
-                stage.csv.metadata.annotations.remove(names::TARGET_NAMESPACES);
+            new().with(|scenario| Arc::make_mut(&mut scenario.groups[0]).status.namespaces.clear()),
+            "rest",
+        ),
+        (
+            new().with(|scenario| {
+                scenario.groups = vec![group("ns", &[], "")];
+                scenario.csv.metadata.annotations.remove(names::TARGET_NAMESPACES);
             }),
             "Failed/NoTargetNamespaces no targetNamespaces are matched operatorgroups namespace selection",
         ),
         (
-            new().with(|stage| stage.csv.spec.install_modes.clear()),
+            new().with(|scenario| scenario.csv.spec.install_modes.clear()),
             "Failed/UnsupportedOperatorGroup OwnNamespace InstallModeType not supported, cannot configure to watch own namespace",
         ),
         (
-            new().with(|stage| {
-                let twice = stage.csv.spec.install_modes[0].clone();
-                stage.csv.spec.install_modes.push(twice);
+            new().with(|scenario| {
+                let twice = scenario.csv.spec.install_modes[0].clone();
+                scenario.csv.spec.install_modes.push(twice);
             }),
             "Failed/InvalidInstallModes InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace true}]",
         ),
         (
-            new().with(|stage| stage.groups = vec![group("ns", &["ns"], "B.v1.g")]),
+            new().with(|scenario| scenario.groups = vec![group("ns", &["ns"], "B.v1.g")]),
             "provide A.v1.g,B.v1.g",
         ),
         (
-            new().with(|stage| {
-                stage.groups = vec![group("ns", &["ns"], "")];
-                stage.elsewhere = vec![group("other", &[""], "A.v1.g")];
+            new().with(|scenario| {
+                scenario.groups = vec![group("ns", &["ns"], "")];
+                scenario.other_groups = vec![group("other", &[""], "A.v1.g")];
             }),
             "withdraw, Failed/InterOperatorGroupOwnerConflict intersecting operatorgroups provide the same apis",
         ),
         (
-            new().with(|stage| {
-                stage.groups = vec![group("ns", &["ns"], "")];
-                Arc::make_mut(&mut stage.groups[0]).spec.static_provided_apis = true;
+            new().with(|scenario| {
+                scenario.groups = vec![group("ns", &["ns"], "")];
+                Arc::make_mut(&mut scenario.groups[0]).spec.static_provided_apis = true;
             }),
             "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis",
         ),
     ] {
         // shows CSV-21
-        assert_eq!(told(&stage.decide_at(1)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
     // Whatever it lacks, it waits before anything else is looked at.
-    let lacking: fn(&mut Stage) = |stage| stage.seen.crds.clear();
-    let required: fn(&mut Stage) = |stage| {
+    let lacking: fn(&mut Scenario) = |scenario| scenario.observed.crds.clear();
+    let required: fn(&mut Scenario) = |scenario| {
         let api = json!([{"group": "gone", "version": "v1", "kind": "G", "name": "gs"}]);
-        stage.csv.spec.api_service_definitions.required = serde_json::from_value(api).unwrap();
+        scenario.csv.spec.api_service_definitions.required = serde_json::from_value(api).unwrap();
     };
     for lacks in [lacking, required] {
         let begun = "Pending/RequirementsUnknown requirements not yet checked";
         // shows C01
-        assert_eq!(told(&new().with(lacks).decide_at(1)), begun);
+        assert_eq!(decision_text(&new().with(lacks).decide_at(1)), begun);
         let waits = "Pending/RequirementsNotMet one or more requirements couldn't be found";
         // shows C03
-        assert_eq!(told(&pending().with(lacks).decide_at(1)), waits);
+        assert_eq!(decision_text(&pending().with(lacks).decide_at(1)), waits);
     }
 }
 
@@ -90,34 +95,34 @@ fn guards_come_before_the_phase() {
 fn groups_count_for_a_running_version_as_for_a_new_one() {
     for (change, wanted) in [
         (
-            (|stage| stage.groups.clear()) as fn(&mut Stage),
+            (|scenario| scenario.groups.clear()) as fn(&mut Scenario),
             "Failed/NoOperatorGroup csv in namespace with no operatorgroups",
         ),
         (
-            |stage| stage.groups.push(group("ns", &["ns"], "")),
+            |scenario| scenario.groups.push(group("ns", &["ns"], "")),
             "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
         ),
     ] {
         // shows C14 CSV-12
-        assert_eq!(told(&succeeded().with(change).decide_at(1)), wanted);
+        assert_eq!(decision_text(&succeeded().with(change).decide_at(1)), wanted);
     }
-    let without = succeeded().with(|stage| stage.csv.spec.install_modes.clear());
+    let without = succeeded().with(|scenario| scenario.csv.spec.install_modes.clear());
     let wanted = "Failed/UnsupportedOperatorGroup OwnNamespace InstallModeType not supported, cannot configure to watch own namespace";
     // shows C13 CSV-12 CSV-21 OG-61
-    assert_eq!(told(&without.decide_at(1)), wanted);
+    assert_eq!(decision_text(&without.decide_at(1)), wanted);
 }
 
 #[test]
 fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
-    for (stage, wanted) in [
+    for (scenario, wanted) in [
         (pending(), "InstallReady/AllRequirementsMet all requirements found, attempting install"),
         (
-            pending().with(|stage| stage.seen.crds.clear()),
+            pending().with(|scenario| scenario.observed.crds.clear()),
             "Pending/RequirementsNotMet one or more requirements couldn't be found",
         ),
         (
-            pending().with(|stage| {
-                stage.seen.peers.insert(
+            pending().with(|scenario| {
+                scenario.observed.peers.insert(
                     "b.v1".into(),
                     Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
                 );
@@ -125,25 +130,25 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
             "Failed/OwnerConflict conflicting CRD owner in namespace",
         ),
         (
-            pending().with(|stage| stage.peer("a.v1", "", CsvPhase::Succeeded)),
+            pending().with(|scenario| scenario.peer("a.v1", "", CsvPhase::Succeeded)),
             "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
         ),
         (
-            pending().with(|stage| stage.peer("a.v1", "", CsvPhase::Failed)),
+            pending().with(|scenario| scenario.peer("a.v1", "", CsvPhase::Failed)),
             "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
         ),
         (
-            pending().with(|stage| stage.peer("a.v1", "", CsvPhase::Replacing)),
+            pending().with(|scenario| scenario.peer("a.v1", "", CsvPhase::Replacing)),
             "InstallReady/AllRequirementsMet all requirements found, attempting install",
         ),
         (
-            pending().with(|stage| stage.csv.spec.install.strategy = "helm".into()),
+            pending().with(|scenario| scenario.csv.spec.install.strategy = "helm".into()),
             "Failed/InvalidInstallStrategy install strategy invalid: unrecognized install strategy",
         ),
-        (Stage::at(CsvPhase::InstallReady, CsvReason::AllRequirementsMet, ""), "install"),
+        (Scenario::at(CsvPhase::InstallReady, CsvReason::AllRequirementsMet, ""), "install"),
     ] {
         // shows C03 C04 C07 C20 CSV-14
-        assert_eq!(told(&stage.decide_at(1)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
 }
 
@@ -152,84 +157,87 @@ fn an_installing_version_follows_its_deployments_for_five_minutes() {
     let waiting = "waiting for deployment d to become ready: deployment \"d\" not available: no";
     let unready: fn(&mut Deployment) =
         |deployment| deployment.available = Some(("False".into(), "no".into()));
-    for (stage, now, wanted) in [
+    for (scenario, now, wanted) in [
         (installing(), 1, "Succeeded/InstallSucceeded install strategy completed with no errors".to_owned()),
         (
-            installing().with(|stage| stage.unready(unready)),
+            installing().with(|scenario| scenario.with_deployment(unready)),
             1,
             format!("Installing/InstallWaiting installing: {waiting}"),
         ),
         (
-            Stage::at(CsvPhase::Installing, CsvReason::Waiting, &format!("installing: {waiting}"))
-                .with(|stage| stage.unready(unready)),
+            Scenario::at(CsvPhase::Installing, CsvReason::Waiting, &format!("installing: {waiting}"))
+                .with(|scenario| scenario.with_deployment(unready)),
             100,
             "wait(200s)".to_owned(),
         ),
         (
-            installing().with(|stage| stage.unready(unready)),
+            installing().with(|scenario| scenario.with_deployment(unready)),
             300,
             "Failed/InstallCheckFailed install timeout".to_owned(),
         ),
         (
-            installing().with(|stage| stage.unready(|deployment| deployment.spec_hash = Some("x".into()))),
+            installing().with(|scenario| scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()))),
             1,
             "InstallReady/InstallWaiting installing: deployment changed old hash=x, new hash=h".to_owned(),
         ),
         (
-            installing().with(|stage| stage.deployments.clear()),
+            installing().with(|scenario| scenario.deployments.clear()),
             1,
             "Installing/InstallWaiting installing: missing deployment with name=d".to_owned(),
         ),
         // Its predecessor came after it, took the Deployment and has stepped aside.
         (
-            installing().with(|stage| {
-                stage.deployments.clear();
-                stage.csv.spec.replaces = "a.v1".into();
-                stage.peer("a.v1", "", CsvPhase::Replacing);
+            installing().with(|scenario| {
+                scenario.deployments.clear();
+                scenario.csv.spec.replaces = "a.v1".into();
+                scenario.peer("a.v1", "", CsvPhase::Replacing);
             }),
             1,
             "InstallReady/InstallWaiting installing: missing deployment with name=d".to_owned(),
         ),
         (
-            installing().with(|stage| stage.unready(|deployment| deployment.progressing = Some("ProgressDeadlineExceeded".into()))),
+            installing().with(|scenario| scenario.with_deployment(|deployment| deployment.progressing = Some("ProgressDeadlineExceeded".into()))),
             1,
             "Failed/InstallCheckFailed install failed: deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".to_owned(),
         ),
     ] {
         // shows C08
-        assert_eq!(told(&stage.decide_at(now)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(now)), wanted);
     }
 }
 
 #[test]
 fn a_running_version_notices_what_is_lost() {
-    for (stage, wanted) in [
+    for (scenario, wanted) in [
         (succeeded(), "running"),
         (
-            succeeded().with(|stage| stage.peer("a.v3", "a.v2", CsvPhase::Pending)),
+            succeeded().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)),
             "Replacing/BeingReplaced being replaced by csv: a.v3",
         ),
         (
-            succeeded().with(|stage| stage.seen.crds.clear()),
+            succeeded().with(|scenario| scenario.observed.crds.clear()),
             "Failed/RequirementsNotMet requirements no longer met",
         ),
         // A rollout that keeps it available is nobody's business.
         (
-            succeeded().with(|stage| stage.unready(|deployment| deployment.replicas = (2, 1))),
+            succeeded().with(|scenario| {
+                scenario.with_deployment(|deployment| deployment.replicas = (2, 1))
+            }),
             "rest",
         ),
         (
-            succeeded().with(|stage| stage.deployments.clear()),
+            succeeded().with(|scenario| scenario.deployments.clear()),
             "Failed/ComponentUnhealthy installing: missing deployment with name=d",
         ),
         (
-            succeeded()
-                .with(|stage| stage.unready(|deployment| deployment.spec_hash = Some("x".into()))),
+            succeeded().with(|scenario| {
+                scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()))
+            }),
             "InstallReady/ComponentUnhealthy installing: deployment changed old hash=x, new hash=h",
         ),
     ] {
         // shows C18 C19 C20
-        assert_eq!(told(&stage.decide_at(1)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
 }
 
@@ -237,42 +245,50 @@ fn a_running_version_notices_what_is_lost() {
 fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts() {
     let modes = "Pending/RequirementsUnknown InstallModes now support target namespaces";
     let unready: fn(&mut Deployment) = |deployment| deployment.available = None;
-    for (stage, wanted) in [
-        (broken(CsvReason::NoOperatorGroup), modes),
-        (broken(CsvReason::TooManyOperatorGroups), modes),
-        (broken(CsvReason::UnsupportedOperatorGroup), modes),
-        (broken(CsvReason::NoTargetNamespaces), modes),
+    for (scenario, wanted) in [
+        (failed(CsvReason::NoOperatorGroup), modes),
+        (failed(CsvReason::TooManyOperatorGroups), modes),
+        (failed(CsvReason::UnsupportedOperatorGroup), modes),
+        (failed(CsvReason::NoTargetNamespaces), modes),
         (
-            broken(CsvReason::InterOperatorGroupOwnerConflict),
+            failed(CsvReason::InterOperatorGroupOwnerConflict),
             "Pending/RequirementsUnknown OperatorGroup no longer intersecting with conflicting owner",
         ),
         (
-            broken(CsvReason::RequirementsNotMet).with(|stage| stage.seen.crds.clear()),
+            failed(CsvReason::RequirementsNotMet).with(|scenario| scenario.observed.crds.clear()),
             "Pending/RequirementsNotMet requirements not met",
         ),
         (
-            broken(CsvReason::RequirementsNotMet),
+            failed(CsvReason::RequirementsNotMet),
             "Succeeded/InstallSucceeded install strategy completed with no errors",
         ),
         (
-            broken(CsvReason::ComponentUnhealthy).with(|stage| stage.deployments.clear()),
+            failed(CsvReason::ComponentUnhealthy).with(|scenario| scenario.deployments.clear()),
             "Pending/NeedsReinstall installing: missing deployment with name=d",
         ),
-        (broken(CsvReason::InstallCheckFailed).with(|stage| stage.unready(unready)), "rest"),
         (
-            broken(CsvReason::InstallCheckFailed).with(|stage| stage.deployments.clear()),
+            failed(CsvReason::InstallCheckFailed)
+                .with(|scenario| scenario.with_deployment(unready)),
+            "rest",
+        ),
+        (
+            failed(CsvReason::InstallCheckFailed).with(|scenario| scenario.deployments.clear()),
             "Pending/NeedsReinstall installing: missing deployment with name=d",
         ),
         // Its Deployment is another one by now.
         (
-            broken(CsvReason::InstallCheckFailed)
-                .with(|stage| stage.unready(|deployment| deployment.spec_hash = Some("x".into()))),
+            failed(CsvReason::InstallCheckFailed).with(|scenario| {
+                scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()))
+            }),
             "InstallReady/NeedsReinstall installing: deployment changed old hash=x, new hash=h",
         ),
-        (broken(CsvReason::ComponentFailed).with(|stage| stage.deployments.clear()), "install"),
         (
-            broken(CsvReason::OwnerConflict).with(|stage| {
-                stage.seen.peers.insert(
+            failed(CsvReason::ComponentFailed).with(|scenario| scenario.deployments.clear()),
+            "install",
+        ),
+        (
+            failed(CsvReason::OwnerConflict).with(|scenario| {
+                scenario.observed.peers.insert(
                     "b.v1".into(),
                     Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
                 );
@@ -280,32 +296,32 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             "rest",
         ),
         (
-            broken(CsvReason::ComponentUnhealthy).with(|stage| {
-                Arc::make_mut(&mut stage.groups[0]).spec.upgrade_strategy =
+            failed(CsvReason::ComponentUnhealthy).with(|scenario| {
+                Arc::make_mut(&mut scenario.groups[0]).spec.upgrade_strategy =
                     UpgradeStrategy::FailForward;
-                stage.peer("a.v3", "a.v2", CsvPhase::Pending);
+                scenario.peer("a.v3", "a.v2", CsvPhase::Pending);
             }),
             "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3",
         ),
     ] {
         // shows C05 C06 C12 CSV-13
-        assert_eq!(told(&stage.decide_at(1)), wanted);
+        assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
 }
 
 #[test]
 fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
     let multi = InstallMode { kind: InstallModeType::MultiNamespace, supported: true };
-    let mut moved = succeeded().with(|stage| {
-        stage.groups = vec![group("ns", &["ns", "other"], "A.v1.g")];
-        stage.csv.spec.install_modes.push(multi);
+    let mut moved = succeeded().with(|scenario| {
+        scenario.groups = vec![group("ns", &["ns", "other"], "A.v1.g")];
+        scenario.csv.spec.install_modes.push(multi);
     });
-    assert_eq!(told(&moved.decide_at(1)), "claim 3");
+    assert_eq!(decision_text(&moved.decide_at(1)), "claim 3");
     let targets = || "ns,other".to_owned();
     moved.csv.metadata.annotations.insert(names::TARGET_NAMESPACES.into(), targets());
     let wanted = "InstallReady/ComponentUnhealthy installing: unexpected annotation on deployment. Expected olm.targetNamespaces:ns,other, found olm.targetNamespaces:ns";
-    assert_eq!(told(&moved.decide_at(1)), wanted);
-    moved.unready(|deployment| {
+    assert_eq!(decision_text(&moved.decide_at(1)), wanted);
+    moved.with_deployment(|deployment| {
         deployment.template_annotations.insert(names::TARGET_NAMESPACES.into(), targets());
     });
     // shows C15
@@ -341,39 +357,40 @@ fn pods_without_the_marks_of_their_version_are_installed_anew() {
         ),
     ];
     for (change, why) in changes {
-        for (stage, reason) in
+        for (scenario, reason) in
             [(installing(), "InstallWaiting"), (succeeded(), "ComponentUnhealthy")]
         {
-            let stage = stage.with(|stage| stage.unready(change));
+            let scenario = scenario.with(|scenario| scenario.with_deployment(change));
             let wanted = format!("InstallReady/{reason} installing: {why}");
             // shows C17
-            assert_eq!(told(&stage.decide_at(1)), wanted);
+            assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
         }
     }
 }
 
 #[test]
 fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts() {
-    let new = || Stage::at(CsvPhase::None, CsvReason::default(), "");
-    let rival = |stage: &mut Stage| stage.elsewhere = vec![group("other", &["ns"], "A.v1.g")];
+    let new = || Scenario::at(CsvPhase::None, CsvReason::default(), "");
+    let rival =
+        |scenario: &mut Scenario| scenario.other_groups = vec![group("other", &["ns"], "A.v1.g")];
     let own = |apis: &'static str| {
-        move |stage: &mut Stage| stage.groups = vec![group("ns", &["ns"], apis)]
+        move |scenario: &mut Scenario| scenario.groups = vec![group("ns", &["ns"], apis)]
     };
     let conflict = "withdraw, Failed/InterOperatorGroupOwnerConflict intersecting operatorgroups provide the same apis";
     for phase in [CsvPhase::None, CsvPhase::Pending, CsvPhase::Succeeded, CsvPhase::Failed] {
-        let at = |change: &dyn Fn(&mut Stage)| {
-            let mut stage = new();
-            stage.csv.status.phase = phase.clone();
-            change(&mut stage);
-            told(&stage.decide_at(1))
+        let at = |change: &dyn Fn(&mut Scenario)| {
+            let mut scenario = new();
+            scenario.csv.status.phase = phase.clone();
+            change(&mut scenario);
+            decision_text(&scenario.decide_at(1))
         };
         // shows C23
         assert_eq!(at(&own("")), "provide A.v1.g");
         assert_eq!(at(&own("B.v1.g")), "provide A.v1.g,B.v1.g");
         let both = |apis| {
-            move |stage: &mut Stage| {
-                own(apis)(stage);
-                rival(stage);
+            move |scenario: &mut Scenario| {
+                own(apis)(scenario);
+                rival(scenario);
             }
         };
         // shows C23
@@ -385,37 +402,41 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
         // What is fixed is neither added to nor taken from.
         let cannot = "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis";
         for taken in [false, true] {
-            let change = |stage: &mut Stage| {
-                own(if taken { "A.v1.g" } else { "B.v1.g" })(stage);
-                Arc::make_mut(&mut stage.groups[0]).spec.static_provided_apis = true;
+            let change = |scenario: &mut Scenario| {
+                own(if taken { "A.v1.g" } else { "B.v1.g" })(scenario);
+                Arc::make_mut(&mut scenario.groups[0]).spec.static_provided_apis = true;
                 if taken {
-                    rival(stage);
+                    rival(scenario);
                 }
             };
             // shows C24
             assert_eq!(at(&change), cannot);
         }
     }
-    let fixed = new().with(|stage| {
-        own("A.v1.g,B.v1.g")(stage);
-        Arc::make_mut(&mut stage.groups[0]).spec.static_provided_apis = true;
+    let fixed = new().with(|scenario| {
+        own("A.v1.g,B.v1.g")(scenario);
+        Arc::make_mut(&mut scenario.groups[0]).spec.static_provided_apis = true;
     });
     // shows C24
     assert_eq!(
-        told(&fixed.decide_at(1)),
+        decision_text(&fixed.decide_at(1)),
         "Pending/RequirementsUnknown requirements not yet checked"
     );
     // Whoever does not intersect is no rival.
-    let far = new().with(|stage| stage.elsewhere = vec![group("other", &["far"], "A.v1.g")]);
-    assert_eq!(told(&far.decide_at(1)), "Pending/RequirementsUnknown requirements not yet checked");
+    let far =
+        new().with(|scenario| scenario.other_groups = vec![group("other", &["far"], "A.v1.g")]);
+    assert_eq!(
+        decision_text(&far.decide_at(1)),
+        "Pending/RequirementsUnknown requirements not yet checked"
+    );
     // Said already, and nothing of it runs any more.
     let message = "intersecting operatorgroups provide the same apis";
     let told_already =
-        Stage::at(CsvPhase::Failed, CsvReason::InterOperatorGroupOwnerConflict, message).with(
-            |stage| {
-                own("")(stage);
-                rival(stage);
-                stage.deployments.clear();
+        Scenario::at(CsvPhase::Failed, CsvReason::InterOperatorGroupOwnerConflict, message).with(
+            |scenario| {
+                own("")(scenario);
+                rival(scenario);
+                scenario.deployments.clear();
             },
         );
     assert_eq!(told_already.decide_at(1), Decision::Rest);
@@ -434,9 +455,9 @@ fn rules_that_are_none_make_the_strategy_invalid() {
             let permissions = json!([{"serviceAccountName": "sa", "rules": rules}]);
             let permissions: Vec<DeploymentPermissions> =
                 serde_json::from_value(permissions).unwrap();
-            let given = |stage: Stage| {
-                stage.with(|stage| {
-                    let spec = &mut stage.csv.spec.install.spec;
+            let given = |scenario: Scenario| {
+                scenario.with(|scenario| {
+                    let spec = &mut scenario.csv.spec.install.spec;
                     if cluster {
                         spec.cluster_permissions.clone_from(&permissions);
                     } else {
@@ -444,20 +465,20 @@ fn rules_that_are_none_make_the_strategy_invalid() {
                     }
                 })
             };
-            let account = |stage: &mut Stage| {
-                stage.seen.accounts.insert("sa".into(), Arc::default());
+            let account = |scenario: &mut Scenario| {
+                scenario.observed.accounts.insert("sa".into(), Arc::default());
             };
             let wanted = format!("Failed/InvalidInstallStrategy {why}");
-            for stage in [pending(), succeeded(), broken(CsvReason::ComponentUnhealthy)] {
+            for scenario in [pending(), succeeded(), failed(CsvReason::ComponentUnhealthy)] {
                 // shows C02
-                assert_eq!(told(&given(stage).with(account).decide_at(1)), wanted);
+                assert_eq!(decision_text(&given(scenario).with(account).decide_at(1)), wanted);
             }
             // Told once, until somebody changes it.
-            let failed = Stage::at(CsvPhase::Failed, CsvReason::InvalidStrategy, why);
+            let failed = Scenario::at(CsvPhase::Failed, CsvReason::InvalidStrategy, why);
             assert_eq!(given(failed).with(account).decide_at(1), Decision::Rest);
             // Nobody asks what an account may that is not there.
             let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
-            assert_eq!(told(&given(pending()).decide_at(1)), wanted);
+            assert_eq!(decision_text(&given(pending()).decide_at(1)), wanted);
         }
     }
 }

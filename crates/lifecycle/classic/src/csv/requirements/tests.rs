@@ -26,8 +26,8 @@ fn crd(alongside: &[&str]) -> Arc<Crd> {
     })
 }
 
-fn first(csv: &ClusterServiceVersion, seen: &Observed) -> (bool, String, String) {
-    let (met, list) = check(csv, seen);
+fn first(csv: &ClusterServiceVersion, observed: &Observed) -> (bool, String, String) {
+    let (met, list) = check(csv, observed);
     (met, list[0].status.to_string(), list[0].message.clone())
 }
 
@@ -51,8 +51,8 @@ fn the_server_must_be_at_least_as_new_as_asked_for() {
         ("1.20.0", None, false, "Server version discovery error"),
         ("1.20.0", Some("main".to_owned()), false, "Server version parsing error"),
     ] {
-        let seen = Observed { server_version: server, ..Observed::default() };
-        let (is, _, said) = first(&csv(json!({"minKubeVersion": wanted})), &seen);
+        let observed = Observed { server_version: server, ..Observed::default() };
+        let (is, _, said) = first(&csv(json!({"minKubeVersion": wanted})), &observed);
         // shows C32
         assert_eq!((is, said.as_str()), (met, message));
     }
@@ -66,7 +66,7 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
         }}))
     };
     let peer = |name: &str| (name.to_owned(), Arc::new(Csv::default()));
-    let seen = |crd: Option<Arc<Crd>>| Observed {
+    let observed = |crd: Option<Arc<Crd>>| Observed {
         crds: crd.into_iter().map(|crd| ("as.x".to_owned(), crd)).collect(),
         peers: [peer("a.v1"), peer("b.v1")].into(),
         ..Observed::default()
@@ -97,7 +97,7 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
         ),
         ("v1", Some(crd(&["b.v1"])), "Present", "CRD is present and Established condition is true"),
     ] {
-        let (met, is, said) = first(&one(version), &seen(crd));
+        let (met, is, said) = first(&one(version), &observed(crd));
         // shows C32
         assert_eq!((is.as_str(), said.as_str()), (status, message));
         assert_eq!(met, status == "Present");
@@ -118,7 +118,7 @@ fn an_account_must_exist_belong_here_and_have_the_rights() {
         controller: None,
         block_owner_deletion: None,
     };
-    let seen = |owners: Option<Vec<OwnerReference>>, rules: Vec<Rule>| Observed {
+    let observed = |owners: Option<Vec<OwnerReference>>, rules: Vec<Rule>| Observed {
         accounts: owners
             .map(|owners| ("sa".to_owned(), Arc::new(Account { owners, ..Account::default() })))
             .into_iter()
@@ -127,25 +127,25 @@ fn an_account_must_exist_belong_here_and_have_the_rights() {
         ..Observed::default()
     };
     let all = || vec![rule(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}))];
-    for (seen, status, message) in [
-        (seen(None, all()), "NotPresent", "Service account does not exist"),
+    for (observed, status, message) in [
+        (observed(None, all()), "NotPresent", "Service account does not exist"),
         (
-            seen(Some(vec![owner("other")]), all()),
+            observed(Some(vec![owner("other")]), all()),
             "PresentNotSatisfied",
             "Service account is owned by another ClusterServiceVersion",
         ),
-        (seen(Some(vec![owner("other"), owner("me")]), all()), "Present", ""),
+        (observed(Some(vec![owner("other"), owner("me")]), all()), "Present", ""),
         (
-            seen(Some(vec![]), vec![]),
+            observed(Some(vec![]), vec![]),
             "PresentNotSatisfied",
             "Policy rule not satisfied for service account",
         ),
     ] {
-        let (_, is, said) = first(&one, &seen);
+        let (_, is, said) = first(&one, &observed);
         // shows C32
         assert_eq!((is.as_str(), said.as_str()), (status, message));
     }
-    let (_, list) = check(&one, &seen(Some(vec![]), all()));
+    let (_, list) = check(&one, &observed(Some(vec![]), all()));
     assert_eq!(
         list[0].dependents[0].message,
         r#"namespaced rule:{"verbs":["get","list"],"apiGroups":[""],"resources":["configmaps"]}"#
@@ -159,12 +159,12 @@ fn untouched_generated_roles_are_not_listed() {
         {"serviceAccountName": "sa", "rules": wanted},
     ]}}}));
     let generated = [hash::rules(&wanted)].into();
-    let seen = Observed {
+    let observed = Observed {
         accounts: [("sa".to_owned(), Arc::new(Account::default()))].into(),
         grants: [("sa".to_owned(), Grants { generated, ..Grants::default() })].into(),
         ..Observed::default()
     };
-    assert_eq!(check(&one, &seen), (true, Vec::new()));
+    assert_eq!(check(&one, &observed), (true, Vec::new()));
 }
 
 #[test]
@@ -226,12 +226,12 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
     ] {
         let found = crd(&[]);
         let found = Arc::new(Crd { alongside: alongside.clone(), ..(*found).clone() });
-        let seen = Observed {
+        let observed = Observed {
             crds: [("as.x".to_owned(), found)].into(),
             peers: all().into(),
             ..Observed::default()
         };
-        let (met, status, message) = first(&one(replaces), &seen);
+        let (met, status, message) = first(&one(replaces), &observed);
         let case = format!("{replaces:?} {alongside:?}");
         // shows C32
         assert_eq!(met, others.is_empty(), "{case}");
@@ -244,12 +244,12 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
     let user = csv(json!({"replaces": "a.v1", "customresourcedefinitions": {
         "required": [{"name": "as.x", "version": "v1", "kind": "A"}],
     }}));
-    let seen = Observed {
+    let observed = Observed {
         crds: [("as.x".to_owned(), crd(&["a.v1"]))].into(),
         peers: all().into(),
         ..Observed::default()
     };
-    assert!(first(&user, &seen).0);
+    assert!(first(&user, &observed).0);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn apis_of_servers_must_be_available_or_have_their_deployment_and_others_must_be
     };
     let native =
         |kind: &str| csv(json!({"nativeAPIs": [{"group": "g", "version": "v1", "kind": kind}]}));
-    let seen = |uid: Option<Option<&str>>| Observed {
+    let observed = |uid: Option<Option<&str>>| Observed {
         served: uid.map(|uid| (served.clone(), uid.map(str::to_owned))).into_iter().collect(),
         ..Observed::default()
     };
@@ -273,18 +273,18 @@ fn apis_of_servers_must_be_available_or_have_their_deployment_and_others_must_be
         csv.spec.api_service_definitions.owned[0].deployment_name = "e".into();
         csv
     };
-    for (csv, seen, met, status, message) in [
-        (needs("required", "A"), seen(Some(Some("u"))), true, "Present", ""),
-        (needs("required", "A"), seen(Some(None)), false, "NotPresent", ""),
-        (needs("required", "A"), seen(None), false, "NotPresent", ""),
-        (needs("required", "B"), seen(Some(Some("u"))), false, "NotPresent", ""),
-        (needs("owned", "A"), seen(None), true, "DeploymentFound", ""),
-        (lost, seen(None), false, "DeploymentNotFound", ""),
-        (native("A"), seen(Some(None)), true, "Present", "Native API exists"),
-        (native("B"), seen(Some(None)), false, "NotPresent", "Native API does not exist"),
+    for (csv, observed, met, status, message) in [
+        (needs("required", "A"), observed(Some(Some("u"))), true, "Present", ""),
+        (needs("required", "A"), observed(Some(None)), false, "NotPresent", ""),
+        (needs("required", "A"), observed(None), false, "NotPresent", ""),
+        (needs("required", "B"), observed(Some(Some("u"))), false, "NotPresent", ""),
+        (needs("owned", "A"), observed(None), true, "DeploymentFound", ""),
+        (lost, observed(None), false, "DeploymentNotFound", ""),
+        (native("A"), observed(Some(None)), true, "Present", "Native API exists"),
+        (native("B"), observed(Some(None)), false, "NotPresent", "Native API does not exist"),
     ] {
         let wanted = (met, status.to_owned(), message.to_owned());
         // shows C32
-        assert_eq!(first(&csv, &seen), wanted);
+        assert_eq!(first(&csv, &observed), wanted);
     }
 }

@@ -1,7 +1,7 @@
 //! Makes the objects around the servers of versions. Everything may be interrupted after any
 //! request and begun again.
 
-use super::certificate::{self, Certified};
+use super::certificate::{self, CertificateSecret};
 use super::observed::{self, Conversion};
 use super::required::{self, OwnedApi, Server};
 use super::{check, objects};
@@ -23,23 +23,23 @@ const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
 /// Why something of a version is not installed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum InstallError {
     /// The API refused it, or is away.
     Api(mainstay_client::Error),
     /// It was removed between reading and writing, as the garbage collector does with what the
     /// version before owned: nothing is wrong, the next reconciliation makes it anew.
     Removed(mainstay_client::Error),
     /// It must not be done.
-    Text(String),
+    Refused(String),
 }
 
-impl From<mainstay_client::Error> for Refusal {
+impl From<mainstay_client::Error> for InstallError {
     fn from(error: mainstay_client::Error) -> Self {
         Self::Api(error)
     }
 }
 
-impl Refusal {
+impl InstallError {
     /// The error of a look at a version.
     pub(crate) fn into_error(self, csv: &ClusterServiceVersion) -> Error {
         match self {
@@ -47,7 +47,7 @@ impl Refusal {
                 operation: "installing what a version serves",
                 source,
             }),
-            Self::Text(why) => {
+            Self::Refused(why) => {
                 let metadata = &csv.metadata;
                 let key = NamespacedName::new(&*metadata.namespace, &*metadata.name);
                 Error::Refused(key, why)
@@ -58,7 +58,7 @@ impl Refusal {
 
 /// How much of what calls a server is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum PublishStage {
     /// What is there already trusts a new authority beside the old one.
     Announce,
     /// Requests and APIs are sent to the server; kinds are not converted by it yet.
@@ -66,23 +66,23 @@ pub(crate) enum Extent {
     /// Kinds are converted as well.
     Serve,
     /// Old authorities are no longer trusted.
-    Settle,
+    DropOldCas,
 }
 
 /// The certificates of a version.
 #[derive(Debug, Default)]
-pub(crate) struct Certificates {
+pub(crate) struct ServingCas {
     /// The certificate of the authority, by Deployment, in PEM.
-    authorities: BTreeMap<String, String>,
+    ca_certificates: BTreeMap<String, String>,
     /// That of the Secret, where it is about to be another one.
-    shown: BTreeMap<String, String>,
+    secret_ca: BTreeMap<String, String>,
     /// When the first of them is to be replaced.
     pub(crate) rotate: Option<Timestamp>,
     /// Whether any is new.
     pub(crate) renewed: bool,
 }
 
-impl Certificates {
+impl ServingCas {
     /// A certificate lives until then.
     fn until(&mut self, until: Timestamp) {
         let rotate = certificate::rotation(until);
@@ -90,10 +90,10 @@ impl Certificates {
     }
 
     /// Whom callers of a Deployment trust; none if it has no certificate.
-    fn trust(&self, deployment: &str, extent: Extent) -> Option<Trust<'_>> {
-        let authority = self.authorities.get(deployment)?;
-        let shown = self.shown.get(deployment).map(String::as_str);
-        Some(Trust { authority, shown, extent })
+    fn trusted_ca(&self, deployment: &str, stage: PublishStage) -> Option<TrustedCa<'_>> {
+        let ca_certificate = self.ca_certificates.get(deployment)?;
+        let secret_ca = self.secret_ca.get(deployment).map(String::as_str);
+        Some(TrustedCa { ca_certificate, secret_ca, stage })
     }
 
     /// The hash of each authority, by Deployment.
@@ -101,22 +101,22 @@ impl Certificates {
         let of = |(deployment, pem): (&String, &String)| {
             (deployment.clone(), certificate::hash(pem.as_bytes()))
         };
-        self.authorities.iter().map(of).collect()
+        self.ca_certificates.iter().map(of).collect()
     }
 }
 
 /// Whom callers of a server trust.
 #[derive(Clone, Copy, Debug)]
-struct Trust<'a> {
-    authority: &'a str,
+struct TrustedCa<'a> {
+    ca_certificate: &'a str,
     /// The authority of the certificate that the Secret has until it has the new one.
-    shown: Option<&'a str>,
-    extent: Extent,
+    secret_ca: Option<&'a str>,
+    stage: PublishStage,
 }
 
 /// What the writing functions work on.
 #[derive(Clone, Copy)]
-pub(crate) struct Work<'a> {
+pub(crate) struct ServingInstaller<'a> {
     pub(crate) context: &'a Context,
     /// The cluster with the rights that the version is installed with.
     pub(crate) cluster: &'a Cluster,
@@ -125,11 +125,11 @@ pub(crate) struct Work<'a> {
     pub(crate) observed: &'a Observed,
 }
 
-impl Work<'_> {
+impl ServingInstaller<'_> {
     /// Sees that every server has its Service, its rights and a certificate that is not due.
-    pub(crate) async fn prepare(&self) -> Result<Certificates, Refusal> {
+    pub(crate) async fn ensure_servers(&self) -> Result<ServingCas, InstallError> {
         let now = self.context.clock.now();
-        let mut all = Certificates::default();
+        let mut all = ServingCas::default();
         for server in required::servers(self.csv) {
             let service = objects::service(self.csv, &server);
             let namespace = Some(service.namespace());
@@ -137,46 +137,50 @@ impl Work<'_> {
             if let Some(live) = found {
                 self.adopt(&known::SERVICE, &live)?;
                 let fields: [&[&str]; 2] = [&["spec", "ports"], &["spec", "selector"]];
-                replace(self.cluster, &known::SERVICE, &live, &service, &fields).await?;
+                update_fields(self.cluster, &known::SERVICE, &live, &service, &fields).await?;
             } else {
                 self.cluster.create(&known::SERVICE, &service).await?;
             }
-            self.certify(&server, now, &mut all).await?;
-            for (resource, wanted) in objects::secret_rights(self.csv, &server) {
-                place(self.cluster, &resource, &wanted, &[&["rules"], &["subjects"]]).await?;
+            self.ensure_certificate(&server, now, &mut all).await?;
+            for (resource, wanted) in objects::secret_rbac(self.csv, &server) {
+                ensure_fields(self.cluster, &resource, &wanted, &[&["rules"], &["subjects"]])
+                    .await?;
             }
-            for (resource, wanted) in objects::caller_rights(self.csv, &server) {
-                self.share(&server, &resource, wanted).await?;
+            for (resource, wanted) in objects::delegation_bindings(self.csv, &server) {
+                self.ensure_shared_binding(&server, &resource, wanted).await?;
             }
         }
         Ok(all)
     }
 
     /// Keeps the certificate of a server, or makes a new one.
-    async fn certify(
+    async fn ensure_certificate(
         &self,
         server: &Server,
         now: Timestamp,
-        all: &mut Certificates,
-    ) -> Result<(), Refusal> {
+        all: &mut ServingCas,
+    ) -> Result<(), InstallError> {
         let (namespace, name) = (self.csv.metadata.namespace.as_str(), server.secret());
         let found = self.cluster.find(&known::SECRET, Some(namespace), &name).await?;
         if let Some(live) = &found {
             self.adopt(&known::SECRET, live)?;
         }
-        let seen = found.as_ref().and_then(Certified::of);
-        let good = seen.as_ref().filter(|certificate| {
-            let due = check::is_past(self.csv, now) && !check::is_untold(self.csv, certificate);
-            !due && certificate.is_fresh(now) && certificate.annotated == certificate.authority
+        let observed = found.as_ref().and_then(CertificateSecret::of);
+        let good = observed.as_ref().filter(|certificate| {
+            let due = check::rotation_is_due(self.csv, now)
+                && !check::is_unrecorded(self.csv, certificate);
+            !due && certificate.is_fresh(now)
+                && certificate.annotated_ca_hash == certificate.ca_hash
         });
         if let (Some(secret), Some((_, until))) =
-            (&found, good.and_then(|certificate| certificate.life))
+            (&found, good.and_then(|certificate| certificate.validity))
         {
-            let authority = certificate::decoded(secret, certificate::AUTHORITY);
-            let authority = String::from_utf8_lossy(&authority).into_owned();
-            all.authorities.insert(server.deployment.clone(), authority);
+            let ca_certificate = certificate::decoded(secret, certificate::CA_CERTIFICATE);
+            let ca_certificate = String::from_utf8_lossy(&ca_certificate).into_owned();
+            all.ca_certificates.insert(server.deployment.clone(), ca_certificate);
             all.until(until);
-            all.renewed |= good.is_some_and(|certificate| check::is_untold(self.csv, certificate));
+            all.renewed |=
+                good.is_some_and(|certificate| check::is_unrecorded(self.csv, certificate));
             let own = self.csv.metadata.uid.as_str();
             if !secret.owner_references().iter().any(|owner| owner.uid == own) {
                 let mut wanted = Object::new(&known::SECRET.gvk(), &name);
@@ -185,28 +189,28 @@ impl Work<'_> {
                     let path = ["metadata", field];
                     wanted.set(&path, owner.get(&path).cloned().unwrap_or_default());
                 }
-                replace(self.cluster, &known::SECRET, secret, &wanted, &[]).await?;
+                update_fields(self.cluster, &known::SECRET, secret, &wanted, &[]).await?;
             }
             return Ok(());
         }
         let made = certificate::make(&server.service(), namespace, now);
-        let made = made.map_err(|error| Refusal::Text(error.to_string()))?;
+        let made = made.map_err(|error| InstallError::Refused(error.to_string()))?;
         let secret = objects::secret(self.csv, server, &made);
         // Whoever calls knows the new authority before a pod can show its certificate.
-        let mut news = Certificates::default();
-        news.authorities.insert(server.deployment.clone(), made.authority.clone());
+        let mut announced = ServingCas::default();
+        announced.ca_certificates.insert(server.deployment.clone(), made.authority.clone());
         if let Some(secret) = &found {
-            let shown = certificate::decoded(secret, certificate::AUTHORITY);
-            let shown = String::from_utf8_lossy(&shown).into_owned();
-            news.shown.insert(server.deployment.clone(), shown);
+            let secret_ca = certificate::decoded(secret, certificate::CA_CERTIFICATE);
+            let secret_ca = String::from_utf8_lossy(&secret_ca).into_owned();
+            announced.secret_ca.insert(server.deployment.clone(), secret_ca);
         }
-        self.publish(&news, Extent::Announce).await?;
+        self.publish(&announced, PublishStage::Announce).await?;
         let fields: [&[&str]; 2] = [&["data"], &["type"]];
-        let revision = place(self.cluster, &known::SECRET, &secret, &fields).await?;
+        let revision = ensure_fields(self.cluster, &known::SECRET, &secret, &fields).await?;
         // The next look must not find that it is missing, or the old one.
         self.context.caches.certificates.seen(&revision).await;
-        all.authorities.insert(server.deployment.clone(), made.authority);
-        let until = Certified::of(&secret).and_then(|certificate| certificate.life);
+        all.ca_certificates.insert(server.deployment.clone(), made.authority);
+        let until = CertificateSecret::of(&secret).and_then(|certificate| certificate.validity);
         if let Some((_, until)) = until {
             all.until(until);
         }
@@ -215,7 +219,7 @@ impl Work<'_> {
     }
 
     /// Refuses to take what belongs to others.
-    fn adopt(&self, resource: &Resource, live: &Object) -> Result<(), Refusal> {
+    fn adopt(&self, resource: &Resource, live: &Object) -> Result<(), InstallError> {
         let owners = live.owner_references();
         let ours = |owner: &mainstay_object::OwnerReference| {
             owner.kind == self.csv.kind
@@ -228,7 +232,7 @@ impl Work<'_> {
         if adoptable {
             return Ok(());
         }
-        Err(Refusal::Text(format!(
+        Err(InstallError::Refused(format!(
             "{} {} not safe to replace: extraneous ownerreferences found",
             resource.kind.to_lowercase(),
             live.name()
@@ -256,12 +260,12 @@ impl Work<'_> {
 
     /// Binds an account to a role by a name that servers in other namespaces may have as well: the
     /// subjects of those that are still there stay.
-    async fn share(
+    async fn ensure_shared_binding(
         &self,
         server: &Server,
         resource: &Resource,
         mut wanted: Object,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), InstallError> {
         let namespace = wanted.namespace().to_owned();
         let namespace = Some(namespace.as_str()).filter(|name| !name.is_empty());
         let name = wanted.name().to_owned();
@@ -271,7 +275,7 @@ impl Work<'_> {
         };
         if live.get(&["roleRef"]) != wanted.get(&["roleRef"]) {
             if live.label(names::MANAGED).is_none() {
-                return Err(Refusal::Text(format!(
+                return Err(InstallError::Refused(format!(
                     "{} {name} binds another role, and is not managed; delete or rename it",
                     resource.kind
                 )));
@@ -295,54 +299,55 @@ impl Work<'_> {
             .collect();
         subjects.extend_from_slice(wanted.array(&["subjects"]));
         wanted.set(&["subjects"], subjects.into());
-        if lives_elsewhere(caches, own, &live) {
+        if object_is_owned_elsewhere(caches, own, &live) {
             wanted.remove(&["metadata", "labels"]);
         }
-        replace(self.cluster, resource, &live, &wanted, &[&["subjects"]]).await?;
+        update_fields(self.cluster, resource, &live, &wanted, &[&["subjects"]]).await?;
         Ok(())
     }
 
     /// Writes what calls the servers.
     pub(crate) async fn publish(
         &self,
-        certificates: &Certificates,
-        extent: Extent,
-    ) -> Result<(), Refusal> {
-        for description in required::admission(self.csv) {
-            if let Some(trust) = certificates.trust(&description.deployment_name, extent) {
-                self.hook(description, trust).await?;
+        certificates: &ServingCas,
+        stage: PublishStage,
+    ) -> Result<(), InstallError> {
+        for description in required::admission_webhooks(self.csv) {
+            if let Some(trusted_ca) = certificates.trusted_ca(&description.deployment_name, stage) {
+                self.publish_webhook(description, trusted_ca).await?;
             }
         }
         for api in required::apis(self.csv) {
-            if let Some(trust) = certificates.trust(&api.deployment, extent) {
-                self.api(&api, trust).await?;
+            if let Some(trusted_ca) = certificates.trusted_ca(&api.deployment, stage) {
+                self.publish_api_service(&api, trusted_ca).await?;
             }
         }
-        if extent == Extent::Announce {
-            return self.conversions(certificates, extent).await;
+        if stage == PublishStage::Announce {
+            return self.publish_conversions(certificates, stage).await;
         }
-        for hook in &self.observed.serving.hooks {
-            let listed = required::admission(self.csv).any(|webhook| {
-                Some(&webhook.generate_name) == hook.is.labels.get(names::WEBHOOK_GENERATE_NAME)
-                    && hook.mutating == observed::is_mutating(&webhook.kind)
+        for configuration in &self.observed.serving.webhook_configurations {
+            let listed = required::admission_webhooks(self.csv).any(|webhook| {
+                Some(&webhook.generate_name)
+                    == configuration.configuration.labels.get(names::WEBHOOK_GENERATE_NAME)
+                    && configuration.mutating == observed::is_mutating(&webhook.kind)
             });
             if !listed {
-                let resource = objects::configuration_of(hook.mutating);
+                let resource = objects::configuration_of(configuration.mutating);
                 let options = DeleteOptions::default();
-                self.cluster.ensure_deleted(&resource, None, &hook.name, &options).await?;
+                self.cluster.ensure_deleted(&resource, None, &configuration.name, &options).await?;
             }
         }
-        if extent == Extent::Install {
+        if stage == PublishStage::Install {
             return Ok(());
         }
-        self.conversions(certificates, extent).await
+        self.publish_conversions(certificates, stage).await
     }
 
-    async fn hook(
+    async fn publish_webhook(
         &self,
         description: &WebhookDescription,
-        trust: Trust<'_>,
-    ) -> Result<(), Refusal> {
+        trusted_ca: TrustedCa<'_>,
+    ) -> Result<(), InstallError> {
         let resource = objects::configuration_of(observed::is_mutating(&description.kind));
         // Their names are made up, so only their labels tell which are there already; a cache may
         // not know yet what was made a moment ago.
@@ -361,19 +366,20 @@ impl Work<'_> {
         let found = self.cluster.list(&resource, None, &ListParams::labels(labels)).await?;
         let mut found = found.items.into_iter();
         let Some(live) = found.next() else {
-            if trust.extent != Extent::Announce {
-                let authority = trust.authority;
-                let wanted = objects::configuration(self.csv, description, self.group, authority);
+            if trusted_ca.stage != PublishStage::Announce {
+                let ca_certificate = trusted_ca.ca_certificate;
+                let wanted =
+                    objects::configuration(self.csv, description, self.group, ca_certificate);
                 self.cluster.create(&resource, &wanted).await?;
             }
             return Ok(());
         };
         let old = live.array(&["webhooks"]).first();
         let bundle =
-            trust.bundle(old.and_then(|webhook| webhook.pointer("/clientConfig/caBundle")));
+            trusted_ca.bundle(old.and_then(|webhook| webhook.pointer("/clientConfig/caBundle")));
         let mut wanted = objects::configuration(self.csv, description, self.group, &bundle);
         wanted.remove(&["metadata", "generateName"]);
-        replace(self.cluster, &resource, &live, &wanted, &[&["webhooks"]]).await?;
+        update_fields(self.cluster, &resource, &live, &wanted, &[&["webhooks"]]).await?;
         for more in found {
             let options = DeleteOptions::uid(more.uid());
             self.cluster.ensure_deleted(&resource, None, more.name(), &options).await?;
@@ -381,56 +387,61 @@ impl Work<'_> {
         Ok(())
     }
 
-    async fn api(&self, api: &OwnedApi, trust: Trust<'_>) -> Result<(), Refusal> {
+    async fn publish_api_service(
+        &self,
+        api: &OwnedApi,
+        trusted_ca: TrustedCa<'_>,
+    ) -> Result<(), InstallError> {
         if self.observed.serving.foreign.contains(&api.name) {
-            return Err(Refusal::Text(format!("{} is unadoptable", api.name)));
+            return Err(InstallError::Refused(format!("{} is unadoptable", api.name)));
         }
         let live = self.cluster.find(&known::API_SERVICE, None, &api.name).await?;
         let Some(live) = live else {
-            if trust.extent != Extent::Announce {
-                let wanted = objects::api_service(self.csv, api, trust.authority);
+            if trusted_ca.stage != PublishStage::Announce {
+                let wanted = objects::api_service(self.csv, api, trusted_ca.ca_certificate);
                 self.cluster.create(&known::API_SERVICE, &wanted).await?;
             }
             return Ok(());
         };
-        let bundle = trust.bundle(live.get(&["spec", "caBundle"]));
+        let bundle = trusted_ca.bundle(live.get(&["spec", "caBundle"]));
         let wanted = objects::api_service(self.csv, api, &bundle);
-        replace(self.cluster, &known::API_SERVICE, &live, &wanted, &[&["spec"]]).await?;
+        update_fields(self.cluster, &known::API_SERVICE, &live, &wanted, &[&["spec"]]).await?;
         Ok(())
     }
 
-    async fn conversions(
+    async fn publish_conversions(
         &self,
-        certificates: &Certificates,
-        extent: Extent,
-    ) -> Result<(), Refusal> {
-        for description in required::converters(self.csv) {
-            let trust = certificates.trust(&description.deployment_name, extent);
-            let Some(trust) = trust else { continue };
+        certificates: &ServingCas,
+        stage: PublishStage,
+    ) -> Result<(), InstallError> {
+        for description in required::conversion_webhooks(self.csv) {
+            let trusted_ca = certificates.trusted_ca(&description.deployment_name, stage);
+            let Some(trusted_ca) = trusted_ca else { continue };
             for name in &description.conversion_crds {
                 let Some(live) = self.cluster.find(CRD, None, name).await? else { continue };
                 let there = Conversion::of(&live).is_some_and(|conversion| {
                     objects::is_conversion(self.csv, description, &conversion)
                 });
-                if extent == Extent::Announce && !there {
+                if stage == PublishStage::Announce && !there {
                     continue;
                 }
                 let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
                 let old = live.get(&path).filter(|_| there);
-                let bundle = trust.bundle(old);
+                let bundle = trusted_ca.bundle(old);
                 let mut wanted = Object::new(&CRD.gvk(), name);
                 let conversion = objects::conversion(self.csv, description, &bundle);
                 wanted.set(&["spec", "conversion"], conversion);
-                replace(self.cluster, CRD, &live, &wanted, &[&["spec", "conversion"]]).await?;
+                update_fields(self.cluster, CRD, &live, &wanted, &[&["spec", "conversion"]])
+                    .await?;
             }
         }
         Ok(())
     }
 
     /// Whether everything around the servers of a version that runs is as it should be.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_up_to_date(&self) -> bool {
         let (csv, caches) = (self.csv, &self.context.caches);
-        let seen = &self.observed.serving;
+        let observed = &self.observed.serving;
         let uid = csv.metadata.uid.as_str();
         let namespace = csv.metadata.namespace.as_str();
         let owned = |owners: &[mainstay_object::OwnerReference]| {
@@ -438,12 +449,12 @@ impl Work<'_> {
         };
         let server = |server: &Server| {
             let key = NamespacedName::new(namespace, server.secret());
-            let service = seen.services.get(&server.service()).is_some_and(|found| {
+            let service = observed.services.get(&server.service()).is_some_and(|found| {
                 owned(&found.owners)
                     && check::covers(&found.selector, &server.selector)
                     && check::covers(&json!(found.ports), &json!(server.ports))
             });
-            let certificate = seen.certificates.get(&server.deployment);
+            let certificate = observed.certificates.get(&server.deployment);
             service
                 && certificate.is_some_and(|certificate| owned(&certificate.owners))
                 && caches.roles.get(&key).is_some_and(|role| owned(&role.owners))
@@ -451,7 +462,7 @@ impl Work<'_> {
                 && self.is_bound(server)
         };
         required::servers(csv).iter().all(server)
-            && check::in_place(csv, self.group, self.observed, true)
+            && check::is_published(csv, self.group, self.observed, true)
     }
 
     fn is_bound(&self, server: &Server) -> bool {
@@ -492,33 +503,33 @@ fn is_owned_elsewhere(caches: &Caches, own: &str, labels: &BTreeMap<String, Stri
     namespace != own && found.is_some_and(|csv| !csv.is_copy() && !csv.deleting)
 }
 
-fn lives_elsewhere(caches: &Caches, own: &str, live: &Object) -> bool {
+fn object_is_owned_elsewhere(caches: &Caches, own: &str, live: &Object) -> bool {
     let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     is_owned_elsewhere(caches, own, &labels)
 }
 
-impl Trust<'_> {
+impl TrustedCa<'_> {
     /// The authorities that are trusted: the present one, and, while old pods may be there, those that
     /// were trusted before. Whoever is interrupted again and again announces authorities that nobody
     /// comes to show, so that of the Secret is the first to stay, and one beside it.
     fn bundle(self, old: Option<&Value>) -> String {
-        const BESIDE: usize = 2;
-        let mut bundle = self.authority.to_owned();
-        if self.extent == Extent::Settle {
+        const MAX_OLD_CAS: usize = 2;
+        let mut bundle = self.ca_certificate.to_owned();
+        if self.stage == PublishStage::DropOldCas {
             return bundle;
         }
         let old = old.and_then(Value::as_str).unwrap_or_default();
         let old = STANDARD.decode(old).unwrap_or_default();
         let before = observed::blocks(&String::from_utf8_lossy(&old));
-        let shown = observed::blocks(self.shown.unwrap_or_default());
+        let secret_ca = observed::blocks(self.secret_ca.unwrap_or_default());
         // What nobody trusts so far is not trusted because a Secret has it.
         let (first, rest): (Vec<_>, Vec<_>) =
-            before.iter().partition(|authority| shown.contains(authority));
+            before.iter().partition(|ca_certificate| secret_ca.contains(ca_certificate));
         for block in first
             .into_iter()
             .chain(rest)
-            .filter(|authority| **authority != self.authority)
-            .take(BESIDE)
+            .filter(|ca_certificate| **ca_certificate != self.ca_certificate)
+            .take(MAX_OLD_CAS)
         {
             bundle += block;
         }
@@ -527,27 +538,27 @@ impl Trust<'_> {
 }
 
 /// Makes an object exist with these fields, and says which revision of it has them.
-async fn place(
+async fn ensure_fields(
     cluster: &Cluster,
     resource: &Resource,
     wanted: &Object,
     fields: &[&[&str]],
-) -> Result<String, Refusal> {
+) -> Result<String, InstallError> {
     match cluster.find(resource, Some(wanted.namespace()), wanted.name()).await? {
         None => Ok(cluster.create(resource, wanted).await?.resource_version().to_owned()),
-        Some(live) => replace(cluster, resource, &live, wanted, fields).await,
+        Some(live) => update_fields(cluster, resource, &live, wanted, fields).await,
     }
 }
 
 /// Gives an object these fields as a whole, further labels and annotations, and the version as its owner
 /// instead of others. Nothing is written if it is so.
-async fn replace(
+async fn update_fields(
     cluster: &Cluster,
     resource: &Resource,
     live: &Object,
     wanted: &Object,
     fields: &[&[&str]],
-) -> Result<String, Refusal> {
+) -> Result<String, InstallError> {
     let mut new = live.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
@@ -581,7 +592,7 @@ async fn replace(
     }
     match cluster.update(resource, &new).await {
         Ok(updated) => Ok(updated.resource_version().to_owned()),
-        Err(error) if error.is_not_found() => Err(Refusal::Removed(error)),
+        Err(error) if error.is_not_found() => Err(InstallError::Removed(error)),
         Err(error) => Err(error.into()),
     }
 }
@@ -597,16 +608,20 @@ mod tests {
         };
         let [a, b, c, d] = ["QQ==", "Qg==", "Qw==", "RA=="].map(block);
         let there = Value::from(STANDARD.encode([&*a, &*b, &*c].concat()));
-        let trust = |authority: &str, shown: Option<&str>, extent: Extent| {
-            Trust { authority, shown, extent }.bundle(Some(&there))
+        let trusted_ca = |ca_certificate: &str, secret_ca: Option<&str>, stage: PublishStage| {
+            TrustedCa { ca_certificate, secret_ca, stage }.bundle(Some(&there))
         };
-        assert_eq!(Trust { authority: &d, shown: None, extent: Extent::Install }.bundle(None), d);
-        assert_eq!(trust(&d, None, Extent::Announce), [&*d, &*a, &*b].concat());
+        assert_eq!(
+            TrustedCa { ca_certificate: &d, secret_ca: None, stage: PublishStage::Install }
+                .bundle(None),
+            d
+        );
+        assert_eq!(trusted_ca(&d, None, PublishStage::Announce), [&*d, &*a, &*b].concat());
         // That of the Secret stays, however often others were announced before it.
-        assert_eq!(trust(&d, Some(&c), Extent::Announce), [&*d, &*c, &*a].concat());
-        assert_eq!(trust(&a, Some(&c), Extent::Announce), [&*a, &*c, &*b].concat());
-        assert_eq!(trust(&a, None, Extent::Serve), [&*a, &*b, &*c].concat());
-        assert_eq!(trust(&a, Some(&d), Extent::Serve), [&*a, &*b, &*c].concat());
-        assert_eq!(trust(&d, Some(&c), Extent::Settle), d);
+        assert_eq!(trusted_ca(&d, Some(&c), PublishStage::Announce), [&*d, &*c, &*a].concat());
+        assert_eq!(trusted_ca(&a, Some(&c), PublishStage::Announce), [&*a, &*c, &*b].concat());
+        assert_eq!(trusted_ca(&a, None, PublishStage::Serve), [&*a, &*b, &*c].concat());
+        assert_eq!(trusted_ca(&a, Some(&d), PublishStage::Serve), [&*a, &*b, &*c].concat());
+        assert_eq!(trusted_ca(&d, Some(&c), PublishStage::DropOldCas), d);
     }
 }

@@ -26,16 +26,16 @@ use std::time::Duration;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// How long a certificate lives: two years.
-const LIFE: SignedDuration = SignedDuration::from_hours(730 * 24);
+const LIFETIME: SignedDuration = SignedDuration::from_hours(730 * 24);
 /// How long before its end it is replaced: a day.
-const RENEWED: SignedDuration = SignedDuration::from_hours(24);
+const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(24);
 /// It begins this long ago, for servers whose clocks are behind.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 /// Whose certificates these are; other software looks for it.
 const ORGANIZATION: &str = "Red Hat, Inc.";
 
 /// The field of the Secret with the certificate of the authority.
-pub(crate) const AUTHORITY: &str = "olmCAKey";
+pub(crate) const CA_CERTIFICATE: &str = "olmCAKey";
 /// The field with the server's certificate.
 pub(crate) const CERTIFICATE: &str = "tls.crt";
 /// The field with the server's key.
@@ -53,7 +53,7 @@ pub enum MakeError {
 }
 
 /// A new certificate with all that belongs to it, in PEM.
-pub struct Made {
+pub struct ServingCertificate {
     /// The authority's certificate.
     pub authority: String,
     /// The server's certificate.
@@ -62,10 +62,10 @@ pub struct Made {
     pub key: String,
 }
 
-impl std::fmt::Debug for Made {
+impl std::fmt::Debug for ServingCertificate {
     /// Prints no keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Made")
+        f.debug_struct("ServingCertificate")
             .field("authority", &hash(self.authority.as_bytes()))
             .finish_non_exhaustive()
     }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Made {
 
 /// When a certificate that lives until then is replaced.
 pub(crate) fn rotation(until: Timestamp) -> Timestamp {
-    until.checked_sub(RENEWED).unwrap_or(Timestamp::MIN)
+    until.checked_sub(RENEW_BEFORE).unwrap_or(Timestamp::MIN)
 }
 
 /// SHA-256 in hexadecimal digits.
@@ -94,23 +94,27 @@ pub(crate) fn hosts(service: &str, namespace: &str) -> [String; 2] {
 ///
 /// # Errors
 /// If there is no randomness, or a name cannot be one of a certificate.
-pub fn make(service: &str, namespace: &str, now: Timestamp) -> Result<Made, MakeError> {
+pub fn make(
+    service: &str,
+    namespace: &str,
+    now: Timestamp,
+) -> Result<ServingCertificate, MakeError> {
     let hosts = hosts(service, namespace);
     let wrong = |error| MakeError::Generate(hosts[1].clone(), error);
     let serial = serial()?;
     let digits = hash(&serial);
-    let mut authority = parameters(&format!("olm-selfsigned-{}", &digits[..16]), serial, now);
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![
+    let mut ca = parameters(&format!("olm-selfsigned-{}", &digits[..16]), serial, now);
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
         KeyUsagePurpose::KeyEncipherment,
         KeyUsagePurpose::KeyCertSign,
     ];
-    authority.extended_key_usages =
+    ca.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
     let authority_key = generate().map_err(wrong)?;
-    let signed = authority.self_signed(&authority_key).map_err(wrong)?;
-    let issuer = Issuer::new(authority, authority_key);
+    let signed = ca.self_signed(&authority_key).map_err(wrong)?;
+    let issuer = Issuer::new(ca, authority_key);
 
     let mut server = parameters(&hosts[0], self::serial()?, now);
     for host in &hosts {
@@ -123,7 +127,11 @@ pub fn make(service: &str, namespace: &str, now: Timestamp) -> Result<Made, Make
     server.use_authority_key_identifier_extension = true;
     let key = generate().map_err(wrong)?;
     let certificate = server.signed_by(&key, &issuer).map_err(wrong)?;
-    Ok(Made { authority: signed.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(ServingCertificate {
+        authority: signed.pem(),
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 fn generate() -> Result<KeyPair, rcgen::Error> {
@@ -149,49 +157,49 @@ fn parameters(name: &str, serial: [u8; 16], now: Timestamp) -> CertificateParams
         date_time_ymd(1970, 1, 1) + Duration::from_secs(u64::try_from(second).unwrap_or_default())
     };
     params.not_before = at(now.checked_sub(BACKDATED).ok());
-    params.not_after = at(now.checked_add(LIFE).ok());
+    params.not_after = at(now.checked_add(LIFETIME).ok());
     params.serial_number = Some(SerialNumber::from_slice(&serial));
     params
 }
 
 /// What is known of the Secret with the certificate of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Certified {
+pub(crate) struct CertificateSecret {
     pub(crate) owners: Vec<OwnerReference>,
-    /// SHA-256 of the authority's certificate.
-    pub(crate) authority: String,
+    /// SHA-256 of the certificate of the CA.
+    pub(crate) ca_hash: String,
     /// The same as the Secret itself says it.
-    pub(crate) annotated: String,
+    pub(crate) annotated_ca_hash: String,
     /// Whether the certificate can be read at all.
     pub(crate) readable: bool,
     /// From when to when it is good: signed by the authority, with the names of the Service, and with
     /// its key. None if it never is.
-    pub(crate) life: Option<(Timestamp, Timestamp)>,
+    pub(crate) validity: Option<(Timestamp, Timestamp)>,
 }
 
-impl Certified {
+impl CertificateSecret {
     /// What is known of a Secret, if it is one of these by its name.
     pub(crate) fn of(object: &Object) -> Option<Self> {
         let service = object.name().strip_suffix(super::CERTIFICATE_SUFFIX)?;
         let field = |name: &str| decoded(object, name);
-        let (authority, certificate) = (field(AUTHORITY), field(CERTIFICATE));
+        let (ca, certificate) = (field(CA_CERTIFICATE), field(CERTIFICATE));
         Some(Self {
             owners: object.owner_references(),
-            authority: hash(&authority),
-            annotated: object.annotation(names::CA_HASH).unwrap_or_default().to_owned(),
+            ca_hash: hash(&ca),
+            annotated_ca_hash: object.annotation(names::CA_HASH).unwrap_or_default().to_owned(),
             readable: dates(&certificate).is_some(),
-            life: life(&authority, &certificate, &field(KEY), service, object.namespace()),
+            validity: validity(&ca, &certificate, &field(KEY), service, object.namespace()),
         })
     }
 
     /// When it was made, if it is of use.
-    pub(crate) fn made(&self) -> Option<Timestamp> {
-        self.life.and_then(|(from, _)| from.checked_add(BACKDATED).ok())
+    pub(crate) fn made_at(&self) -> Option<Timestamp> {
+        self.validity.and_then(|(from, _)| from.checked_add(BACKDATED).ok())
     }
 
     /// Whether it can be shown now and is not to be replaced yet.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
-        self.life.is_some_and(|(from, until)| from <= now && now < rotation(until))
+        self.validity.is_some_and(|(from, until)| from <= now && now < rotation(until))
     }
 }
 
@@ -211,18 +219,18 @@ fn dates(pem: &[u8]) -> Option<(Timestamp, Timestamp)> {
     Some((time(validity.not_before)?, time(validity.not_after)?))
 }
 
-fn life(
-    authority: &[u8],
+fn validity(
+    ca: &[u8],
     certificate: &[u8],
     key: &[u8],
     service: &str,
     namespace: &str,
 ) -> Option<(Timestamp, Timestamp)> {
-    let (signed, shown) = (dates(authority)?, dates(certificate)?);
+    let (signed, shown) = (dates(ca)?, dates(certificate)?);
     let (from, until) = (signed.0.max(shown.0), signed.1.min(shown.1));
     let provider = mainstay_tls::provider();
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority).ok()?).ok()?;
+    roots.add(CertificateDer::from_pem_slice(ca).ok()?).ok()?;
     let verifier =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
     let verifier = verifier.build().ok()?;
@@ -249,7 +257,7 @@ mod tests {
         "2026-01-02T03:04:05Z".parse().unwrap()
     }
 
-    fn secret(made: &Made, name: &str) -> Object {
+    fn secret(made: &ServingCertificate, name: &str) -> Object {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let mut secret = Object::new(&known::SECRET.gvk(), name);
         secret.set(&["metadata", "namespace"], "ns".into());
@@ -257,7 +265,7 @@ mod tests {
         secret.set(
             &["data"],
             json!({
-                AUTHORITY: encode(&made.authority), CERTIFICATE: encode(&made.certificate),
+                CA_CERTIFICATE: encode(&made.authority), CERTIFICATE: encode(&made.certificate),
                 KEY: encode(&made.key),
             }),
         );
@@ -267,15 +275,17 @@ mod tests {
     #[test]
     fn a_certificate_lives_two_years_and_is_replaced_a_day_before_its_end() {
         let made = make("d-service", "ns", now()).unwrap();
-        let seen = Certified::of(&secret(&made, "d-service-cert")).unwrap();
-        assert_eq!(seen.authority, seen.annotated);
-        let (from, until) = seen.life.unwrap();
+        let secret = CertificateSecret::of(&secret(&made, "d-service-cert")).unwrap();
+        assert_eq!(secret.ca_hash, secret.annotated_ca_hash);
+        let (from, until) = secret.validity.unwrap();
         assert_eq!(from, now() - BACKDATED);
-        assert_eq!(seen.made(), Some(now()));
-        assert_eq!(until, now() + LIFE);
+        assert_eq!(secret.made_at(), Some(now()));
+        assert_eq!(until, now() + LIFETIME);
         let day = SignedDuration::from_hours(24);
-        assert!(seen.is_fresh(now()) && seen.is_fresh(until - day - SignedDuration::from_secs(1)));
-        assert!(!seen.is_fresh(until - day) && !seen.is_fresh(from - day));
+        assert!(
+            secret.is_fresh(now()) && secret.is_fresh(until - day - SignedDuration::from_secs(1))
+        );
+        assert!(!secret.is_fresh(until - day) && !secret.is_fresh(from - day));
         assert!(!format!("{made:?}").contains("PRIVATE"));
     }
 
@@ -283,20 +293,23 @@ mod tests {
     fn a_certificate_is_of_no_use_for_another_service_by_another_authority_or_without_its_key() {
         let (made, other) =
             (make("d-service", "ns", now()).unwrap(), make("d-service", "ns", now()).unwrap());
-        let of = |authority: &Made, certificate: &Made, key: &Made, name: &str| {
-            let mixed = Made {
-                authority: authority.authority.clone(),
+        let of = |ca: &ServingCertificate,
+                  certificate: &ServingCertificate,
+                  key: &ServingCertificate,
+                  name: &str| {
+            let mixed = ServingCertificate {
+                authority: ca.authority.clone(),
                 certificate: certificate.certificate.clone(),
                 key: key.key.clone(),
             };
-            Certified::of(&secret(&mixed, name)).unwrap().life.is_some()
+            CertificateSecret::of(&secret(&mixed, name)).unwrap().validity.is_some()
         };
         assert!(of(&made, &made, &made, "d-service-cert"));
         assert!(!of(&made, &made, &made, "e-service-cert"));
         assert!(!of(&other, &made, &made, "d-service-cert"));
         assert!(!of(&made, &made, &other, "d-service-cert"));
         let empty = Object::new(&known::SECRET.gvk(), "d-service-cert");
-        assert_eq!(Certified::of(&empty).unwrap().life, None);
-        assert!(Certified::of(&Object::new(&known::SECRET.gvk(), "x")).is_none());
+        assert_eq!(CertificateSecret::of(&empty).unwrap().validity, None);
+        assert!(CertificateSecret::of(&Object::new(&known::SECRET.gvk(), "x")).is_none());
     }
 }

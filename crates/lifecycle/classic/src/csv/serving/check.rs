@@ -1,8 +1,8 @@
 //! What is wrong with what a version serves, as plain functions of what was seen.
 
-use super::certificate::{self, Certified};
+use super::certificate::{self, CertificateSecret};
 use super::objects;
-use super::observed::{Configuration, Seen};
+use super::observed::{ObservedServing, WebhookConfiguration};
 use super::required::{self, OwnedApi};
 use crate::csv::requirements::Observed;
 use crate::fields;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How long an API that was available may be away before its version counts as failed: pods that are
 /// replaced take so long to be found again.
-const AWAY: Duration = Duration::from_secs(30);
+const UNAVAILABLE_GRACE: Duration = Duration::from_secs(30);
 
 /// What is wrong with the objects around an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,18 +28,18 @@ pub(crate) struct Issue {
 type Deployments = BTreeMap<String, Arc<fields::Deployment>>;
 
 /// What is wrong with the objects around the APIs of a version.
-pub(crate) fn issue(
+pub(crate) fn api_issue(
     csv: &ClusterServiceVersion,
-    seen: &Seen,
+    observed: &ObservedServing,
     deployments: &Deployments,
 ) -> Option<Issue> {
     let mut found = Vec::new();
     for api in required::apis(csv) {
-        if seen.foreign.contains(&api.name) {
+        if observed.foreign.contains(&api.name) {
             found.push(format!("{} is unadoptable", api.name));
             return Some(Issue { message: joined(&found), mendable: false });
         }
-        found.extend(wrong(csv, &api, seen, deployments));
+        found.extend(issue_of(csv, &api, observed, deployments));
     }
     (!found.is_empty()).then(|| Issue { message: joined(&found), mendable: true })
 }
@@ -52,149 +52,160 @@ fn joined(all: &[String]) -> String {
     }
 }
 
-fn wrong(
+fn issue_of(
     csv: &ClusterServiceVersion,
     api: &OwnedApi,
-    seen: &Seen,
+    observed: &ObservedServing,
     deployments: &Deployments,
 ) -> Option<String> {
     let (service, secret) = (required::service(&api.deployment), required::secret(&api.deployment));
     let missing = |kind: &str, name: &str| Some(format!("{kind} \"{name}\" not found"));
-    let Some(found) = seen.apis.get(&api.name) else {
+    let Some(found) = observed.apis.get(&api.name) else {
         return missing("apiservice.apiregistration.k8s.io", &api.name);
     };
-    if !seen.services.contains_key(&service) {
+    if !observed.services.contains_key(&service) {
         return missing("service", &service);
     }
     if found.service.as_ref() != Some(&(csv.metadata.namespace.clone(), service)) {
         return Some("found APIService and service reference mismatch".to_owned());
     }
-    if found.authorities.is_empty() {
+    if found.ca_hashes.is_empty() {
         return Some("cert PEM empty".to_owned());
     }
-    let Some(certified) = seen.certificates.get(&api.deployment) else {
+    let Some(certificate) = observed.certificates.get(&api.deployment) else {
         return missing("secret", &secret);
     };
-    if !certified.readable {
+    if !certificate.readable {
         return Some("cert PEM empty".to_owned());
     }
-    if !found.authorities.contains(&certified.annotated) {
+    if !found.ca_hashes.contains(&certificate.annotated_ca_hash) {
         return Some(format!("secret {secret} CA cert hash does not match expected"));
     }
     let Some(deployment) = deployments.get(&api.deployment) else {
         return missing("deployment.apps", &api.deployment);
     };
-    if deployment.template_annotations.get(names::CA_HASH) != Some(&certified.annotated) {
+    if deployment.template_annotations.get(names::CA_HASH) != Some(&certificate.annotated_ca_hash) {
         return Some(format!("deployment {} CA cert hash does not match expected", api.deployment));
     }
     None
 }
 
 /// Whether an API of a version belongs to somebody else.
-pub(crate) fn conflict(seen: &Seen) -> bool {
-    !seen.foreign.is_empty()
+pub(crate) fn has_foreign_api(observed: &ObservedServing) -> bool {
+    !observed.foreign.is_empty()
 }
 
 /// Whether certificates of a version are to be made anew: the time has come, or one is missing or of
 /// no use.
-pub(crate) fn due(csv: &ClusterServiceVersion, seen: &Seen, now: Time) -> bool {
+pub(crate) fn certificates_are_due(
+    csv: &ClusterServiceVersion,
+    observed: &ObservedServing,
+    now: Time,
+) -> bool {
     let servers = required::servers(csv);
     let stale = |server: &required::Server| {
-        let found = seen.certificates.get(&server.deployment);
+        let found = observed.certificates.get(&server.deployment);
         found.is_none_or(|certificate| !certificate.is_fresh(now.timestamp()))
     };
-    !servers.is_empty() && (is_past(csv, now.timestamp()) || servers.iter().any(stale))
+    !servers.is_empty() && (rotation_is_due(csv, now.timestamp()) || servers.iter().any(stale))
 }
 
 /// Whether the status of a version says that its certificates should have been replaced by now.
-pub(crate) fn is_past(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
+pub(crate) fn rotation_is_due(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
     csv.status.certs_rotate_at.is_some_and(|time| time.timestamp() <= now)
 }
 
 /// Whether a certificate was replaced without the status of its version saying so: whoever did it was
 /// interrupted before. It must not be replaced again because the status says that the old one is due, as
 /// each one costs the pods.
-pub(crate) fn is_untold(csv: &ClusterServiceVersion, certificate: &Certified) -> bool {
-    let told = csv.status.certs_last_updated.map(Time::timestamp);
-    told.is_some() && certificate.made() > told
+pub(crate) fn is_unrecorded(csv: &ClusterServiceVersion, certificate: &CertificateSecret) -> bool {
+    let recorded = csv.status.certs_last_updated.map(Time::timestamp);
+    recorded.is_some() && certificate.made_at() > recorded
 }
 
 /// When a certificate of a version that runs is due.
-pub(crate) fn next_look(csv: &ClusterServiceVersion, seen: &Seen) -> Option<Timestamp> {
+pub(crate) fn next_rotation(
+    csv: &ClusterServiceVersion,
+    observed: &ObservedServing,
+) -> Option<Timestamp> {
     let servers = required::servers(csv);
-    let of = |server: &required::Server| seen.certificates.get(&server.deployment)?.life;
+    let of = |server: &required::Server| observed.certificates.get(&server.deployment)?.validity;
     let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
     let said = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
     lives.chain(said).min()
 }
 
 /// Whether all APIs of a version are available.
-pub(crate) fn available(csv: &ClusterServiceVersion, seen: &Seen) -> bool {
+pub(crate) fn apis_are_available(csv: &ClusterServiceVersion, observed: &ObservedServing) -> bool {
     required::apis(csv)
         .iter()
-        .all(|api| seen.apis.get(&api.name).is_some_and(|service| service.available))
+        .all(|api| observed.apis.get(&api.name).is_some_and(|service| service.available))
 }
 
 /// How long an API of a version that runs may still be away, if that is why it is not available.
-pub(crate) fn patience(
+pub(crate) fn remaining_grace(
     csv: &ClusterServiceVersion,
-    seen: &Seen,
+    observed: &ObservedServing,
     now: Timestamp,
 ) -> Option<Duration> {
     let apis = required::apis(csv);
-    let away =
-        apis.iter().filter_map(|api| seen.apis.get(&api.name)).filter(|service| !service.available);
-    let since = away.filter_map(|service| service.since).min()?;
+    let unavailable = apis
+        .iter()
+        .filter_map(|api| observed.apis.get(&api.name))
+        .filter(|service| !service.available);
+    let since = unavailable.filter_map(|service| service.since).min()?;
     let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    AWAY.checked_sub(waited).filter(|left| !left.is_zero())
+    UNAVAILABLE_GRACE.checked_sub(waited).filter(|left| !left.is_zero())
 }
 
 /// Whether what calls the servers of a version is there and trusts them. `settled` asks for nothing but
 /// the present authority.
-pub(crate) fn in_place(
+pub(crate) fn is_published(
     csv: &ClusterServiceVersion,
     group: &OperatorGroup,
-    observed: &Observed,
-    settled: bool,
+    requirements: &Observed,
+    only_current_ca: bool,
 ) -> bool {
-    let seen = &observed.serving;
-    let trusts = |deployment: &str, authorities: &[String]| {
-        let Some(certified) = seen.certificates.get(deployment) else { return false };
-        authorities.contains(&certified.authority) && (!settled || authorities.len() == 1)
+    let observed = &requirements.serving;
+    let trusts = |deployment: &str, ca_hashes: &[String]| {
+        let Some(certificate) = observed.certificates.get(deployment) else { return false };
+        ca_hashes.contains(&certificate.ca_hash) && (!only_current_ca || ca_hashes.len() == 1)
     };
     let selector = objects::namespaces(group);
-    let mut descriptions = required::admission(csv);
-    let hooks = descriptions.all(|description| {
-        let mut found = seen.hooks.iter().filter(|configuration| {
-            configuration.is.labels.get(names::WEBHOOK_GENERATE_NAME)
+    let mut descriptions = required::admission_webhooks(csv);
+    let webhooks = descriptions.all(|description| {
+        let mut found = observed.webhook_configurations.iter().filter(|configuration| {
+            configuration.configuration.labels.get(names::WEBHOOK_GENERATE_NAME)
                 == Some(&description.generate_name)
         });
-        let (Some(hook), None) = (found.next(), found.next()) else { return false };
+        let (Some(configuration), None) = (found.next(), found.next()) else { return false };
         let wanted = objects::webhook(csv, description, &selector, None);
-        hook.mutating == super::observed::is_mutating(&description.kind)
-            && hook.is.labels.get(names::WEBHOOK_HASH) == Some(&required::fingerprint(description))
-            && is_covered(&hook.is, &wanted)
-            && trusts(&description.deployment_name, &hook.is.authorities)
+        configuration.mutating == super::observed::is_mutating(&description.kind)
+            && configuration.configuration.labels.get(names::WEBHOOK_HASH)
+                == Some(&required::webhook_hash(description))
+            && is_covered(&configuration.configuration, &wanted)
+            && trusts(&description.deployment_name, &configuration.configuration.ca_hashes)
     });
-    let listed = seen.hooks.len() == required::admission(csv).count();
-    let conversions = required::converters(csv).all(|description| {
+    let listed = observed.webhook_configurations.len() == required::admission_webhooks(csv).count();
+    let conversions = required::conversion_webhooks(csv).all(|description| {
         description.conversion_crds.iter().all(|name| {
-            let found = observed.crds.get(name).and_then(|crd| crd.conversion.as_ref());
+            let found = requirements.crds.get(name).and_then(|crd| crd.conversion.as_ref());
             found.is_some_and(|conversion| {
                 objects::is_conversion(csv, description, conversion)
-                    && trusts(&description.deployment_name, &conversion.authorities)
+                    && trusts(&description.deployment_name, &conversion.ca_hashes)
             })
         })
     });
     let apis = required::apis(csv).iter().all(|api| {
-        seen.apis
+        observed
+            .apis
             .get(&api.name)
-            .is_some_and(|service| trusts(&api.deployment, &service.authorities))
+            .is_some_and(|service| trusts(&api.deployment, &service.ca_hashes))
     });
-    hooks && listed && conversions && apis
+    webhooks && listed && conversions && apis
 }
 
-fn is_covered(found: &Configuration, wanted: &Value) -> bool {
+fn is_covered(found: &WebhookConfiguration, wanted: &Value) -> bool {
     matches!(found.webhooks.as_slice(), [one] if covers(one, wanted))
 }
 
@@ -222,20 +233,20 @@ mod tests {
     #[test]
     fn a_certificate_that_is_newer_than_what_the_status_tells_is_not_replaced_again() {
         let time = |text: &str| text.parse::<Timestamp>().unwrap();
-        let life = Some((time("2026-01-01T09:00:00Z"), time("2028-01-01T10:00:00Z")));
-        let certificate = Certified { life, ..Certified::default() };
-        assert_eq!(certificate.made(), Some(time("2026-01-01T10:00:00Z")));
+        let validity = Some((time("2026-01-01T09:00:00Z"), time("2028-01-01T10:00:00Z")));
+        let certificate = CertificateSecret { validity, ..CertificateSecret::default() };
+        assert_eq!(certificate.made_at(), Some(time("2026-01-01T10:00:00Z")));
         let mut csv = ClusterServiceVersion::new("ns", "v");
-        for (told, untold) in [
+        for (recorded, unrecorded) in [
             (None, false),
             (Some("2024-01-02T10:00:00Z"), true),
             (Some("2026-01-01T09:59:59Z"), true),
             (Some("2026-01-01T10:00:00Z"), false),
         ] {
-            csv.status.certs_last_updated = told.map(|timestamp| Time::new(time(timestamp)));
-            assert_eq!(is_untold(&csv, &certificate), untold, "{told:?}");
+            csv.status.certs_last_updated = recorded.map(|timestamp| Time::new(time(timestamp)));
+            assert_eq!(is_unrecorded(&csv, &certificate), unrecorded, "{recorded:?}");
             // What is of no use was not made either.
-            assert!(!is_untold(&csv, &Certified::default()), "{told:?}");
+            assert!(!is_unrecorded(&csv, &CertificateSecret::default()), "{recorded:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use mainstay_object::{NamespacedName, Resource, known};
 pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
     let metadata = &csv.metadata;
     for api in required::apis(csv) {
-        for (resource, key) in of(&metadata.namespace, &api.name) {
+        for (resource, key) in legacy_objects(&metadata.namespace, &api.name) {
             let found = context.cluster.find(&resource, key.namespace(), &key.name).await;
             let found = found.during("looking for what another installer left")?;
             let ours = |object: &mainstay_object::Object| {
@@ -31,7 +31,7 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
     Ok(())
 }
 
-fn of(namespace: &str, api: &str) -> [(Resource, NamespacedName); 6] {
+fn legacy_objects(namespace: &str, api: &str) -> [(Resource, NamespacedName); 6] {
     let here = |name: String| NamespacedName::new(namespace, name.as_str());
     let secret = format!("{api}{}", super::CERTIFICATE_SUFFIX);
     [

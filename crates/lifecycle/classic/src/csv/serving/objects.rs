@@ -1,6 +1,6 @@
 //! The objects around a server, as they should be.
 
-use super::certificate::{self, Made};
+use super::certificate::{self, ServingCertificate};
 use super::observed::{self, Conversion};
 use super::required::{self, OwnedApi, Server};
 use crate::permissions;
@@ -64,7 +64,11 @@ pub(super) fn service(csv: &ClusterServiceVersion, server: &Server) -> Object {
     object
 }
 
-pub(super) fn secret(csv: &ClusterServiceVersion, server: &Server, made: &Made) -> Object {
+pub(super) fn secret(
+    csv: &ClusterServiceVersion,
+    server: &Server,
+    made: &ServingCertificate,
+) -> Object {
     let mut object = owned(csv, &known::SECRET, &server.secret());
     object.set_annotation(names::CA_HASH, certificate::hash(made.authority.as_bytes()));
     object.set_annotation(OWNING_COMPONENT, "Operator Framework / operator-lifecycle-manager");
@@ -73,7 +77,7 @@ pub(super) fn secret(csv: &ClusterServiceVersion, server: &Server, made: &Made) 
     object.set(
         &["data"],
         json!({
-            certificate::AUTHORITY: encode(&made.authority),
+            certificate::CA_CERTIFICATE: encode(&made.authority),
             certificate::CERTIFICATE: encode(&made.certificate),
             certificate::KEY: encode(&made.key),
         }),
@@ -82,10 +86,7 @@ pub(super) fn secret(csv: &ClusterServiceVersion, server: &Server, made: &Made) 
 }
 
 /// The role that lets the pods read the Secret, and its binding.
-pub(super) fn secret_rights(
-    csv: &ClusterServiceVersion,
-    server: &Server,
-) -> [(Resource, Object); 2] {
+pub(super) fn secret_rbac(csv: &ClusterServiceVersion, server: &Server) -> [(Resource, Object); 2] {
     let name = server.secret();
     let mut role = owned(csv, &known::ROLE, &name);
     role.set(
@@ -98,17 +99,17 @@ pub(super) fn secret_rights(
 }
 
 /// The bindings that let the server judge its callers.
-pub(super) fn caller_rights(
+pub(super) fn delegation_bindings(
     csv: &ClusterServiceVersion,
     server: &Server,
 ) -> [(Resource, Object); 2] {
     let service = server.service();
-    let mut asks = labelled(csv, &known::CLUSTER_ROLE_BINDING, &delegator(&service));
-    bind(&mut asks, csv, server, "ClusterRole", DELEGATOR);
-    let mut reads = labelled(csv, &known::ROLE_BINDING, &reader(&service));
-    reads.set(&["metadata", "namespace"], SYSTEM.into());
-    bind(&mut reads, csv, server, "Role", AUTHENTICATION_READER);
-    [(known::CLUSTER_ROLE_BINDING, asks), (known::ROLE_BINDING, reads)]
+    let mut delegation = labelled(csv, &known::CLUSTER_ROLE_BINDING, &delegator(&service));
+    bind(&mut delegation, csv, server, "ClusterRole", DELEGATOR);
+    let mut reader = labelled(csv, &known::ROLE_BINDING, &reader(&service));
+    reader.set(&["metadata", "namespace"], SYSTEM.into());
+    bind(&mut reader, csv, server, "Role", AUTHENTICATION_READER);
+    [(known::CLUSTER_ROLE_BINDING, delegation), (known::ROLE_BINDING, reader)]
 }
 
 fn bind(
@@ -175,7 +176,7 @@ pub(super) fn configuration(
     object.remove(&["metadata", "name"]);
     object.set(&["metadata", "generateName"], format!("{}-", description.generate_name).into());
     object.set_label(names::WEBHOOK_GENERATE_NAME, description.generate_name.as_str());
-    object.set_label(names::WEBHOOK_HASH, required::fingerprint(description));
+    object.set_label(names::WEBHOOK_HASH, required::webhook_hash(description));
     let webhook = webhook(csv, description, &namespaces(group), Some(bundle));
     object.set(&["webhooks"], json!([webhook]));
     object

@@ -1,6 +1,6 @@
 //! What is there of what versions serve: projections for caches, and all of it for one version.
 
-use super::certificate::{self, Certified};
+use super::certificate::{self, CertificateSecret};
 use super::required;
 use crate::context::Caches;
 use crate::csv::observe::is_owner;
@@ -30,7 +30,7 @@ pub(crate) fn blocks(pem: &str) -> Vec<String> {
 }
 
 /// The authorities of a `caBundle`, each as its SHA-256.
-fn authorities(bundle: Option<&Value>) -> Vec<String> {
+fn ca_hashes_of(bundle: Option<&Value>) -> Vec<String> {
     let text = bundle.and_then(Value::as_str).unwrap_or_default();
     let bytes = STANDARD.decode(text).unwrap_or_default();
     let blocks = blocks(&String::from_utf8_lossy(&bytes));
@@ -57,7 +57,7 @@ pub(crate) struct ApiService {
     pub(crate) since: Option<Timestamp>,
     /// Namespace and name of the Service.
     pub(crate) service: Option<(String, String)>,
-    pub(crate) authorities: Vec<String>,
+    pub(crate) ca_hashes: Vec<String>,
 }
 
 impl ApiService {
@@ -76,7 +76,7 @@ impl ApiService {
             service: object.get(&["spec", "service"]).map(|service| {
                 (text(service, "namespace").to_owned(), text(service, "name").to_owned())
             }),
-            authorities: authorities(object.get(&["spec", "caBundle"])),
+            ca_hashes: ca_hashes_of(object.get(&["spec", "caBundle"])),
         }
     }
 
@@ -89,14 +89,14 @@ impl ApiService {
 
 /// What decisions read of a webhook configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Configuration {
+pub(crate) struct WebhookConfiguration {
     pub(crate) labels: BTreeMap<String, String>,
     /// Its webhooks, without the authorities.
     pub(crate) webhooks: Vec<Value>,
-    pub(crate) authorities: Vec<String>,
+    pub(crate) ca_hashes: Vec<String>,
 }
 
-impl Configuration {
+impl WebhookConfiguration {
     /// None for a configuration that no version can own.
     pub(crate) fn of(object: &Object) -> Option<Self> {
         let labels = labels(object);
@@ -105,9 +105,9 @@ impl Configuration {
         let mut all = Vec::new();
         for client in webhooks.iter_mut().filter_map(|webhook| webhook.get_mut("clientConfig")) {
             let bundle = client.as_object_mut().and_then(|config| config.remove("caBundle"));
-            all.extend(authorities(bundle.as_ref()));
+            all.extend(ca_hashes_of(bundle.as_ref()));
         }
-        Some(Self { labels, webhooks, authorities: all })
+        Some(Self { labels, webhooks, ca_hashes: all })
     }
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Conversion {
     pub(crate) path: String,
     pub(crate) port: i64,
     pub(crate) reviews: Vec<String>,
-    pub(crate) authorities: Vec<String>,
+    pub(crate) ca_hashes: Vec<String>,
 }
 
 impl Conversion {
@@ -137,7 +137,7 @@ impl Conversion {
                 .flatten()
                 .filter_map(|version| version.as_str().map(str::to_owned))
                 .collect(),
-            authorities: authorities(client.get("caBundle")),
+            ca_hashes: ca_hashes_of(client.get("caBundle")),
         })
     }
 }
@@ -168,17 +168,17 @@ pub(crate) const fn is_mutating(kind: &WebhookKind) -> bool {
 
 /// A webhook configuration of a version.
 #[derive(Clone, Debug)]
-pub(crate) struct Hook {
+pub(crate) struct OwnedWebhookConfiguration {
     pub(crate) name: String,
     pub(crate) mutating: bool,
-    pub(crate) is: Arc<Configuration>,
+    pub(crate) configuration: Arc<WebhookConfiguration>,
 }
 
 /// What is there for one version that serves something.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedServing {
     /// Certificates by Deployment.
-    pub(crate) certificates: BTreeMap<String, Arc<Certified>>,
+    pub(crate) certificates: BTreeMap<String, Arc<CertificateSecret>>,
     /// By name.
     pub(crate) services: BTreeMap<String, Arc<Service>>,
     /// By name.
@@ -186,14 +186,14 @@ pub(crate) struct Seen {
     /// `APIServices` that belong to somebody who is there and whom the version does not follow.
     pub(crate) foreign: BTreeSet<String>,
     /// Its webhook configurations, by name.
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) webhook_configurations: Vec<OwnedWebhookConfiguration>,
 }
 
-impl Seen {
+impl ObservedServing {
     /// The hash of the authority of each certificate that is there, by Deployment.
-    pub(crate) fn authorities(&self) -> BTreeMap<String, String> {
-        let of = |(deployment, certificate): (&String, &Arc<Certified>)| {
-            (deployment.clone(), certificate.authority.clone())
+    pub(crate) fn ca_hashes(&self) -> BTreeMap<String, String> {
+        let of = |(deployment, certificate): (&String, &Arc<CertificateSecret>)| {
+            (deployment.clone(), certificate.ca_hash.clone())
         };
         self.certificates.iter().map(of).collect()
     }
@@ -204,16 +204,19 @@ pub(crate) fn observe(
     caches: &Caches,
     csv: &ClusterServiceVersion,
     peers: &BTreeMap<String, Arc<fields::Csv>>,
-) -> Seen {
+) -> ObservedServing {
     let (namespace, name) = (csv.metadata.namespace.as_str(), csv.metadata.name.as_str());
-    let mut seen = Seen { hooks: hooks(caches, namespace, name), ..Seen::default() };
+    let mut observed = ObservedServing {
+        webhook_configurations: webhook_configurations(caches, namespace, name),
+        ..ObservedServing::default()
+    };
     for server in required::servers(csv) {
         let at = |name: String| NamespacedName::new(namespace, name);
         if let Some(found) = caches.certificates.get(&at(server.secret())) {
-            seen.certificates.insert(server.deployment.clone(), found);
+            observed.certificates.insert(server.deployment.clone(), found);
         }
         if let Some(found) = caches.services.get(&at(server.service())) {
-            seen.services.insert(server.service(), found);
+            observed.services.insert(server.service(), found);
         }
     }
     let chain = chain(csv, peers);
@@ -225,20 +228,28 @@ pub(crate) fn observe(
             !follows && caches.csvs.get(&owner).is_some_and(|csv| !csv.is_copy())
         });
         if foreign || found.automanaged {
-            seen.foreign.insert(api.name.clone());
+            observed.foreign.insert(api.name.clone());
         }
-        seen.apis.insert(api.name, found);
+        observed.apis.insert(api.name, found);
     }
-    seen
+    observed
 }
 
 /// The webhook configurations of a version.
-pub(crate) fn hooks(caches: &Caches, namespace: &str, name: &str) -> Vec<Hook> {
+pub(crate) fn webhook_configurations(
+    caches: &Caches,
+    namespace: &str,
+    name: &str,
+) -> Vec<OwnedWebhookConfiguration> {
     let mut all = Vec::new();
-    let mut add = |cache: &Cache<Configuration>, mutating| {
-        for (key, is) in cache.list(None) {
-            if is_owner(&is.labels, namespace, name) {
-                all.push(Hook { name: key.name.to_string(), mutating, is });
+    let mut add = |cache: &Cache<WebhookConfiguration>, mutating| {
+        for (key, configuration) in cache.list(None) {
+            if is_owner(&configuration.labels, namespace, name) {
+                all.push(OwnedWebhookConfiguration {
+                    name: key.name.to_string(),
+                    mutating,
+                    configuration,
+                });
             }
         }
     };
@@ -275,8 +286,8 @@ mod tests {
             "webhooks": [{"name": "x", "clientConfig": {"caBundle": STANDARD.encode(&one)}}],
         }))
         .unwrap();
-        let configuration = Configuration::of(&object).unwrap();
-        assert_eq!(configuration.authorities, [certificate::hash(one.as_bytes())]);
+        let configuration = WebhookConfiguration::of(&object).unwrap();
+        assert_eq!(configuration.ca_hashes, [certificate::hash(one.as_bytes())]);
         assert_eq!(configuration.webhooks, [json!({"name": "x", "clientConfig": {}})]);
     }
 }

@@ -16,7 +16,7 @@ const TEMPLATE: [&str; 2] = ["spec", "template"];
 /// The hash of its authority is on the pods, so that they are replaced with it.
 ///
 /// An author may mount the volumes elsewhere. What was mounted where they are mounted gives way.
-pub(crate) fn mount(deployment: &mut Object, authority: &str) {
+pub(crate) fn mount(deployment: &mut Object, ca_hash: &str) {
     let secret = required::secret(deployment.name());
     let path = |rest: &[&'static str]| [&TEMPLATE, rest].concat();
     let Some(Value::Object(mut pod)) = deployment.remove(&path(&["spec"])) else { return };
@@ -51,7 +51,7 @@ pub(crate) fn mount(deployment: &mut Object, authority: &str) {
         });
     }
     deployment.set(&path(&["spec"]), Value::Object(pod));
-    deployment.set(&path(&["metadata", "annotations", names::CA_HASH]), authority.into());
+    deployment.set(&path(&["metadata", "annotations", names::CA_HASH]), ca_hash.into());
 }
 
 /// Changes a list of some fields, which may be absent.

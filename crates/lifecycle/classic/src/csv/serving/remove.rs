@@ -15,37 +15,37 @@ const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
 /// What labels give to a version of what versions serve. Webhooks are first: with them, requests are
 /// still sent to pods that end.
-pub(crate) fn left(
+pub(crate) fn owned_objects(
     caches: &Caches,
     namespace: &str,
     name: &str,
 ) -> Vec<(Resource, NamespacedName)> {
-    let mut left: Vec<(Resource, NamespacedName)> = Vec::new();
-    for hook in observed::hooks(caches, namespace, name) {
-        let key = NamespacedName::cluster(hook.name.as_str());
-        left.push((objects::configuration_of(hook.mutating), key));
+    let mut owned_objects: Vec<(Resource, NamespacedName)> = Vec::new();
+    for configuration in observed::webhook_configurations(caches, namespace, name) {
+        let key = NamespacedName::cluster(configuration.name.as_str());
+        owned_objects.push((objects::configuration_of(configuration.mutating), key));
     }
     for (key, service) in caches.api_services.list(None) {
         if is_owner(&service.labels, namespace, name) {
-            left.push((known::API_SERVICE, key));
+            owned_objects.push((known::API_SERVICE, key));
         }
     }
     for (key, binding) in caches.bindings.list(Some(objects::SYSTEM)) {
         if is_owner(&binding.labels, namespace, name) && key.name.ends_with("-auth-reader") {
-            left.push((known::ROLE_BINDING, key));
+            owned_objects.push((known::ROLE_BINDING, key));
         }
     }
-    left
+    owned_objects
 }
 
 /// Removes what a version served and what owner references do not reach. Returns whether nothing of it
 /// is left in the caches.
-pub(crate) async fn clean_up(
+pub(crate) async fn finalize(
     context: &Context,
     csv: &ClusterServiceVersion,
 ) -> Result<bool, Error> {
-    let left = left(&context.caches, &csv.metadata.namespace, &csv.metadata.name);
-    for (resource, key) in &left {
+    let owned_objects = owned_objects(&context.caches, &csv.metadata.namespace, &csv.metadata.name);
+    for (resource, key) in &owned_objects {
         context
             .cluster
             .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
@@ -53,17 +53,17 @@ pub(crate) async fn clean_up(
             .during("removing what a version served")?;
     }
     let mut converted = false;
-    for description in required::converters(csv) {
+    for description in required::conversion_webhooks(csv) {
         for crd in &description.conversion_crds {
-            converted |= unconvert(context, csv, description, crd).await?;
+            converted |= end_conversion(context, csv, description, crd).await?;
         }
     }
-    Ok(left.is_empty() && !converted)
+    Ok(owned_objects.is_empty() && !converted)
 }
 
 /// Has objects of a definition no longer converted by the webhook of a version that goes, unless its
 /// successor goes on. Returns whether the cache still says that they are.
-async fn unconvert(
+async fn end_conversion(
     context: &Context,
     csv: &ClusterServiceVersion,
     description: &WebhookDescription,
@@ -77,21 +77,21 @@ async fn unconvert(
         })
     };
     if !context.caches.crds.get(&key).is_some_and(|crd| ours(&crd))
-        || goes_on(context, csv, description, crd).await?
+        || is_converted_by_peer(context, csv, description, crd).await?
     {
         return Ok(false);
     }
-    let doing = "ending the conversion of a definition";
-    let live = context.cluster.find(CRD, None, crd).await.during(doing)?;
+    let operation = "ending the conversion of a definition";
+    let live = context.cluster.find(CRD, None, crd).await.during(operation)?;
     let Some(live) = live.filter(|object| ours(&fields::Crd::of(object))) else { return Ok(true) };
     let mut new = live.clone();
     new.set(&["spec", "conversion"], json!({"strategy": "None"}));
-    context.cluster.update(CRD, &new).await.during(doing)?;
+    context.cluster.update(CRD, &new).await.during(operation)?;
     Ok(true)
 }
 
 /// Whether another version of the namespace converts objects of the definition by the same Service.
-async fn goes_on(
+async fn is_converted_by_peer(
     context: &Context,
     csv: &ClusterServiceVersion,
     description: &WebhookDescription,

@@ -127,23 +127,27 @@ pub(crate) fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
 }
 
 /// The webhooks of a version that are asked about requests: those that do not convert.
-pub(crate) fn admission(csv: &ClusterServiceVersion) -> impl Iterator<Item = &WebhookDescription> {
+pub(crate) fn admission_webhooks(
+    csv: &ClusterServiceVersion,
+) -> impl Iterator<Item = &WebhookDescription> {
     csv.spec.webhook_definitions.iter().filter(|webhook| webhook.kind != WebhookKind::Conversion)
 }
 
 /// The webhooks of a version that convert.
-pub(crate) fn converters(csv: &ClusterServiceVersion) -> impl Iterator<Item = &WebhookDescription> {
+pub(crate) fn conversion_webhooks(
+    csv: &ClusterServiceVersion,
+) -> impl Iterator<Item = &WebhookDescription> {
     csv.spec.webhook_definitions.iter().filter(|webhook| webhook.kind == WebhookKind::Conversion)
 }
 
 /// The label that tells a description from another one of the same name.
-pub(crate) fn fingerprint(description: &WebhookDescription) -> String {
+pub(crate) fn webhook_hash(description: &WebhookDescription) -> String {
     // A description that was read can be written.
     hash::webhook(&serde_json::to_value(description).unwrap_or_default())
 }
 
 /// Why the webhooks of a version are not installed, in the words of the original where it has some.
-pub(crate) fn refusal(csv: &ClusterServiceVersion) -> Option<String> {
+pub(crate) fn invalid_webhook(csv: &ClusterServiceVersion) -> Option<String> {
     let mut names = BTreeSet::new();
     let deployments = &csv.spec.install.spec.deployments;
     for webhook in &csv.spec.webhook_definitions {
@@ -188,13 +192,13 @@ fn forbidden(rule: &Value) -> Option<&'static str> {
 }
 
 /// Why the webhooks of a version do not convert what they are to, in the words of the original.
-pub(crate) fn no_conversion(
+pub(crate) fn conversion_problem(
     csv: &ClusterServiceVersion,
     crds: &BTreeMap<String, Arc<Crd>>,
 ) -> Option<String> {
     let all = &InstallModeType::AllNamespaces;
     let only_all = csv.spec.install_modes.iter().all(|mode| (mode.kind == *all) == mode.supported);
-    for webhook in converters(csv) {
+    for webhook in conversion_webhooks(csv) {
         if !only_all {
             return Some("unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces".to_owned());
         }
