@@ -37,9 +37,9 @@ use std::io::{self, Read, Write as _};
 
 /// How many bytes of manifests stand in a plan. An API server takes a request of one and a half
 /// million, and the quotes of a manifest are escaped in it.
-const MOST_INLINE: usize = 1_000_000;
+const MAX_INLINE_BYTES: usize = 1_000_000;
 /// How many bytes the files of a bundle may have, however well they were compressed.
-const MOST_UNPACKED: u64 = 64 << 20;
+const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 /// Annotation: how the files are written.
 const ENCODING: &str = "olm.contentEncoding";
 /// Files that are compressed one by one.
@@ -96,16 +96,16 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The objects of a bundle in a form that two `ConfigMaps` of the same bundle have in common.
-fn parts(objects: &[Object]) -> BTreeSet<String> {
-    objects.iter().map(|object| bare(object).to_string()).collect()
+fn canonical_texts(objects: &[Object]) -> BTreeSet<String> {
+    objects.iter().map(|object| without_plan_fields(object).to_string()).collect()
 }
 
 /// The SHA-256 of the objects of a bundle, whatever form a ConfigMap has them in.
 fn digest(objects: &[Object]) -> String {
     let mut hash = Sha256::new();
-    for part in parts(objects) {
+    for text in canonical_texts(objects) {
         // No text of an object has a line feed in it.
-        hash.update(part.as_bytes());
+        hash.update(text.as_bytes());
         hash.update(b"\n");
     }
     hex(&hash.finalize())
@@ -118,7 +118,7 @@ fn digest(objects: &[Object]) -> String {
 pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
     let encoding = map.annotation(ENCODING).unwrap_or_default();
     let mut files = BTreeMap::new();
-    let mut left = MOST_UNPACKED;
+    let mut left = MAX_UNPACKED_BYTES;
     for field in ["data", "binaryData"] {
         let Some(Value::Object(entries)) = map.get(&[field]) else { continue };
         for (key, value) in entries {
@@ -129,10 +129,10 @@ pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
                     _ => STANDARD.decode(text)?,
                 };
                 if encoding == GZIP {
-                    bytes = inflated(&STANDARD.decode(&bytes)?, &mut left)?;
+                    bytes = decompress(&STANDARD.decode(&bytes)?, &mut left)?;
                 }
                 if encoding == ARCHIVE {
-                    files.extend(manifests(&inflated(&bytes, &mut left)?)?);
+                    files.extend(manifests(&decompress(&bytes, &mut left)?)?);
                 } else {
                     files.insert(key.clone(), bytes);
                 }
@@ -161,7 +161,7 @@ pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
     Ok(found)
 }
 
-fn inflated(bytes: &[u8], left: &mut u64) -> io::Result<Vec<u8>> {
+fn decompress(bytes: &[u8], left: &mut u64) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let read = compress::open(bytes)?.take(*left + 1).read_to_end(&mut out)?;
     *left = left
@@ -187,7 +187,7 @@ fn manifests(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, TarError> {
 }
 
 /// The files of a bundle, one for each object.
-fn data(objects: &[Object]) -> io::Result<Value> {
+fn binary_data(objects: &[Object]) -> io::Result<Value> {
     let mut data = Map::new();
     for (at, object) in objects.iter().enumerate() {
         let text = format!("{at:02}-{}-{}.json", object.kind(), object.name()).to_lowercase();
@@ -208,7 +208,7 @@ pub(crate) fn fill(map: &mut Object, image: &str, objects: &[Object]) -> io::Res
     if !image.is_empty() {
         map.set_annotation(SOURCE_IMAGE, image);
     }
-    map.set(&["binaryData"], data(objects)?);
+    map.set(&["binaryData"], binary_data(objects)?);
     Ok(())
 }
 
@@ -235,13 +235,13 @@ fn config_map(
 ///
 /// # Errors
 /// The API's, and if a bundle is too large for a ConfigMap.
-pub(crate) async fn shortened<'a>(
+pub(crate) async fn with_references<'a>(
     context: &Context,
     steps: &'a [Step],
     lookups: &[BundleLookup],
 ) -> Result<Cow<'a, [Step]>, Error> {
     let mut total: usize = steps.iter().map(|step| step.resource.manifest.len()).sum();
-    if total <= MOST_INLINE {
+    if total <= MAX_INLINE_BYTES {
         return Ok(steps.into());
     }
     let mut steps = steps.to_vec();
@@ -252,7 +252,7 @@ pub(crate) async fn shortened<'a>(
     let mut bundles: Vec<(String, usize)> = sizes.into_iter().collect();
     bundles.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     for (bundle, size) in bundles {
-        if total <= MOST_INLINE {
+        if total <= MAX_INLINE_BYTES {
             break;
         }
         let image = lookups
@@ -263,7 +263,7 @@ pub(crate) async fn shortened<'a>(
             .iter_mut()
             .filter(|step| step.resolving == bundle && is_of_bundle(step))
             .collect();
-        put(context, image.unwrap_or_default(), &mut own).await?;
+        store_bundle(context, image.unwrap_or_default(), &mut own).await?;
         total -= size;
     }
     Ok(steps.into())
@@ -277,11 +277,15 @@ fn is_of_bundle(step: &Step) -> bool {
 }
 
 /// Puts the manifests of a bundle into a ConfigMap, and a reference to it into each step.
-async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<(), Error> {
+async fn store_bundle(
+    context: &Context,
+    image: &str,
+    steps: &mut [&mut Step],
+) -> Result<(), Error> {
     let Some(first) = steps.first() else { return Ok(()) };
     let resource = &first.resource;
     let catalog = NamespacedName::new(&*resource.source_namespace, &*resource.source_name);
-    let objects = bundled(steps)?;
+    let objects = bundle_objects(steps)?;
     let path =
         if image.is_empty() { format!("{catalog}/{}", first.resolving) } else { image.into() };
     let name = name_of(&path);
@@ -307,7 +311,7 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
     });
     let wanted =
         config_map(&name, image, &catalog, owner, &objects).map_err(serde_json::Error::io)?;
-    keep(&context.cluster, wanted).await?;
+    ensure_config_map(&context.cluster, wanted).await?;
     let text = serde_json::to_string(&reference)?;
     for step in steps {
         step.resource.manifest.clone_from(&text);
@@ -316,7 +320,7 @@ async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<
 }
 
 /// The objects of a bundle: what its steps make but for what comes of its version.
-fn bundled(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
+fn bundle_objects(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
     let mut generated = Vec::new();
     if let Some(csv) = steps.iter().find(|step| step.resource.kind == kind) {
@@ -331,26 +335,26 @@ fn bundled(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
 }
 
 /// Has the API keep a ConfigMap. One with the same objects stays as it is.
-async fn keep(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
-    let doing = "keeping a bundle in a ConfigMap";
+async fn ensure_config_map(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
+    let operation = "keeping a bundle in a ConfigMap";
     let (namespace, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
     let found = cluster.find(&known::CONFIG_MAP, Some(&namespace), &name).await;
-    let Some(found) = found.during(doing)? else {
-        cluster.create(&known::CONFIG_MAP, &wanted).await.during(doing)?;
+    let Some(found) = found.during(operation)? else {
+        cluster.create(&known::CONFIG_MAP, &wanted).await.during(operation)?;
         return Ok(());
     };
-    let parts = |map: &Object| Some(parts(&objects(map).ok()?));
-    let (there, here) = (parts(&found), parts(&wanted));
-    if there.is_some() && there == here {
+    let texts = |map: &Object| Some(canonical_texts(&objects(map).ok()?));
+    let (present, new) = (texts(&found), texts(&wanted));
+    if present.is_some() && present == new {
         return Ok(());
     }
     wanted.set(&["metadata", "resourceVersion"], found.resource_version().into());
-    cluster.update(&known::CONFIG_MAP, &wanted).await.during(doing)?;
+    cluster.update(&known::CONFIG_MAP, &wanted).await.during(operation)?;
     Ok(())
 }
 
 /// An object without what a plan adds to it.
-fn bare(object: &Object) -> Value {
+fn without_plan_fields(object: &Object) -> Value {
     let mut object = object.clone();
     object.remove(&["metadata", "namespace"]);
     if object.kind() == &*resources::CLUSTER_SERVICE_VERSION.kind {
@@ -364,11 +368,11 @@ fn bare(object: &Object) -> Value {
 ///
 /// # Errors
 /// The step whose manifest is not to be had, and why; what the API said if it was the API.
-pub(crate) async fn filled<'a>(
+pub(crate) async fn with_manifests<'a>(
     cluster: &Cluster,
     namespace: &str,
     steps: &'a [Step],
-) -> Result<Cow<'a, [Step]>, Unfilled> {
+) -> Result<Cow<'a, [Step]>, MissingManifest> {
     if steps.iter().all(|step| reference(&step.resource.manifest).is_none()) {
         return Ok(steps.into());
     }
@@ -376,7 +380,7 @@ pub(crate) async fn filled<'a>(
     let mut made: BTreeMap<Reference, Vec<Step>> = BTreeMap::new();
     for step in &mut steps {
         let Some(reference) = reference(&step.resource.manifest) else { continue };
-        let wrong = |why: String| Unfilled {
+        let wrong = |why: String| MissingManifest {
             message: format!(
                 "the manifests of {} are in ConfigMap {}/{}: {why}",
                 step.resolving, reference.namespace, reference.name
@@ -386,12 +390,12 @@ pub(crate) async fn filled<'a>(
         if !made.contains_key(&reference) {
             let place = (Some(&*reference.namespace), &*reference.name);
             let map = cluster.get(&known::CONFIG_MAP, place.0, place.1).await;
-            let map = map.map_err(|error| Unfilled {
+            let map = map.map_err(|error| MissingManifest {
                 source: Some(error),
                 ..wrong("it cannot be read".to_owned())
             })?;
-            let all =
-                referred(namespace, &reference, &map).map_err(|error| wrong(error.to_string()))?;
+            let all = referenced_steps(namespace, &reference, &map)
+                .map_err(|error| wrong(error.to_string()))?;
             made.insert(reference.clone(), all);
         }
         let all = made.get(&reference).map(Vec::as_slice).unwrap_or_default();
@@ -412,13 +416,13 @@ pub(crate) async fn filled<'a>(
 
 /// Why a step has no manifest.
 #[derive(Debug)]
-pub(crate) struct Unfilled {
+pub(crate) struct MissingManifest {
     pub(crate) message: String,
     pub(crate) source: Option<mainstay_client::Error>,
 }
 
 /// The steps of a bundle that is in a ConfigMap.
-fn referred(
+fn referenced_steps(
     namespace: &str,
     reference: &Reference,
     map: &Object,
@@ -571,24 +575,24 @@ mod tests {
         };
         let catalog = NamespacedName::new("olm", "cat");
         let bundle = map("", &[], &[("csv.json", &csv().to_value().to_string())]);
-        let referred = referred("team", &reference, &bundle).unwrap();
+        let referenced = referenced_steps("team", &reference, &bundle).unwrap();
         // Somebody changed the ConfigMap since; a plan of the original cannot tell.
         let mut more = csv();
         more.set(&["spec", "install", "spec", "permissions"], json!([]));
         let changed = map("", &[], &[("csv.json", &more.to_value().to_string())]);
-        let refused = super::referred("team", &reference, &changed).unwrap_err().to_string();
+        let refused = referenced_steps("team", &reference, &changed).unwrap_err().to_string();
         assert!(refused.contains("ConfigMap olm/m"), "{refused}");
         let theirs = Reference { sha256: String::new(), ..reference.clone() };
-        assert!(super::referred("team", &theirs, &changed).is_ok());
+        assert!(referenced_steps("team", &theirs, &changed).is_ok());
         let properties = [json!({"type": "t", "value": 1})];
         let made = steps::for_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
-        assert_eq!(referred, made);
+        assert_eq!(referenced, made);
         // What a plan would have packed is the bundle.
         let mut all = made;
         let all: Vec<&mut Step> = all.iter_mut().collect();
-        let packed = bundled(&all).unwrap();
+        let packed = bundle_objects(&all).unwrap();
         let kinds: Vec<&str> = packed.iter().map(Object::kind).collect();
         assert_eq!(kinds, ["ClusterServiceVersion"]);
-        assert!(super::referred("team", &reference, &map("", &[], &[])).is_err());
+        assert!(referenced_steps("team", &reference, &map("", &[], &[])).is_err());
     }
 }

@@ -97,7 +97,7 @@ impl Caches {
                 Cache::builder(all(resources::INSTALL_PLAN), |object| {
                     Some(fields::Plan::of(object))
                 })
-                .index(|plan| plan.waits_for.clone()),
+                .index(|plan| plan.awaited_crds.clone()),
             ),
             csvs: set.start(
                 Cache::builder(
@@ -132,7 +132,7 @@ impl Caches {
                 Cache::builder(all(known::ROLE_BINDING), |object| {
                     Some(fields::Binding::of(object))
                 })
-                .index(|binding| binding.words.clone()),
+                .index(|binding| binding.subject_names.clone()),
             ),
             cluster_roles: set.start(Cache::builder(all(known::CLUSTER_ROLE), |object| {
                 Some(fields::Role::of(object))
@@ -141,7 +141,7 @@ impl Caches {
                 Cache::builder(all(known::CLUSTER_ROLE_BINDING), |object| {
                     Some(fields::Binding::of(object))
                 })
-                .index(|binding| binding.words.clone()),
+                .index(|binding| binding.subject_names.clone()),
             ),
             conditions: set.start(Cache::builder(all(resources::OPERATOR_CONDITION), |object| {
                 OperatorCondition::from_object(object).ok()

@@ -17,7 +17,7 @@ const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
 /// Stands for what a copy says: equal if its content is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct ContentHash {
     /// Labels, annotations and spec.
     pub(crate) body: u64,
     /// Status.
@@ -33,7 +33,7 @@ pub(crate) struct CopiedCsv {
     /// Its name, which is that of its original.
     pub(crate) name: Arc<str>,
     pub(crate) deleting: bool,
-    pub(crate) content: Content,
+    pub(crate) content: ContentHash,
 }
 
 impl CopiedCsv {
@@ -44,26 +44,26 @@ impl CopiedCsv {
             from: from.into(),
             name: object.name().into(),
             deleting: object.is_terminating(),
-            content: found(object),
+            content: content_hash(object),
         }
     }
 }
 
 /// What the copies of a version are to say.
 #[derive(Clone, Debug)]
-pub(crate) struct Prototype {
+pub(crate) struct CopyTemplate {
     pub(crate) labels: Value,
     pub(crate) annotations: Value,
     pub(crate) spec: Value,
     pub(crate) status: Value,
 }
 
-impl Prototype {
+impl CopyTemplate {
     /// What copies of a version say.
     pub(crate) fn of(original: &Object) -> Self {
         let text = |(key, value): (&str, &str)| (key.to_owned(), Value::from(value));
-        let labels: Map<String, Value> = kept_labels(original).map(text).collect();
-        let annotations: Map<String, Value> = kept_annotations(original).map(text).collect();
+        let labels: Map<String, Value> = copied_labels(original).map(text).collect();
+        let annotations: Map<String, Value> = copied_annotations(original).map(text).collect();
         let mut labels = labels;
         labels.insert(names::COPIED_FROM.to_owned(), original.namespace().into());
         let spec = original.get(&["spec"]).cloned().unwrap_or_default();
@@ -88,41 +88,41 @@ fn message(namespace: &str) -> String {
 }
 
 /// Labels that copies share. What joins a version to its operator is no business of its copies.
-fn kept_labels(original: &Object) -> impl Iterator<Item = (&str, &str)> {
+fn copied_labels(original: &Object) -> impl Iterator<Item = (&str, &str)> {
     original.labels().filter(|(key, _)| {
         !key.starts_with(names::COMPONENT_LABEL_PREFIX) && *key != names::COPIED_FROM
     })
 }
 
 /// Annotations that copies share. Which other namespaces an operator watches is not told to all.
-fn kept_annotations(original: &Object) -> impl Iterator<Item = (&str, &str)> {
+fn copied_annotations(original: &Object) -> impl Iterator<Item = (&str, &str)> {
     original
         .annotations()
         .filter(|(key, _)| ![names::TARGET_NAMESPACES, names::LAST_APPLIED].contains(key))
 }
 
 /// What copies of a version are to say, as hashes. [`found`] of a copy that says it is equal.
-pub(crate) fn wanted(original: &Object) -> Content {
+pub(crate) fn wanted_hash(original: &Object) -> ContentHash {
     let (reason, message) = (CsvReason::Copied, message(original.namespace()));
-    let mut labels: Vec<(&str, &str)> = kept_labels(original).collect();
+    let mut labels: Vec<(&str, &str)> = copied_labels(original).collect();
     labels.push((names::COPIED_FROM, original.namespace()));
     labels.sort_unstable();
-    Content {
-        body: body(labels.into_iter(), kept_annotations(original), original),
-        status: status(original, reason.as_str(), &message),
+    ContentHash {
+        body: body_hash(labels.into_iter(), copied_annotations(original), original),
+        status: status_hash(original, reason.as_str(), &message),
     }
 }
 
 /// What a copy says.
-fn found(copy: &Object) -> Content {
+fn content_hash(copy: &Object) -> ContentHash {
     let text = |field: &str| copy.str(&["status", field]).unwrap_or_default();
-    Content {
-        body: body(copy.labels(), copy.annotations(), copy),
-        status: status(copy, text("reason"), text("message")),
+    ContentHash {
+        body: body_hash(copy.labels(), copy.annotations(), copy),
+        status: status_hash(copy, text("reason"), text("message")),
     }
 }
 
-fn body<'a>(
+fn body_hash<'a>(
     labels: impl Iterator<Item = (&'a str, &'a str)>,
     annotations: impl Iterator<Item = (&'a str, &'a str)>,
     object: &Object,
@@ -135,7 +135,7 @@ fn body<'a>(
     hash.finish()
 }
 
-fn status(object: &Object, reason: &str, message: &str) -> u64 {
+fn status_hash(object: &Object, reason: &str, message: &str) -> u64 {
     let mut hash = DefaultHasher::new();
     (reason, message).hash(&mut hash);
     let fields = object.get(&["status"]).and_then(Value::as_object);
@@ -159,10 +159,10 @@ pub(crate) async fn ensure(
     if let Some(copy) = context.caches.copies.get(&at).filter(|copy| ours(&copy.from)) {
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
-    let copy = Prepared::object(&Prototype::of(original).object(original));
+    let copy = Prepared::object(&CopyTemplate::of(original).object(original));
     let copy = copy.during("writing a version as JSON")?;
     let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
-    if let Some(made) = written_if_possible(made).during("making a copy of a version")? {
+    if let Some(made) = written_or_gone(made).during("making a copy of a version")? {
         return Ok(Some(made.uid));
     }
     let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
@@ -174,7 +174,7 @@ pub(crate) async fn ensure(
 }
 
 /// What was written; none if the copy or its namespace is gone, or something is there by now.
-pub(crate) fn written_if_possible(
+pub(crate) fn written_or_gone(
     done: mainstay_client::Result<Written>,
 ) -> mainstay_client::Result<Option<Written>> {
     match done {
@@ -212,9 +212,9 @@ mod tests {
     }
 
     fn copy(original: &Object) -> Object {
-        let prototype = Prototype::of(original);
-        let mut copy = prototype.object(original);
-        copy.set(&["status"], prototype.status);
+        let template = CopyTemplate::of(original);
+        let mut copy = template.object(original);
+        copy.set(&["status"], template.status);
         copy
     }
 
@@ -238,25 +238,25 @@ mod tests {
     #[test]
     fn a_true_copy_has_the_wanted_content_and_every_edit_another() {
         let original = original();
-        let (wanted, copy) = (wanted(&original), copy(&original));
+        let (wanted, copy) = (wanted_hash(&original), copy(&original));
         let kept = CopiedCsv::of(&copy);
         assert_eq!(kept.content, wanted);
         assert_eq!((&*kept.from, &*kept.name), ("home", "a.v1"));
         for path in [["labels", "team"], ["labels", "more"], ["annotations", "note"]] {
             let mut edited = copy.clone();
             edited.set(&["metadata", path[0], path[1]], "edited".into());
-            assert_ne!(found(&edited).body, wanted.body, "{path:?}");
-            assert_eq!(found(&edited).status, wanted.status, "{path:?}");
+            assert_ne!(content_hash(&edited).body, wanted.body, "{path:?}");
+            assert_eq!(content_hash(&edited).status, wanted.status, "{path:?}");
         }
         let mut edited = copy.clone();
         edited.set(&["spec", "version"], "2".into());
-        assert_ne!(found(&edited).body, wanted.body);
-        assert_eq!(found(&edited).status, wanted.status);
+        assert_ne!(content_hash(&edited).body, wanted.body);
+        assert_eq!(content_hash(&edited).status, wanted.status);
         for field in ["phase", "reason", "message"] {
             let mut edited = copy.clone();
             edited.set(&["status", field], "edited".into());
-            assert_ne!(found(&edited).status, wanted.status, "{field}");
-            assert_eq!(found(&edited).body, wanted.body, "{field}");
+            assert_ne!(content_hash(&edited).status, wanted.status, "{field}");
+            assert_eq!(content_hash(&edited).body, wanted.body, "{field}");
         }
     }
 
@@ -265,6 +265,6 @@ mod tests {
         let mut moved = original();
         moved.set_annotation(names::TARGET_NAMESPACES, "b,c,d");
         moved.set_label("operators.coreos.com/other.x", "");
-        assert_eq!(wanted(&moved), wanted(&original()));
+        assert_eq!(wanted_hash(&moved), wanted_hash(&original()));
     }
 }

@@ -11,21 +11,21 @@ use std::time::Duration;
 
 /// How long a ClusterServiceVersion waits after a change around it for further changes, which often
 /// come together.
-pub(crate) const SOON: Duration = Duration::from_millis(30);
+pub(crate) const ENQUEUE_DELAY: Duration = Duration::from_millis(30);
 
 /// The namespace of an object, as a key.
-pub(crate) fn namespace(key: &NamespacedName) -> NamespacedName {
+pub(crate) fn namespace_key(key: &NamespacedName) -> NamespacedName {
     NamespacedName::cluster(Arc::clone(&key.namespace))
 }
 
 /// Whether a ClusterServiceVersion that is no copy came, went, or changed in more than its copies
 /// show.
-pub(crate) fn is_news(change: &Changed<'_, Csv>) -> bool {
+pub(crate) fn csv_changed(change: &Changed<'_, Csv>) -> bool {
     if either_side(change).all(|csv| csv.is_copy()) {
         return false;
     }
     let both = change.before.zip(change.after);
-    both.is_none_or(|(before, after)| after.is_news_after(before))
+    both.is_none_or(|(before, after)| after.differs_from(before))
 }
 
 /// The owner that `olm.owner` labels name.

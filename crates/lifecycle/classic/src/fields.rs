@@ -3,10 +3,10 @@
 //! Every function here is a projection of an object for [`mainstay_client::Cache`].
 //! A change that leaves the fact equal wakes nobody.
 
-use crate::copied_csv::{self, Content};
+use crate::copied_csv::{self, ContentHash};
 use crate::csv::serving::observed::Conversion;
 use crate::csv::serving::required::api_service;
-use crate::membership::modes::Modes;
+use crate::membership::modes::InstallModes;
 use mainstay_api::{CsvPhase, CsvReason, InstallMode, InstallPlanPhase, names};
 use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub(crate) struct Csv {
     /// `olm.operatorGroup`, `olm.operatorNamespace`, `olm.targetNamespaces`.
     pub(crate) membership: [Option<String>; 3],
     /// Whether its install modes do not support the namespaces of the last one.
-    pub(crate) unfit: bool,
+    pub(crate) unsupported_targets: bool,
     /// Names of the definitions that it owns.
     pub(crate) owned_crds: Vec<String>,
     /// Names of the definitions that it owns or requires.
@@ -82,7 +82,7 @@ pub(crate) struct Csv {
     /// Stands for all annotations: they go into the pods, so a change must be noticed.
     pub(crate) annotations: u64,
     /// Stands for what its copies say. A change of nothing else is the business of its copies only.
-    pub(crate) copies: Content,
+    pub(crate) copies: ContentHash,
 }
 
 impl Csv {
@@ -92,7 +92,7 @@ impl Csv {
     }
 
     /// Whether it differs in more than what only its copies say.
-    pub(crate) fn is_news_after(&self, before: &Self) -> bool {
+    pub(crate) fn differs_from(&self, before: &Self) -> bool {
         *self != Self { copies: self.copies, ..before.clone() }
     }
 
@@ -150,7 +150,7 @@ impl Csv {
                 annotation(names::OPERATOR_NAMESPACE),
                 annotation(names::TARGET_NAMESPACES),
             ],
-            unfit: is_unfit(object),
+            unsupported_targets: is_target_unsupported(object),
             owned_crds,
             all_crds,
             api_services,
@@ -170,13 +170,13 @@ impl Csv {
                 .get(&["metadata", "annotations"])
                 .map(|all| fnv::fnv64a(all.to_string().as_bytes()))
                 .unwrap_or_default(),
-            copies: copied_csv::wanted(object),
+            copies: copied_csv::wanted_hash(object),
         }
     }
 }
 
 /// Whether the install modes of a version do not support the namespaces of its group.
-fn is_unfit(object: &Object) -> bool {
+fn is_target_unsupported(object: &Object) -> bool {
     let Some(targets) = object.annotation(names::TARGET_NAMESPACES) else { return false };
     let modes: Vec<InstallMode> = object
         .array(&["spec", "installModes"])
@@ -184,7 +184,8 @@ fn is_unfit(object: &Object) -> bool {
         .filter_map(|install_mode| InstallMode::deserialize(install_mode).ok())
         .collect();
     let targets: Vec<&str> = targets.split(',').collect();
-    let outcome = Modes::parse(&modes).and_then(|modes| modes.check(object.namespace(), &targets));
+    let outcome =
+        InstallModes::parse(&modes).and_then(|modes| modes.check(object.namespace(), &targets));
     outcome.is_err()
 }
 
@@ -250,28 +251,28 @@ pub(crate) struct Plan {
     /// Status, reason and message of the condition `Installed`.
     pub(crate) installed: Option<[String; 3]>,
     /// Whether rights were missing when its steps were last tried.
-    pub(crate) refused: bool,
+    pub(crate) forbidden: bool,
     /// Definitions that its steps wait for.
-    pub(crate) waits_for: Vec<Arc<str>>,
+    pub(crate) awaited_crds: Vec<Arc<str>>,
     /// Subscriptions that it is yet to make.
-    pub(crate) makes: Vec<Planned>,
+    pub(crate) generated_subscriptions: Vec<GeneratedSubscription>,
     /// Whether nobody asked for its versions: it makes a Subscription for each of them.
     pub(crate) only_dependencies: bool,
 }
 
 /// A Subscription that a plan makes for a dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct GeneratedSubscription {
     pub(crate) name: String,
     pub(crate) package: String,
     pub(crate) channel: String,
     /// Name and namespace of its CatalogSource.
     pub(crate) source: (String, String),
     /// The version that the plan brings.
-    pub(crate) version: String,
+    pub(crate) starting_csv: String,
 }
 
-impl Planned {
+impl GeneratedSubscription {
     fn of(step: &Value) -> Option<Self> {
         let manifest: Value = serde_json::from_str(text(step.get("resource")?, "manifest")).ok()?;
         let spec = manifest.get("spec")?;
@@ -281,7 +282,7 @@ impl Planned {
             package: field("name"),
             channel: field("channel"),
             source: (field("source"), field("sourceNamespace")),
-            version: field("startingCSV"),
+            starting_csv: field("startingCSV"),
         })
     }
 }
@@ -308,7 +309,10 @@ impl Plan {
             .map(|owner| owner.uid)
             .collect();
         Self {
-            makes: of_kind("Subscription").filter(undone).filter_map(Planned::of).collect(),
+            generated_subscriptions: of_kind("Subscription")
+                .filter(undone)
+                .filter_map(GeneratedSubscription::of)
+                .collect(),
             only_dependencies: !subscribed.is_empty()
                 && of_kind("ClusterServiceVersion")
                     .all(|step| subscribed.contains(&text(step, "resolving"))),
@@ -337,10 +341,10 @@ impl Plan {
                 .map(|condition| {
                     ["status", "reason", "message"].map(|field| text(condition, field).to_owned())
                 }),
-            refused: object
+            forbidden: object
                 .str(&["status", "message"])
                 .is_some_and(|message| message.contains(" is forbidden: ")),
-            waits_for: steps
+            awaited_crds: steps
                 .iter()
                 .filter(|step| text(step, "status") == "WaitingForApi")
                 .filter_map(|step| Some(step.get("resource")?.get("name")?.as_str()?.into()))
@@ -378,7 +382,7 @@ pub(crate) struct Crd {
     /// How its objects are converted, if a Service does it.
     pub(crate) conversion: Option<Conversion>,
     /// The versions of operators that it was installed with.
-    pub(crate) alongside: Vec<NamespacedName>,
+    pub(crate) installed_alongside: Vec<NamespacedName>,
 }
 
 impl Crd {
@@ -397,13 +401,13 @@ impl Crd {
             established: holds("Established") && holds("NamesAccepted"),
             preserves: object.bool(&["spec", "preserveUnknownFields"]).unwrap_or_default(),
             conversion: Conversion::of(object),
-            alongside: alongside(object),
+            installed_alongside: installed_alongside(object),
         }
     }
 }
 
 /// The versions that a definition says it was installed with.
-pub(crate) fn alongside(object: &Object) -> Vec<NamespacedName> {
+pub(crate) fn installed_alongside(object: &Object) -> Vec<NamespacedName> {
     object
         .annotations()
         .filter(|(key, _)| key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX))
@@ -482,7 +486,7 @@ pub(crate) struct Binding {
     pub(crate) role: (String, String),
     pub(crate) subjects: Vec<Subject>,
     /// Under which words an account finds its bindings: itself, or a group that it is in.
-    pub(crate) words: Vec<Arc<str>>,
+    pub(crate) subject_names: Vec<Arc<str>>,
 }
 
 impl Binding {
@@ -493,7 +497,10 @@ impl Binding {
             labels: labels(object),
             owners: object.owner_references(),
             role: (of("kind"), of("name")),
-            words: subjects.iter().map(|subject| subject.word(object.namespace())).collect(),
+            subject_names: subjects
+                .iter()
+                .map(|subject| subject.subject_name(object.namespace()))
+                .collect(),
             subjects,
         }
     }
@@ -501,7 +508,7 @@ impl Binding {
 
 impl Subject {
     /// The name that the server gives to whoever is meant.
-    fn word(&self, namespace: &str) -> Arc<str> {
+    fn subject_name(&self, namespace: &str) -> Arc<str> {
         if self.kind == "ServiceAccount" {
             let at = if self.namespace.is_empty() { namespace } else { &self.namespace };
             format!("system:serviceaccount:{at}:{}", self.name).into()

@@ -45,8 +45,8 @@ impl Tallies {
     }
 
     /// Counts a resolution.
-    pub(crate) fn resolved(&self, well: bool, took: Duration) {
-        self.resolutions[usize::from(!well)].lock().add(took);
+    pub(crate) fn resolved(&self, succeeded: bool, duration: Duration) {
+        self.resolutions[usize::from(!succeeded)].lock().add(duration);
     }
 }
 
@@ -60,11 +60,11 @@ struct Summary {
 
 impl Summary {
     /// How many quantiles are taken of.
-    const KEPT: usize = 1024;
+    const WINDOW: usize = 1024;
 
-    fn add(&mut self, took: Duration) {
-        let seconds = took.as_secs_f64();
-        if self.last.len() == Self::KEPT {
+    fn add(&mut self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        if self.last.len() == Self::WINDOW {
             self.last.pop_front();
         }
         self.last.push_back(seconds);
@@ -98,7 +98,7 @@ impl Summary {
 
 /// Writes everything down.
 pub(crate) fn write(page: &mut Page, context: &Context) {
-    versions(page, context);
+    write_csv_metrics(page, context);
     let caches = &context.caches;
     let sources = caches.catalogs.sources.list(None);
     let subscriptions = caches.subscriptions.list(None);
@@ -109,8 +109,8 @@ pub(crate) fn write(page: &mut Page, context: &Context) {
     ] {
         page.one(name, "gauge", help, count);
     }
-    catalogs(page, context, &sources);
-    syncs(page, context, &subscriptions);
+    write_catalog_metrics(page, context, &sources);
+    write_sync_metrics(page, context, &subscriptions);
     let name = "olm_resolution_duration_seconds";
     page.head(name, "summary", "How long it took to choose what a namespace gets.");
     for (outcome, tally) in ["succeeded", "failed"].into_iter().zip(&context.tallies.resolutions) {
@@ -124,7 +124,7 @@ pub(crate) fn write(page: &mut Page, context: &Context) {
     );
 }
 
-fn versions(page: &mut Page, context: &Context) {
+fn write_csv_metrics(page: &mut Page, context: &Context) {
     let csvs = context.caches.csvs.list(None);
     let csvs: Vec<_> = csvs.iter().filter(|(_, csv)| !csv.is_copy()).collect();
     page.one("csv_count", "gauge", "ClusterServiceVersions without copies.", csvs.len());
@@ -161,7 +161,11 @@ fn versions(page: &mut Page, context: &Context) {
     );
 }
 
-fn catalogs(page: &mut Page, context: &Context, sources: &[(NamespacedName, Arc<CatalogSource>)]) {
+fn write_catalog_metrics(
+    page: &mut Page,
+    context: &Context,
+    sources: &[(NamespacedName, Arc<CatalogSource>)],
+) {
     if sources.is_empty() {
         return;
     }
@@ -181,7 +185,7 @@ fn catalogs(page: &mut Page, context: &Context, sources: &[(NamespacedName, Arc<
 }
 
 /// The labels have no namespace: Subscriptions that have everything else in common are one series.
-fn syncs(
+fn write_sync_metrics(
     page: &mut Page,
     context: &Context,
     subscriptions: &[(NamespacedName, Arc<Subscription>)],

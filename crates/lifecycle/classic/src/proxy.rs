@@ -21,7 +21,7 @@ const NAME: &str = "cluster";
 /// The variables are a unit: who sets one of them has decided about all.
 const VARIABLES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 /// How long to wait for the first look at the kind.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Proxies, as processes are told of them. Empty texts say nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Proxies {
                 .start(&self.cluster, self.stop.clone())
         });
         // The definition may go in this moment; then there is nothing to be seen.
-        if tokio::time::timeout(PATIENCE, cache.synced()).await.is_err() {
+        if tokio::time::timeout(SYNC_TIMEOUT, cache.synced()).await.is_err() {
             tracing::warn!("the cluster's proxies cannot be listed, though they are defined");
         }
         cache.get(&NamespacedName::cluster(NAME)).unwrap_or_else(|| Arc::clone(&self.given))

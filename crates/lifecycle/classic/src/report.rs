@@ -7,7 +7,7 @@ pub(crate) fn subscription_change(
     old: &SubscriptionStatus,
     new: &SubscriptionStatus,
 ) -> Option<(String, String)> {
-    let told = |status: &SubscriptionStatus| {
+    let describe = |status: &SubscriptionStatus| {
         let plan = status.install_plan_ref.as_ref().map_or("", |reference| &*reference.name);
         let words = [
             ("", status.state.as_str()),
@@ -27,7 +27,7 @@ pub(crate) fn subscription_change(
             .collect();
         (words.join(", "), why.join("; "))
     };
-    let (before, after) = (told(old), told(new));
+    let (before, after) = (describe(old), describe(new));
     (before != after).then_some(after)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn install_plan_change(
     old: &InstallPlanStatus,
     new: &InstallPlanStatus,
 ) -> Option<(String, String)> {
-    let told = |status: &InstallPlanStatus| {
+    let describe = |status: &InstallPlanStatus| {
         let message = status
             .conditions
             .iter()
@@ -45,6 +45,6 @@ pub(crate) fn install_plan_change(
         let message = message.or(Some(&*status.message)).filter(|message| !message.is_empty());
         (status.phase.as_str().to_owned(), message.unwrap_or_default().to_owned())
     };
-    let (before, after) = (told(old), told(new));
+    let (before, after) = (describe(old), describe(new));
     (before != after).then_some(after)
 }

@@ -80,9 +80,9 @@ pub(crate) fn for_install(
         };
         (objects.to_vec(), Some((image, lookup)))
     };
-    let (versions, others): (Vec<Object>, Vec<Object>) =
+    let (csvs, others): (Vec<Object>, Vec<Object>) =
         objects.into_iter().partition(|object| object.kind() == "ClusterServiceVersion");
-    let csv = versions.first().ok_or_else(|| refused("has no ClusterServiceVersion".to_owned()))?;
+    let csv = csvs.first().ok_or_else(|| refused("has no ClusterServiceVersion".to_owned()))?;
     if lookup.is_some() && csv.name() != name {
         return Err(refused(format!("has the ClusterServiceVersion {} in it", csv.name())));
     }
@@ -101,9 +101,9 @@ pub(crate) fn for_objects(
     replaces: &str,
     catalog: &NamespacedName,
 ) -> Option<Vec<Step>> {
-    let (versions, others): (Vec<Object>, Vec<Object>) =
+    let (csvs, others): (Vec<Object>, Vec<Object>) =
         objects.into_iter().partition(|object| object.kind() == "ClusterServiceVersion");
-    let csv = versions.first()?;
+    let csv = csvs.first()?;
     let contents = BundleContents { csv, objects: &others, properties, replaces, catalog };
     Some(for_contents(namespace, &contents))
 }

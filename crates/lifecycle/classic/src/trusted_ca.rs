@@ -47,7 +47,7 @@ impl fmt::Debug for Trusted {
 }
 
 /// Whether each of the `ConfigMaps` that ask is filled.
-type Asking = Cache<bool>;
+type InjectedConfigMaps = Cache<bool>;
 
 /// Registers the controller, if there are certificates to put into `ConfigMaps`.
 pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<Trusted>) {
@@ -59,23 +59,23 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<T
     };
     let mut builder = controllers.add("trusted_certificates");
     let selection = Selection::all(known::CONFIG_MAP).labels(LABEL);
-    let asking: Asking = builder.cache(Cache::builder(selection, is_filled));
-    let all = asking.clone();
+    let config_maps: InjectedConfigMaps = builder.cache(Cache::builder(selection, is_filled));
+    let all = config_maps.clone();
     builder
-        .watch(&asking, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&config_maps, |_, queue, change| queue.add(change.key.clone()))
         .watch(&context.caches.crds, move |_, queue, change| {
             // Whether the network operator of the cluster fills them may have changed.
             if *change.key.name == *proxy::DEFINITION {
                 all.list(None).into_iter().for_each(|(key, _)| queue.add(key));
             }
         })
-        .reconcile(Controller { context: Arc::clone(&context), asking, trusted });
+        .reconcile(Controller { context: Arc::clone(&context), config_maps, trusted });
 }
 
 /// Fills `ConfigMaps`.
 struct Controller {
     context: Arc<Context>,
-    asking: Asking,
+    config_maps: InjectedConfigMaps,
     trusted: Trusted,
 }
 
@@ -90,7 +90,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     async fn reconcile_config_map(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let filled = self.asking.get(key).is_none_or(|is_filled| *is_filled);
+        let filled = self.config_maps.get(key).is_none_or(|is_filled| *is_filled);
         if filled || proxy::is_defined(&self.context.caches) {
             return Ok(Action::Done);
         }

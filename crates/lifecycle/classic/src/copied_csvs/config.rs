@@ -1,6 +1,8 @@
 //! Says on the `OLMConfig` whether copies are as it wants them.
 
-use super::controller::{CopiesContext, DISABLED, PATIENCE, decided, is_disabled, namespaces};
+use super::controller::{
+    CopiesContext, DISABLED, INCOMPLETE_DELAY, decide_for, is_disabled, namespaces,
+};
 use super::decide::{self, Targets};
 use crate::error::Error;
 use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
@@ -45,13 +47,13 @@ impl Controller {
         };
         let disabled = is_disabled(&self.shared.config);
         let incomplete = is_incomplete(&self.shared);
-        if let Some(left) = self.left(incomplete) {
+        if let Some(left) = self.remaining_delay(incomplete) {
             return Ok(Action::After(left));
         }
         let old = config.status.conditions.iter().find(|condition| condition.kind == CONDITION);
         if !disabled && old.is_some_and(|condition| condition.reason != ENABLED_REASON) {
             // Before the condition says that they are enabled, so that it is done after a restart.
-            self.forget_events().await?;
+            self.delete_disabled_events().await?;
         }
         let mut status = config.status.clone();
         let condition = condition(old, disabled, incomplete, Time::new(context.clock.now()));
@@ -63,8 +65,9 @@ impl Controller {
             let written =
                 context.cluster.patch_status(&resources::OLM_CONFIG, None, &key.name, &patch).await;
             written.during("writing the status of the OLMConfig")?;
-            let told = status.conditions.iter().find(|condition| condition.kind == CONDITION);
-            if let Some(condition) = told {
+            let written_condition =
+                status.conditions.iter().find(|condition| condition.kind == CONDITION);
+            if let Some(condition) = written_condition {
                 let decision = format!("{CONDITION}={}", condition.status.as_str());
                 decision::log("OLMConfig", key, decision, &condition.message);
             }
@@ -73,7 +76,7 @@ impl Controller {
     }
 
     /// For how long it is not told yet that copies are missing or left.
-    fn left(&self, incomplete: bool) -> Option<Duration> {
+    fn remaining_delay(&self, incomplete: bool) -> Option<Duration> {
         let mut since = self.since.lock();
         if !incomplete {
             *since = None;
@@ -81,11 +84,11 @@ impl Controller {
         }
         let now = self.shared.context.clock.elapsed();
         let begun = *since.get_or_insert(now);
-        PATIENCE.checked_sub(now.saturating_sub(begun)).filter(|left| !left.is_zero())
+        INCOMPLETE_DELAY.checked_sub(now.saturating_sub(begun)).filter(|left| !left.is_zero())
     }
 
     /// Removes the events that say that there are no copies.
-    async fn forget_events(&self) -> Result<(), Error> {
+    async fn delete_disabled_events(&self) -> Result<(), Error> {
         let cluster = &self.shared.context.cluster;
         let fields = ListParams::fields(format!("reason={DISABLED}"));
         let events = cluster.list(&known::EVENT, None, &fields).await;
@@ -103,10 +106,10 @@ impl Controller {
 fn is_incomplete(shared: &CopiesContext) -> bool {
     let caches = &shared.context.caches;
     let namespaces = namespaces(caches);
-    let everywhere = |csv: &crate::fields::Csv| decide::targets(csv) == Targets::All;
+    let targets_all = |csv: &crate::fields::Csv| decide::targets(csv) == Targets::All;
     let all = caches.csvs.list(None).into_iter();
-    all.filter(|(_, csv)| !csv.is_copy() && everywhere(csv))
-        .any(|(key, _)| decided(shared, &key, &namespaces, true).is_incomplete())
+    all.filter(|(_, csv)| !csv.is_copy() && targets_all(csv))
+        .any(|(key, _)| decide_for(shared, &key, &namespaces, true).is_incomplete())
 }
 
 /// What the condition should be.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long copies wait for more of the same: namespaces mostly come in crowds.
-const SOON: Duration = Duration::from_millis(30);
+const ENQUEUE_DELAY: Duration = Duration::from_millis(30);
 
 /// Registers the controllers of copied ClusterServiceVersions and of the `OLMConfig`. The namespaces
 /// that are `protected` have copies also where an `OLMConfig` switches copies off.
@@ -74,7 +74,7 @@ fn register_copies(
                 namespace.is_some_and(|namespace| !namespace.deleting)
             };
             if stays(change.before) != stays(change.after) {
-                let add = |key| queue.add_after(key, SOON);
+                let add = |key| queue.add_after(key, ENQUEUE_DELAY);
                 let name = &change.key.name;
                 enqueue_originals(context, add, |_, csv| decide::targets(csv).contain(name));
             }

@@ -157,7 +157,8 @@ pub(crate) async fn ensure_api_roles(
             "controller": false,
             "blockOwnerDeletion": false,
         });
-        remove_stale_installed_alongside(context, csv, &crd.name, &facts.alongside).await?;
+        remove_stale_installed_alongside(context, csv, &crd.name, &facts.installed_alongside)
+            .await?;
         let prefix = format!("{}-{}-", crd.name, crd.version);
         let mut wanted: Vec<(String, &str, Value)> = roles::VERBS
             .iter()
@@ -260,20 +261,20 @@ async fn remove_stale_installed_alongside(
     context: &Context,
     csv: &ClusterServiceVersion,
     crd: &str,
-    alongside: &[NamespacedName],
+    installed_alongside: &[NamespacedName],
 ) -> Result<(), Error> {
     let gone = |key: &&NamespacedName| {
         *key.namespace == *csv.metadata.namespace
             && *key.name != *csv.metadata.name
             && context.caches.csvs.get(key).is_none()
     };
-    if !alongside.iter().any(|key| gone(&key)) {
+    if !installed_alongside.iter().any(|key| gone(&key)) {
         return Ok(());
     }
     let live = context.cluster.find(&known::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
     let Some(live) = live.during("reading a definition")? else { return Ok(()) };
     let mut stale = Map::new();
-    for entry in fields::alongside(&live).iter().filter(gone) {
+    for entry in fields::installed_alongside(&live).iter().filter(gone) {
         let resource = &resources::CLUSTER_SERVICE_VERSION;
         let found = context.cluster.find(resource, entry.namespace(), &entry.name).await;
         if found.during("looking for a version")?.is_none() {

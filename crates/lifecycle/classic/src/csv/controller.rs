@@ -12,7 +12,7 @@ use super::{api_roles, deployment, observe, serving};
 use crate::context::Context;
 use crate::error::Error;
 use crate::fields;
-use crate::install_plan::decide::{AccountError, account};
+use crate::install_plan::decide::{AccountError, plan_account};
 use crate::membership::{apis::ApiSet, select};
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallPlanPhase, OperatorGroup, Time, names,
@@ -422,7 +422,7 @@ impl Controller {
     /// none.
     fn installer(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, AccountError> {
         let context = &*self.context;
-        let account = account(&context.caches.groups_in(live.namespace()))?;
+        let account = plan_account(&context.caches.groups_in(live.namespace()))?;
         let own = context.cluster.clone();
         Ok(match account {
             Some(account) => own.acting_for(&account.namespace, &account.name),

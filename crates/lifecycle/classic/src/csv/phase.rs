@@ -13,8 +13,8 @@ use super::serving::{check, required};
 use super::status::PhaseTransition;
 use crate::fields;
 use crate::membership;
-use crate::membership::apis::{self, ApiSet, Outcome};
-use crate::membership::modes::Modes;
+use crate::membership::apis::{self, ApiSet, ProvidedApisChange};
+use crate::membership::modes::InstallModes;
 use crate::membership::targets;
 use mainstay_api::{
     ClusterServiceVersion, ClusterServiceVersionStatus, CsvPhase, CsvReason, OperatorGroup,
@@ -111,7 +111,7 @@ pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
     };
     // The group's own controller has not caught up with its spec: wait for it, it will wake us.
     let Some(wanted) = input.targets else { return Decision::Rest };
-    if !targets::same(wanted, &group.status.namespaces) {
+    if !targets::same_namespaces(wanted, &group.status.namespaces) {
         return Decision::Rest;
     }
     let membership = membership::annotations(group);
@@ -126,7 +126,7 @@ pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
             "no targetNamespaces are matched operatorgroups namespace selection",
         ));
     }
-    let modes = match Modes::parse(&csv.spec.install_modes) {
+    let modes = match InstallModes::parse(&csv.spec.install_modes) {
         Ok(modes) => modes,
         Err(error) => {
             return transition(failed(CsvReason::InvalidInstallModes, &error.to_string()));
@@ -156,21 +156,23 @@ fn provided_apis(input: &PhaseInput<'_>, group: &OperatorGroup) -> Option<Decisi
     };
     let provided = apis::provided(group);
     let text = match outcome {
-        Outcome::Fine => return None,
-        Outcome::Conflict => {
+        ProvidedApisChange::Unchanged => return None,
+        ProvidedApisChange::Conflict => {
             return withdraw(
                 CsvReason::InterOperatorGroupOwnerConflict,
                 "intersecting operatorgroups provide the same apis",
             );
         }
-        Outcome::Add | Outcome::Remove if group.spec.static_provided_apis => {
+        ProvidedApisChange::Add | ProvidedApisChange::Remove if group.spec.static_provided_apis => {
             return withdraw(
                 CsvReason::CannotModifyStaticOperatorGroupProvidedApis,
                 "static provided api operatorgroup cannot be modified by these apis",
             );
         }
-        Outcome::Add => apis::text(&provided.union(input.provides).cloned().collect()),
-        Outcome::Remove => apis::text(&provided.difference(input.provides).cloned().collect()),
+        ProvidedApisChange::Add => apis::text(&provided.union(input.provides).cloned().collect()),
+        ProvidedApisChange::Remove => {
+            apis::text(&provided.difference(input.provides).cloned().collect())
+        }
     };
     let present = group.metadata.annotations.get(names::PROVIDED_APIS);
     (present != Some(&text)).then_some(Decision::Provide(text))

@@ -165,8 +165,11 @@ fn check_crd<'a>(
     version: &str,
     owned: bool,
 ) -> (RequirementState, String, &'a str) {
-    let others =
-        if owned { predecessors_installed_with(csv, observed, &crd.alongside) } else { Vec::new() };
+    let others = if owned {
+        predecessors_installed_with(csv, observed, &crd.installed_alongside)
+    } else {
+        Vec::new()
+    };
     if !others.is_empty() {
         return (
             RequirementState::PresentNotSatisfied,
@@ -193,10 +196,12 @@ fn check_crd<'a>(
 fn predecessors_installed_with(
     csv: &ClusterServiceVersion,
     observed: &Observed,
-    alongside: &[NamespacedName],
+    installed_alongside: &[NamespacedName],
 ) -> Vec<String> {
-    let here: Vec<&NamespacedName> =
-        alongside.iter().filter(|key| *key.namespace == *csv.metadata.namespace).collect();
+    let here: Vec<&NamespacedName> = installed_alongside
+        .iter()
+        .filter(|key| *key.namespace == *csv.metadata.namespace)
+        .collect();
     if here.iter().any(|key| *key.name == *csv.metadata.name) {
         return Vec::new();
     }
@@ -373,8 +378,8 @@ pub(crate) fn is_owned_by_other_csv(
     owners: &[OwnerReference],
     csv: &ClusterServiceVersion,
 ) -> bool {
-    let mut versions = owners.iter().filter(|owner| owner.kind == csv.kind).peekable();
-    versions.peek().is_some() && !versions.any(|owner| owner.uid == csv.metadata.uid)
+    let mut csv_owners = owners.iter().filter(|owner| owner.kind == csv.kind).peekable();
+    csv_owners.peek().is_some() && !csv_owners.any(|owner| owner.uid == csv.metadata.uid)
 }
 
 fn allows_together(namespaced: &[Rule], cluster: &[Rule], wanted: &Rule) -> bool {

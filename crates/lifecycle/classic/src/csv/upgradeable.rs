@@ -21,10 +21,10 @@ pub(crate) fn refusal(condition: &OperatorCondition) -> Option<String> {
     if mainstay_fault::is_on("operators-cannot-refuse-upgrades") {
         return None;
     }
-    let said = |condition: &&Condition| condition.kind == UPGRADEABLE;
-    let Some(reported) = condition.status.conditions.iter().find(said) else {
+    let is_upgradeable = |condition: &&Condition| condition.kind == UPGRADEABLE;
+    let Some(reported) = condition.status.conditions.iter().find(is_upgradeable) else {
         // The status does not have it yet.
-        let fresh = condition.spec.conditions.iter().find(said)?;
+        let fresh = condition.spec.conditions.iter().find(is_upgradeable)?;
         return (fresh.status != ConditionStatus::True).then(|| no(&fresh.message)).flatten();
     };
     if reported.observed_generation < condition.metadata.generation {
@@ -50,17 +50,17 @@ mod tests {
         // shows OC-12
         assert_eq!(refusal(&condition), None, "who says nothing may be replaced");
         condition.metadata.generation = 2;
-        let said = Condition {
+        let reported = Condition {
             kind: UPGRADEABLE.to_owned(),
             status: ConditionStatus::False,
             reason: "Migrating".to_owned(),
             message: "a migration is running".to_owned(),
             ..Condition::default()
         };
-        condition.spec.conditions = vec![said.clone()];
+        condition.spec.conditions = vec![reported.clone()];
         let no = Some("the operator is not upgradeable: a migration is running".to_owned());
         assert_eq!(refusal(&condition), no, "before the status has it");
-        condition.status.conditions = vec![Condition { observed_generation: 2, ..said }];
+        condition.status.conditions = vec![Condition { observed_generation: 2, ..reported }];
         assert_eq!(refusal(&condition), no);
         condition.metadata.generation = 3;
         // shows E088

@@ -3,7 +3,7 @@
 use super::controller::Controller;
 use super::serving::observed::WebhookConfiguration;
 use crate::context::{Caches, Context};
-use crate::enqueue::{LabelledOwner, SOON, is_news};
+use crate::enqueue::{ENQUEUE_DELAY, LabelledOwner, csv_changed};
 use crate::proxy;
 use mainstay_api::{CsvPhase, CsvReason, resources};
 use mainstay_client::Changed;
@@ -19,7 +19,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let builder = controllers
         .add("csv")
         .watch(&caches.csvs, |context, queue, change| {
-            if is_news(change) {
+            if csv_changed(change) {
                 queue.add(change.key.clone());
                 // Predecessors, successors and rivals.
                 enqueue_in_namespace(context, queue, &change.key.namespace);
@@ -112,7 +112,7 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
                 enqueue_labelled_owner(queue, &role.labels);
                 for owner in role.owners.iter().filter(|owner| is_api(owner)) {
                     for (key, _) in context.caches.csvs.indexed(&owner.name) {
-                        queue.add_after(key, SOON);
+                        queue.add_after(key, ENQUEUE_DELAY);
                     }
                 }
             }
@@ -122,8 +122,8 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
         .watch(&caches.cluster_bindings, |context, queue, change| {
             for binding in either_side(change) {
                 enqueue_labelled_owner(queue, &binding.labels);
-                for word in &binding.words {
-                    let account = word.strip_prefix("system:serviceaccount:");
+                for subject_name in &binding.subject_names {
+                    let account = subject_name.strip_prefix("system:serviceaccount:");
                     if let Some((namespace, _)) = account.and_then(|name| name.split_once(':')) {
                         enqueue_in_namespace_soon(context, queue, namespace);
                     }
@@ -174,7 +174,7 @@ fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
 fn enqueue_in_namespace_soon(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, csv) in context.caches.csvs.list(Some(namespace)) {
         if !csv.is_copy() {
-            queue.add_after(key, SOON);
+            queue.add_after(key, ENQUEUE_DELAY);
         }
     }
 }
@@ -183,7 +183,7 @@ fn enqueue_in_namespace_soon(context: &Context, queue: &KeyQueue, namespace: &st
 fn enqueue_naming_api(context: &Context, queue: &KeyQueue, api: &str) {
     for (key, csv) in context.caches.csvs.indexed(api) {
         if !csv.is_copy() {
-            queue.add_after(key, SOON);
+            queue.add_after(key, ENQUEUE_DELAY);
         }
     }
 }
@@ -195,7 +195,7 @@ fn enqueue_waiting(context: &Context, queue: &KeyQueue) {
         let refused = csv.reason == CsvReason::ComponentFailed;
         let waits = matches!(csv.phase, CsvPhase::Pending | CsvPhase::Failed);
         if !csv.is_copy() && !refused && waits {
-            queue.add_after(key, SOON);
+            queue.add_after(key, ENQUEUE_DELAY);
         }
     }
 }
@@ -204,7 +204,7 @@ fn enqueue_waiting(context: &Context, queue: &KeyQueue) {
 /// nothing but the name ties that one to them.
 fn enqueue_lacking_permissions(context: &Context, queue: &KeyQueue) {
     for key in context.missing_permissions.lock().keys() {
-        queue.add_after(key.clone(), SOON);
+        queue.add_after(key.clone(), ENQUEUE_DELAY);
     }
 }
 
@@ -219,7 +219,7 @@ fn enqueue_owners(queue: &KeyQueue, key: &NamespacedName, owners: &[OwnerReferen
 /// The ClusterServiceVersion that labels name as owner.
 fn enqueue_labelled_owner(queue: &KeyQueue, labels: &BTreeMap<String, String>) {
     if let Some(LabelledOwner::Csv(key)) = LabelledOwner::of(labels) {
-        queue.add_after(key, SOON);
+        queue.add_after(key, ENQUEUE_DELAY);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Carries out plans.
 
-use super::decide::{self, Next};
-use super::execute::{CRD_VALIDATION, PlanEvent, Runner};
-use super::user_authored::{self, Fresh, UnresolvedPlan};
+use super::decide::{self, NextAction};
+use super::execute::{CRD_VALIDATION, PlanEvent, StepRunner};
+use super::user_authored::{self, NewPlans, UnresolvedPlan};
 use crate::bundle_config_map;
 use crate::context::Context;
 use crate::enqueue;
@@ -30,7 +30,7 @@ const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 /// Reconciles plans.
 pub(crate) struct Controller {
     context: Arc<Context>,
-    fresh: Fresh,
+    new_plans: NewPlans,
 }
 
 impl Reconciler for Controller {
@@ -44,7 +44,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, fresh: Fresh::default() }
+        Self { context, new_plans: NewPlans::default() }
     }
 
     async fn reconcile_install_plan(&self, key: &NamespacedName) -> Result<Action, Error> {
@@ -56,16 +56,16 @@ impl Controller {
                 || matches!(plan.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
         });
         if over {
-            self.fresh.forget(key);
+            self.new_plans.forget(key);
             return Ok(Action::Done);
         }
         let live = context.cluster.find(PLAN, key.namespace(), &key.name).await;
         let Some(mut live) = live.during("reading a plan")? else { return Ok(Action::Done) };
-        let account = decide::account(&context.caches.groups_in(&key.namespace));
+        let account = decide::plan_account(&context.caches.groups_in(&key.namespace));
         loop {
             let plan = InstallPlan::from_object(&live)?;
             if user_authored::is_unresolved(&plan) {
-                if let Some(left) = self.fresh.left(key, context.clock.elapsed()) {
+                if let Some(left) = self.new_plans.remaining(key, context.clock.elapsed()) {
                     return Ok(Action::After(left));
                 }
                 match self.resolve(key, &live, &plan).await? {
@@ -74,16 +74,16 @@ impl Controller {
                 }
                 continue;
             }
-            self.fresh.forget(key);
-            match decide::next(&plan, &account, Time::new(context.clock.now())) {
-                Next::Rest => return Ok(Action::Done),
+            self.new_plans.forget(key);
+            match decide::next_action(&plan, &account, Time::new(context.clock.now())) {
+                NextAction::Rest => return Ok(Action::Done),
                 // Not every change of a status wakes this controller, so it goes on at once. What is
                 // written is not written again, so this ends.
-                Next::Write(status) => match self.write(&live, &status).await? {
+                NextAction::Write(status) => match self.write(&live, &status).await? {
                     Some(written) => live = written,
                     None => return Ok(Action::Done),
                 },
-                Next::Run(account) => return self.run(&live, &plan, account.as_ref()).await,
+                NextAction::Run(account) => return self.run(&live, &plan, account.as_ref()).await,
             }
         }
     }
@@ -95,16 +95,17 @@ impl Controller {
         account: Option<&ObjectReference>,
     ) -> Result<Action, Error> {
         let context = &*self.context;
-        if let Some(by) = self.superseded(plan) {
+        if let Some(by) = self.superseding_csvs(plan) {
             let now = Time::new(context.clock.now());
-            self.write(live, &decide::superseded(&plan.status, &by, now)).await?;
+            self.write(live, &decide::superseded_status(&plan.status, &by, now)).await?;
             return Ok(Action::Done);
         }
-        let runner = Runner::new(context, plan, account).during("acting for a service account")?;
+        let runner =
+            StepRunner::new(context, plan, account).during("acting for a service account")?;
         let (steps, outcome) = runner.run(&plan.status.plan).await;
         let now = Time::new(context.clock.now());
         let (status, pause) =
-            decide::after(&plan.status, &steps, &outcome, context.timeouts.plan, now);
+            decide::status_after_run(&plan.status, &steps, &outcome, context.timeouts.plan, now);
         // The API warns of a step once, when it is carried out; the write may meet a conflict, and the
         // step is not carried out again then.
         self.publish(live, &runner);
@@ -120,7 +121,7 @@ impl Controller {
     }
 
     /// Publishes what a runner has to say of the steps of an InstallPlan.
-    fn publish(&self, live: &Object, runner: &Runner<'_>) {
+    fn publish(&self, live: &Object, runner: &StepRunner<'_>) {
         for PlanEvent { reason, field, message } in runner.take_events() {
             let recorder = &self.context.recorder;
             recorder.publish_part(live, &field, EventType::Warning, reason, message);
@@ -129,12 +130,12 @@ impl Controller {
 
     /// The versions that have replaced all those of a plan, which are gone since: it was carried out,
     /// and what it made went with them, before it could be written that it was.
-    fn superseded(&self, plan: &InstallPlan) -> Option<Vec<String>> {
-        let versions = self.context.caches.csvs.list(Some(&plan.metadata.namespace));
+    fn superseding_csvs(&self, plan: &InstallPlan) -> Option<Vec<String>> {
+        let csvs = self.context.caches.csvs.list(Some(&plan.metadata.namespace));
         let names = &plan.spec.cluster_service_version_names;
         let successor = |name: &String| {
-            let there = versions.iter().any(|(key, _)| *key.name == **name);
-            let mut all = versions.iter().filter(|(_, csv)| !there && csv.replaces == *name);
+            let there = csvs.iter().any(|(key, _)| *key.name == **name);
+            let mut all = csvs.iter().filter(|(_, csv)| !there && csv.replaces == *name);
             all.next().map(|(key, _)| key.name.to_string())
         };
         names.iter().map(successor).collect::<Option<Vec<_>>>().filter(|by| !by.is_empty())
@@ -150,10 +151,10 @@ impl Controller {
     ) -> Result<ControlFlow<Action, Object>, Error> {
         let context = &*self.context;
         let namespace = &key.namespace;
-        let mut asked: Vec<Arc<CatalogSource>> = Vec::new();
+        let mut sources_of_plan: Vec<Arc<CatalogSource>> = Vec::new();
         let spec = &plan.spec;
         for place in [namespace, &context.global] {
-            asked.extend(
+            sources_of_plan.extend(
                 context
                     .caches
                     .catalogs
@@ -168,7 +169,7 @@ impl Controller {
             if place.is_empty() {
                 place = namespace;
             }
-            asked.retain(|source| {
+            sources_of_plan.retain(|source| {
                 source.metadata.name == spec.source && source.metadata.namespace == *place
             });
         }
@@ -176,10 +177,10 @@ impl Controller {
             let own = source.metadata.namespace == **namespace;
             (Reverse(source.spec.priority), !own, source.metadata.name.clone())
         };
-        asked.sort_by_key(|source| rank(source));
-        asked.dedup_by_key(|source| source.key());
+        sources_of_plan.sort_by_key(|source| rank(source));
+        sources_of_plan.dedup_by_key(|source| source.key());
         let mut sources = Vec::new();
-        for source in &asked {
+        for source in &sources_of_plan {
             context.store.follow_source(source);
             let content = context.store.state(&source.key()).and_then(|state| state.content);
             sources.extend(content.map(|content| user_authored::Source {
@@ -187,40 +188,44 @@ impl Controller {
                 index: Arc::clone(&content.index),
             }));
         }
-        let versions: Vec<_> = context.caches.csvs.list(Some(namespace));
+        let csvs: Vec<_> = context.caches.csvs.list(Some(namespace));
         let api = |api: &fields::Api| mainstay_catalog::Api {
             group: api.group.clone(),
             version: api.version.clone(),
             kind: api.kind.clone(),
         };
-        let world = user_authored::World {
+        let input = user_authored::UserPlanInput {
             plan,
             sources,
-            present: versions
+            present: csvs
                 .iter()
                 .filter(|(_, csv)| !csv.is_copy())
                 .map(|(key, _)| key.name.to_string())
                 .collect(),
-            provided: versions.iter().flat_map(|(_, csv)| csv.provides.iter().map(api)).collect(),
+            provided: csvs.iter().flat_map(|(_, csv)| csv.provides.iter().map(api)).collect(),
             unpacked: context.bundles.ready(key),
         };
-        let mut then = Action::Done;
-        let found = match user_authored::steps(&world) {
+        let mut action = Action::Done;
+        let found = match user_authored::steps(&input) {
             Ok(steps) => {
                 context.bundles.keep(key, &BTreeSet::new());
-                let steps = user_authored::Steps {
-                    steps: bundle_config_map::shortened(context, &steps.steps, &steps.lookups)
-                        .await?
-                        .into_owned(),
+                let steps = user_authored::ResolvedSteps {
+                    steps: bundle_config_map::with_references(
+                        context,
+                        &steps.steps,
+                        &steps.lookups,
+                    )
+                    .await?
+                    .into_owned(),
                     lookups: steps.lookups,
                 };
                 Ok(steps)
             }
-            Err(user_authored::Missing::Refused(why)) => Err(UnresolvedPlan(why)),
-            Err(user_authored::Missing::Images(images)) => {
-                match self.unpack(key, &asked, &images) {
+            Err(user_authored::UnresolvedSteps::Refused(why)) => Err(UnresolvedPlan(why)),
+            Err(user_authored::UnresolvedSteps::Images(images)) => {
+                match self.request_bundles(key, &sources_of_plan, &images) {
                     Some((why, wait)) => {
-                        then = Action::After(wait);
+                        action = Action::After(wait);
                         Err(UnresolvedPlan(why))
                     }
                     // Everything is looked at anew when they are unpacked.
@@ -233,12 +238,12 @@ impl Controller {
         let has_steps = status.phase != InstallPlanPhase::Planning;
         Ok(match written.filter(|_| has_steps) {
             Some(written) => ControlFlow::Continue(written),
-            None => ControlFlow::Break(then),
+            None => ControlFlow::Break(action),
         })
     }
 
     /// Has bundles unpacked; gives the first reason why one cannot be, and when it is tried again.
-    fn unpack(
+    fn request_bundles(
         &self,
         key: &NamespacedName,
         sources: &[Arc<CatalogSource>],
@@ -310,7 +315,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             });
         })
         .watch(&caches.csvs, |context, queue, change| {
-            if enqueue::is_news(change) {
+            if enqueue::csv_changed(change) {
                 let namespace = Some(&*change.key.namespace);
                 enqueue_where(context, queue, namespace, |plan| plan.unresolved);
             }
@@ -326,16 +331,16 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         .watch(&caches.roles, |context, queue, change| {
-            enqueue_where(context, queue, Some(&change.key.namespace), was_refused);
+            enqueue_where(context, queue, Some(&change.key.namespace), was_forbidden);
         })
         .watch(&caches.bindings, |context, queue, change| {
-            enqueue_where(context, queue, Some(&change.key.namespace), was_refused);
+            enqueue_where(context, queue, Some(&change.key.namespace), was_forbidden);
         })
         .watch(&caches.cluster_roles, |context, queue, _| {
-            enqueue_where(context, queue, None, was_refused);
+            enqueue_where(context, queue, None, was_forbidden);
         })
         .watch(&caches.cluster_bindings, |context, queue, _| {
-            enqueue_where(context, queue, None, was_refused);
+            enqueue_where(context, queue, None, was_forbidden);
         })
         .reconcile(Controller::new(context.as_catalog_operator()));
 }
@@ -355,8 +360,8 @@ fn enqueue_where(
 }
 
 /// Whether steps were refused for want of permissions.
-fn was_refused(plan: &fields::Plan) -> bool {
-    plan.refused && plan.phase == InstallPlanPhase::Installing
+fn was_forbidden(plan: &fields::Plan) -> bool {
+    plan.forbidden && plan.phase == InstallPlanPhase::Installing
 }
 
 /// InstallPlans that people wrote, that see a catalog, and whose steps have yet to be found.

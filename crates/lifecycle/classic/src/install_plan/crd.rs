@@ -1,7 +1,7 @@
 //! Custom resource definitions: made, waited for, and changed only when nothing is lost.
 
 use super::decide::StepError;
-use super::execute::{CRD_VALIDATION, Runner, api_error, manifest, set_kind};
+use super::execute::{CRD_VALIDATION, StepRunner, api_error, manifest, set_kind};
 use crate::csv::serving::CERTIFICATE_SUFFIX;
 use crate::csv::serving::observed::Conversion;
 use crate::fields;
@@ -14,14 +14,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// How many objects a report about an unfit definition names.
-const REPORTED: usize = 20;
+const MAX_REPORTED: usize = 20;
 /// How many objects are read at a time.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
 /// Runs the step of a definition from the state that it is in.
-pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError> {
+pub(super) async fn run(runner: &StepRunner<'_>, step: &Step) -> Result<StepStatus, StepError> {
     let name = &step.resource.name;
     match step.status {
         StepStatus::WaitingForApi => {
@@ -30,20 +30,20 @@ pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, 
                 Some(crd) if crd.established => StepStatus::Created,
                 Some(_) => StepStatus::WaitingForApi,
                 // Deleted meanwhile, or not seen yet: trying to make it again tells.
-                None => make(runner, step).await?,
+                None => create_or_update(runner, step).await?,
             })
         }
-        _ => make(runner, step).await,
+        _ => create_or_update(runner, step).await,
     }
 }
 
-async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError> {
+async fn create_or_update(runner: &StepRunner<'_>, step: &Step) -> Result<StepStatus, StepError> {
     let mut crd = manifest(step)?;
     set_kind(&mut crd, CRD);
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
-    runner.label_part(step, &mut crd);
-    let shipped = fields::alongside(&crd);
-    let kept = existing(runner, &shipped).await?;
+    runner.label_component(step, &mut crd);
+    let shipped = fields::installed_alongside(&crd);
+    let kept = existing_csvs(runner, &shipped).await?;
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
     // Definitions are for the whole cluster: they are never made with the rights of an account.
     let cluster = &runner.own;
@@ -56,21 +56,23 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
     for _ in 0..5 {
         let current = cluster.get(CRD, None, crd.name()).await;
         let current = current.map_err(|error| api_error("", &error))?;
-        fits(runner, &current, &crd).await?;
-        if let Some(lost) = lost_version(&current, &crd) {
+        check_existing_objects(runner, &current, &crd).await?;
+        if let Some(lost) = removed_stored_version(&current, &crd) {
             return Err(StepError::new(format!(
                 "risk of data loss updating \"{}\": new CRD removes version {lost} that is listed as a stored version on the existing CRD",
                 crd.name()
             )));
         }
-        let mut kept = existing(runner, &fields::alongside(&current)).await?;
-        if let Some((version, user)) = withdrawn(&current, &crd, runner.namespace, &kept) {
+        let mut kept = existing_csvs(runner, &fields::installed_alongside(&current)).await?;
+        if let Some((version, user)) =
+            removed_served_version(&current, &crd, runner.namespace, &kept)
+        {
             return Err(StepError::new(format!(
                 "not updating CRD \"{}\": the new CRD does not have version {version}, which is served and which {user} was installed with; upgrade or remove that first",
                 crd.name()
             )));
         }
-        kept.extend(existing(runner, &shipped).await?);
+        kept.extend(existing_csvs(runner, &shipped).await?);
         match cluster.update(CRD, &merged(runner, step, &current, &crd, &kept)).await {
             Ok(_) => return Ok(StepStatus::Present),
             Err(error) if error.is_conflict() => {}
@@ -84,7 +86,7 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
 
 /// The new definition with the labels and annotations that others gave the present one.
 fn merged(
-    runner: &Runner<'_>,
+    runner: &StepRunner<'_>,
     step: &Step,
     current: &Object,
     crd: &Object,
@@ -114,7 +116,7 @@ fn merged(
 /// Whether a version of this namespace converts objects of a definition by a webhook that was installed
 /// for it, and the new definition does not name another one. The next version goes on with it, and in
 /// between no object may be read as it is stored.
-fn is_converted(runner: &Runner<'_>, current: &Object, new: &Object) -> bool {
+fn is_converted(runner: &StepRunner<'_>, current: &Object, new: &Object) -> bool {
     let Some(now) = Conversion::of(current) else { return false };
     let (namespace, service) = &now.service;
     let secret = NamespacedName::new(namespace.as_str(), format!("{service}{CERTIFICATE_SUFFIX}"));
@@ -128,8 +130,8 @@ fn is_converted(runner: &Runner<'_>, current: &Object, new: &Object) -> bool {
 ///
 /// A version exists before a definition names it, yet the cache may lag; so the API is asked about
 /// those that the cache does not know.
-async fn existing(
-    runner: &Runner<'_>,
+async fn existing_csvs(
+    runner: &StepRunner<'_>,
     named: &[NamespacedName],
 ) -> Result<Vec<NamespacedName>, StepError> {
     let mut kept = Vec::new();
@@ -172,7 +174,7 @@ pub(crate) fn alongside_key(version: &NamespacedName) -> String {
 }
 
 /// A version in which objects are stored and that the new definition does not have.
-fn lost_version(current: &Object, new: &Object) -> Option<String> {
+fn removed_stored_version(current: &Object, new: &Object) -> Option<String> {
     let kept: BTreeSet<&str> = new
         .array(&["spec", "versions"])
         .iter()
@@ -190,7 +192,7 @@ fn lost_version(current: &Object, new: &Object) -> Option<String> {
 
 /// A version that is served now and that the new definition does not have, with somebody elsewhere
 /// who may need it. Within a namespace the versions that own a definition follow each other.
-fn withdrawn<'a>(
+fn removed_served_version<'a>(
     current: &Object,
     new: &Object,
     namespace: &str,
@@ -212,9 +214,13 @@ fn is_served(version: &Value) -> bool {
 
 /// Whether existing objects fit a new definition; where it brings a webhook that converts them, that
 /// is trusted to make them fit.
-async fn fits(runner: &Runner<'_>, current: &Object, new: &Object) -> Result<(), StepError> {
-    let unfit = validate_existing(runner, current, new).await?;
-    let Some(first) = unfit.first() else { return Ok(()) };
+async fn check_existing_objects(
+    runner: &StepRunner<'_>,
+    current: &Object,
+    new: &Object,
+) -> Result<(), StepError> {
+    let invalid = validate_existing(runner, current, new).await?;
+    let Some(first) = invalid.first() else { return Ok(()) };
     if new.str(&["spec", "conversion", "strategy"]) == Some("Webhook") {
         runner.add_event(
             CRD_VALIDATION,
@@ -231,32 +237,32 @@ async fn fits(runner: &Runner<'_>, current: &Object, new: &Object) -> Result<(),
         new.name(),
         first.message
     ));
-    error.report = Some(report(new.name(), &unfit));
+    error.report = Some(report(new.name(), &invalid));
     Err(error)
 }
 
 /// An object that a new definition would make invalid.
-struct Unfit {
+struct InvalidObject {
     /// Version and object.
-    what: String,
+    object: String,
     /// What is wrong with it.
-    wrong: String,
+    problem: String,
     /// The same as the original says it.
     message: String,
 }
 
 /// What is wrong with each object.
-fn report(crd: &str, unfit: &[Unfit]) -> String {
+fn report(crd: &str, invalid: &[InvalidObject]) -> String {
     let mut text = format!(
         "{} of the existing objects do not fit the new schema of CRD \"{crd}\"; change or delete them, then delete this plan",
-        unfit.len()
+        invalid.len()
     );
-    for finding in unfit.iter().take(REPORTED) {
+    for finding in invalid.iter().take(MAX_REPORTED) {
         // Writing into a String does not fail.
-        let _ = write!(text, "; {}: {}", finding.what, finding.wrong);
+        let _ = write!(text, "; {}: {}", finding.object, finding.problem);
     }
-    if unfit.len() > REPORTED {
-        let _ = write!(text, "; and {} more", unfit.len() - REPORTED);
+    if invalid.len() > MAX_REPORTED {
+        let _ = write!(text, "; and {} more", invalid.len() - MAX_REPORTED);
     }
     text
 }
@@ -267,10 +273,10 @@ fn report(crd: &str, unfit: &[Unfit]) -> String {
 /// A version that looks as before asks nothing new of them. So a step that is run again finds what it
 /// did, and does not judge objects in a version that it has just begun to serve.
 async fn validate_existing(
-    runner: &Runner<'_>,
+    runner: &StepRunner<'_>,
     current: &Object,
     new: &Object,
-) -> Result<Vec<Unfit>, StepError> {
+) -> Result<Vec<InvalidObject>, StepError> {
     let served = |crd: &Object, name: &str| {
         crd.array(&["spec", "versions"]).iter().any(|version| {
             version.get("name").and_then(Value::as_str) == Some(name) && is_served(version)
@@ -282,7 +288,7 @@ async fn validate_existing(
         text(&["spec", "names", "kind"]),
         text(&["spec", "names", "plural"]),
     );
-    let mut unfit = Vec::new();
+    let mut invalid = Vec::new();
     for version in new.array(&["spec", "versions"]) {
         let Some(name) = version.get("name").and_then(Value::as_str) else { continue };
         if !served(current, name) || !served(new, name) {
@@ -303,32 +309,33 @@ async fn validate_existing(
         let scope =
             if text(&["spec", "scope"]) == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
         let resource = Resource::new(&*group, name, &*kind, &*plural, scope);
-        let judge = |object: &Object| {
+        let validate = |object: &Object| {
             let errors = schema.validate(&object.to_value(), &FieldPath::new("[]"));
             let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let wrong = match all.as_slice() {
+            let problem = match all.as_slice() {
                 [] => return None,
                 [one] => one.clone(),
                 many => format!("[{}]", many.join(", ")),
             };
-            let what = format!("{group}/{name}, Kind={kind} \"{}\"", object.key());
-            let message =
-                format!("error validating {what}: updated validation is too restrictive: {wrong}");
-            Some(Unfit { what, wrong, message })
+            let object = format!("{group}/{name}, Kind={kind} \"{}\"", object.key());
+            let message = format!(
+                "error validating {object}: updated validation is too restrictive: {problem}"
+            );
+            Some(InvalidObject { object, problem, message })
         };
-        unfit.extend(judged(runner, &resource, judge).await?);
+        invalid.extend(validate_pages(runner, &resource, validate).await?);
     }
-    Ok(unfit)
+    Ok(invalid)
 }
 
 /// What `judge` has to say of the objects of a kind.
-async fn judged(
-    runner: &Runner<'_>,
+async fn validate_pages(
+    runner: &StepRunner<'_>,
     resource: &Resource,
-    judge: impl Fn(&Object) -> Option<Unfit>,
-) -> Result<Vec<Unfit>, StepError> {
+    validate: impl Fn(&Object) -> Option<InvalidObject>,
+) -> Result<Vec<InvalidObject>, StepError> {
     let mut found = Vec::new();
-    let mut params = ListParams { limit: PAGE, ..ListParams::default() };
+    let mut params = ListParams { limit: PAGE_SIZE, ..ListParams::default() };
     loop {
         let page = match runner.own.list(resource, None, &params).await {
             Ok(page) => page,
@@ -342,7 +349,7 @@ async fn judged(
             }
             Err(error) => return Err(api_error("", &error)),
         };
-        found.extend(page.items.iter().filter_map(&judge));
+        found.extend(page.items.iter().filter_map(&validate));
         if page.continue_token.is_empty() {
             return Ok(found);
         }
@@ -368,7 +375,7 @@ mod tests {
             Some("c019/anvil-c019.v1.0.0")
         );
         let before = crd.clone();
-        set_alongside(&mut crd, "c019", "anvil-c019.v2.0.0", &fields::alongside(&before));
+        set_alongside(&mut crd, "c019", "anvil-c019.v2.0.0", &fields::installed_alongside(&before));
         // shows E069
         assert_eq!(crd.annotations().count(), 2);
         set_alongside(&mut crd, "c019", "anvil-c019.v3.0.0", &[]);
@@ -383,9 +390,9 @@ mod tests {
             object(json!({"spec": {"versions": versions}}))
         };
         // shows E060
-        assert_eq!(lost_version(&current, &with(&["v1", "v2", "v3"])), None);
+        assert_eq!(removed_stored_version(&current, &with(&["v1", "v2", "v3"])), None);
         // shows CRU-05 E060
-        assert_eq!(lost_version(&current, &with(&["v2", "v3"])).as_deref(), Some("v1"));
+        assert_eq!(removed_stored_version(&current, &with(&["v2", "v3"])).as_deref(), Some("v1"));
     }
 
     #[test]
@@ -401,7 +408,7 @@ mod tests {
             ("v2", vec![here.clone(), there.clone()], true),
             ("v1", vec![here, there], false),
         ] {
-            let found = withdrawn(&current, &new(version), "ns", &users);
+            let found = removed_served_version(&current, &new(version), "ns", &users);
             // shows CRU-02 CRU-04
             assert_eq!(found.is_some(), refused, "{version} {users:?}");
         }
@@ -409,10 +416,14 @@ mod tests {
 
     #[test]
     fn a_report_names_each_object_up_to_a_limit() {
-        let unfit: Vec<Unfit> = (0..REPORTED + 3)
-            .map(|at| Unfit { what: format!("o{at}"), wrong: "no".into(), message: String::new() })
+        let invalid: Vec<InvalidObject> = (0..MAX_REPORTED + 3)
+            .map(|at| InvalidObject {
+                object: format!("o{at}"),
+                problem: "no".into(),
+                message: String::new(),
+            })
             .collect();
-        let text = report("as.example.com", &unfit);
+        let text = report("as.example.com", &invalid);
         assert!(text.starts_with("23 of the existing objects do not fit"), "{text}");
         assert!(text.ends_with("; o19: no; and 3 more"), "{text}");
     }

@@ -16,7 +16,7 @@ const PAUSE_FORBIDDEN: Duration = Duration::from_mins(1);
 
 /// What to do with a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum NextAction {
     /// Nothing until something changes.
     Rest,
     /// Write this status.
@@ -26,7 +26,7 @@ pub(crate) enum Next {
 }
 
 /// With whose rights the plans of a namespace run: those of an account, or our own; or why none runs.
-pub(crate) type Account = Result<Option<ObjectReference>, AccountError>;
+pub(crate) type PlanAccount = Result<Option<ObjectReference>, AccountError>;
 
 /// The groups of a namespace do not say with whose rights its plans run; the texts are the original's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +71,7 @@ impl StepError {
 }
 
 /// What the groups of a namespace say about its plans.
-pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Account {
+pub(crate) fn plan_account(groups: &[Arc<OperatorGroup>]) -> PlanAccount {
     let managing: Vec<&Arc<OperatorGroup>> =
         groups.iter().filter(|group| !group.status.namespaces.is_empty()).collect();
     match managing.as_slice() {
@@ -92,19 +92,23 @@ pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Account {
 }
 
 /// Decides; a plan without steps is not run.
-pub(crate) fn next(plan: &InstallPlan, account: &Account, now: Time) -> Next {
+pub(crate) fn next_action(plan: &InstallPlan, account: &PlanAccount, now: Time) -> NextAction {
     let status = &plan.status;
     let over = matches!(status.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
     if over || (status.plan.is_empty() && status.bundle_lookups.is_empty()) {
-        return Next::Rest;
+        return NextAction::Rest;
     }
     let refused = InstallPlanReason::InstallCheckFailed;
     let mut new = status.clone();
     let account = match account {
         Ok(account) => account,
         Err(error) => {
-            installed(&mut new, Some((refused, &error.to_string())), now);
-            return if new == *status { Next::Rest } else { Next::Write(Box::new(new)) };
+            set_installed_condition(&mut new, Some((refused, &error.to_string())), now);
+            return if new == *status {
+                NextAction::Rest
+            } else {
+                NextAction::Write(Box::new(new))
+            };
         }
     };
     new.conditions.retain(|condition| condition.reason != refused);
@@ -128,15 +132,15 @@ pub(crate) fn next(plan: &InstallPlan, account: &Account, now: Time) -> Next {
         InstallPlanPhase::Installing
             if new.attenuated_service_account_ref == status.attenuated_service_account_ref =>
         {
-            return Next::Run(account.clone());
+            return NextAction::Run(account.clone());
         }
         _ => {}
     }
-    if new == *status { Next::Rest } else { Next::Write(Box::new(new)) }
+    if new == *status { NextAction::Rest } else { NextAction::Write(Box::new(new)) }
 }
 
 /// The status after a run, for which failures last no longer than `timeout`, and the pause before the next one if one is needed without any change.
-pub(crate) fn after(
+pub(crate) fn status_after_run(
     old: &InstallPlanStatus,
     steps: &[StepStatus],
     outcome: &Result<(), StepError>,
@@ -161,7 +165,7 @@ pub(crate) fn after(
         }
         Err(error) => {
             let reason = InstallPlanReason::InstallComponentFailed;
-            installed(&mut new, Some((reason, &error.message)), now);
+            set_installed_condition(&mut new, Some((reason, &error.message)), now);
             new.phase = InstallPlanPhase::Failed;
             new.message.clone_from(&error.message);
         }
@@ -169,7 +173,7 @@ pub(crate) fn after(
             let done =
                 |status: &StepStatus| matches!(status, StepStatus::Created | StepStatus::Present);
             if steps.iter().all(done) {
-                installed(&mut new, None, now);
+                set_installed_condition(&mut new, None, now);
                 new.phase = InstallPlanPhase::Complete;
             }
             new.message.clear();
@@ -180,17 +184,21 @@ pub(crate) fn after(
 
 /// The status of a plan whose versions came, were replaced by these and are gone, all before its last
 /// steps could be written down.
-pub(crate) fn superseded(old: &InstallPlanStatus, by: &[String], now: Time) -> InstallPlanStatus {
+pub(crate) fn superseded_status(
+    old: &InstallPlanStatus,
+    by: &[String],
+    now: Time,
+) -> InstallPlanStatus {
     let mut new = old.clone();
     new.conditions.retain(|condition| condition.reason != InstallPlanReason::InstallCheckFailed);
-    installed(&mut new, None, now);
+    set_installed_condition(&mut new, None, now);
     new.phase = InstallPlanPhase::Complete;
     new.message = format!("superseded by {}", by.join(", "));
     new
 }
 
 /// Sets the condition `Installed`: false with a reason, or true without one.
-fn installed(
+fn set_installed_condition(
     status: &mut InstallPlanStatus,
     failure: Option<(InstallPlanReason, &str)>,
     now: Time,
@@ -276,7 +284,7 @@ mod tests {
                     .to_owned()),
             ),
         ] {
-            let found = account(&groups);
+            let found = plan_account(&groups);
             let found =
                 found.as_ref().map(|group| group.as_ref().map(|account| account.name.as_str()));
             // shows IP-11 K02 AT-IP-02 AT-IP-03
@@ -310,10 +318,10 @@ mod tests {
             (empty(plan(Phase::Installing, true)), "rest"),
             (InstallPlan::new("ns", "by-hand"), "rest"),
         ] {
-            let told = match next(&plan, &ok, time(1)) {
-                Next::Rest => "rest".to_owned(),
-                Next::Run(_) => "run".to_owned(),
-                Next::Write(status) => status.phase.to_string(),
+            let told = match next_action(&plan, &ok, time(1)) {
+                NextAction::Rest => "rest".to_owned(),
+                NextAction::Run(_) => "run".to_owned(),
+                NextAction::Write(status) => status.phase.to_string(),
             };
             // shows IP-03 K01
             assert_eq!(told, wanted);
@@ -324,12 +332,16 @@ mod tests {
     fn a_missing_group_is_told_once_and_forgotten_when_it_comes() {
         let mut plan = plan(InstallPlanPhase::RequiresApproval, false);
         let refused = Err(AccountError::NoGroup);
-        let Next::Write(status) = next(&plan, &refused, time(1)) else { panic!("not told") };
+        let NextAction::Write(status) = next_action(&plan, &refused, time(1)) else {
+            panic!("not told")
+        };
         // shows IP-11 K02
         assert_eq!(status.conditions[0].reason, InstallPlanReason::InstallCheckFailed);
         plan.status = *status;
-        assert_eq!(next(&plan, &refused, time(2)), Next::Rest);
-        let Next::Write(status) = next(&plan, &Ok(None), time(3)) else { panic!("not forgotten") };
+        assert_eq!(next_action(&plan, &refused, time(2)), NextAction::Rest);
+        let NextAction::Write(status) = next_action(&plan, &Ok(None), time(3)) else {
+            panic!("not forgotten")
+        };
         assert!(status.conditions.is_empty());
     }
 
@@ -337,14 +349,18 @@ mod tests {
     fn whose_rights_steps_have_is_written_before_they_run() {
         let mut plan = plan(InstallPlanPhase::Installing, true);
         let account = Ok(Some(ObjectReference { name: "installer".into(), ..Default::default() }));
-        let Next::Write(status) = next(&plan, &account, time(1)) else { panic!("not written") };
+        let NextAction::Write(status) = next_action(&plan, &account, time(1)) else {
+            panic!("not written")
+        };
         plan.status = *status;
-        let Next::Run(Some(account)) = next(&plan, &account, time(2)) else {
+        let NextAction::Run(Some(account)) = next_action(&plan, &account, time(2)) else {
             panic!("does not run")
         };
         assert_eq!(account.name, "installer");
         // The group lost its account: what is left to do is done with our own rights.
-        let Next::Write(status) = next(&plan, &Ok(None), time(3)) else { panic!("not written") };
+        let NextAction::Write(status) = next_action(&plan, &Ok(None), time(3)) else {
+            panic!("not written")
+        };
         assert_eq!(status.attenuated_service_account_ref, None);
     }
 
@@ -353,7 +369,7 @@ mod tests {
         let plan = plan(InstallPlanPhase::Installing, true);
         let steps = [StepStatus::Unknown];
         let run = |old: &InstallPlanStatus, error: StepError, now: i64| {
-            after(old, &steps, &Err(error), MINUTE, time(now))
+            status_after_run(old, &steps, &Err(error), MINUTE, time(now))
         };
         let (first, pause) = run(&plan.status, StepError::new("no"), 100);
         // shows K01
@@ -376,7 +392,7 @@ mod tests {
     #[test]
     fn a_plan_whose_versions_were_replaced_ends_and_says_so() {
         let plan = plan(InstallPlanPhase::Installing, true);
-        let ended = superseded(&plan.status, &["a.v2".to_owned()], time(9));
+        let ended = superseded_status(&plan.status, &["a.v2".to_owned()], time(9));
         assert_eq!(ended.phase, InstallPlanPhase::Complete);
         assert_eq!(ended.message, "superseded by a.v2");
         assert_eq!(ended.conditions[0].status, ConditionStatus::True);
@@ -386,9 +402,10 @@ mod tests {
     fn a_plan_is_complete_when_every_step_is_done() {
         let plan = plan(InstallPlanPhase::Installing, true);
         let (waiting, pause) =
-            after(&plan.status, &[StepStatus::WaitingForApi], &Ok(()), MINUTE, time(1));
+            status_after_run(&plan.status, &[StepStatus::WaitingForApi], &Ok(()), MINUTE, time(1));
         assert_eq!((waiting.phase.as_str(), pause), ("Installing", None));
-        let (done, _) = after(&waiting, &[StepStatus::Created], &Ok(()), MINUTE, time(2));
+        let (done, _) =
+            status_after_run(&waiting, &[StepStatus::Created], &Ok(()), MINUTE, time(2));
         // shows IP-06 K01
         assert_eq!(done.phase, InstallPlanPhase::Complete);
         // shows IP-06

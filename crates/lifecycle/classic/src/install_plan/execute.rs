@@ -5,7 +5,7 @@
 
 use super::crd;
 use super::decide::StepError;
-use crate::bundle_config_map::{self, Unfilled};
+use crate::bundle_config_map::{self, MissingManifest};
 use crate::context::Context;
 use crate::fields;
 use crate::permissions;
@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Kinds beyond the built-in ones that a bundle may carry.
-const ALLOWED: [&str; 11] = [
+const ALLOWED_KINDS: [&str; 11] = [
     "PrometheusRule",
     "ServiceMonitor",
     "PodDisruptionBudget",
@@ -39,7 +39,7 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// How long definitions are waited for before a plan says that it waits.
-const SERVED_SOON: Duration = Duration::from_secs(1);
+const CRD_WAIT: Duration = Duration::from_secs(1);
 
 /// Reason of events about objects that a new definition would make invalid.
 pub(super) const CRD_VALIDATION: &str = "CRDValidation";
@@ -47,7 +47,7 @@ pub(super) const CRD_VALIDATION: &str = "CRDValidation";
 const APPLIED_WITH_WARNINGS: &str = "AppliedWithWarnings";
 
 /// What the steps of a plan have in common.
-pub(crate) struct Runner<'a> {
+pub(crate) struct StepRunner<'a> {
     pub(crate) context: &'a Context,
     /// The namespace of the plan.
     pub(crate) namespace: &'a str,
@@ -86,11 +86,11 @@ pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError
     }
 }
 
-impl From<Unfilled> for StepError {
-    fn from(unfilled: Unfilled) -> Self {
-        match &unfilled.source {
-            Some(error) => api_error(&unfilled.message, error),
-            None => Self::new(unfilled.message),
+impl From<MissingManifest> for StepError {
+    fn from(missing: MissingManifest) -> Self {
+        match &missing.source {
+            Some(error) => api_error(&missing.message, error),
+            None => Self::new(missing.message),
         }
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn manifest(step: &Step) -> Result<Object, StepError> {
     })
 }
 
-impl<'a> Runner<'a> {
+impl<'a> StepRunner<'a> {
     /// For the steps of a plan, which have the rights of `account` if there is one.
     pub(crate) fn new(
         context: &'a Context,
@@ -195,13 +195,13 @@ impl<'a> Runner<'a> {
     }
 }
 
-impl Runner<'_> {
+impl StepRunner<'_> {
     /// Runs every step up to the first that fails. Returns the states of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
         let mut states: Vec<StepStatus> = plan.iter().map(|step| step.status.clone()).collect();
-        let plan = match bundle_config_map::filled(&self.own, self.namespace, plan).await {
+        let plan = match bundle_config_map::with_manifests(&self.own, self.namespace, plan).await {
             Ok(plan) => plan,
-            Err(unfilled) => return (states, Err(unfilled.into())),
+            Err(missing) => return (states, Err(missing.into())),
         };
         // A plan is run once.
         let _ = self.components.set(self.components_of(&plan));
@@ -211,7 +211,7 @@ impl Runner<'_> {
             match outcome {
                 Ok(state) => states[at] = state,
                 Err(error) => {
-                    if error.message == INVALID {
+                    if error.message == INVALID_PLAN {
                         states[at] = StepStatus::UnsupportedResource;
                     }
                     return (states, Err(error));
@@ -236,7 +236,7 @@ impl Runner<'_> {
         }
         let all = crds.until(|| waiting.iter().all(|at| is_served(&plan[*at].resource.name)));
         // What takes longer is told, and its arrival brings us back.
-        let _ = tokio::time::timeout(SERVED_SOON, all).await;
+        let _ = tokio::time::timeout(CRD_WAIT, all).await;
         for at in waiting {
             if is_served(&plan[at].resource.name) {
                 states[at] = StepStatus::Created;
@@ -252,7 +252,7 @@ impl Runner<'_> {
             | StepStatus::NotPresent
             | StepStatus::WaitingForApi
             | StepStatus::UnsupportedResource => {}
-            _ => return Err(StepError::new(INVALID)),
+            _ => return Err(StepError::new(INVALID_PLAN)),
         }
         let name = &step.resource.name;
         match step.resource.kind.as_str() {
@@ -260,46 +260,58 @@ impl Runner<'_> {
             "CustomResourceDefinition" => Err(no_such_api(step)),
             "ClusterServiceVersion" => {
                 self.refuse_rivals(step)?;
-                let mut csv = self.owned(step, manifest(step)?, Owner::None).await?;
-                self.claim(&mut csv);
+                let mut csv = self.owned(step, manifest(step)?, OwnerTie::None).await?;
+                self.set_membership(&mut csv);
                 self.create_only(&resources::CLUSTER_SERVICE_VERSION, csv, "csv").await
             }
             "Subscription" => {
-                let mut subscription = self.owned(step, manifest(step)?, Owner::None).await?;
+                let mut subscription = self.owned(step, manifest(step)?, OwnerTie::None).await?;
                 subscription.set_annotation(names::GENERATED_BY, self.plan);
                 self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
             }
             "ServiceAccount" => {
                 let kind = &known::SERVICE_ACCOUNT;
-                self.put(step, kind, Owner::Version, "service account: ").await
+                self.create_or_update(step, kind, OwnerTie::Version, "service account: ").await
             }
-            "Role" => self.put(step, &known::ROLE, Owner::Version, "role ").await,
+            "Role" => self.create_or_update(step, &known::ROLE, OwnerTie::Version, "role ").await,
             "RoleBinding" => {
-                self.put(step, &known::ROLE_BINDING, Owner::Version, "rolebinding ").await
+                self.create_or_update(step, &known::ROLE_BINDING, OwnerTie::Version, "rolebinding ")
+                    .await
             }
             "ClusterRole" => {
-                self.put(step, &known::CLUSTER_ROLE, Owner::Label, "clusterrole ").await
+                self.create_or_update(step, &known::CLUSTER_ROLE, OwnerTie::Label, "clusterrole ")
+                    .await
             }
             "ClusterRoleBinding" => {
                 let kind = &known::CLUSTER_ROLE_BINDING;
-                self.put(step, kind, Owner::Label, "clusterrolebinding ").await
+                self.create_or_update(step, kind, OwnerTie::Label, "clusterrolebinding ").await
             }
             "Secret" => self.copy_secret(step).await,
-            "Service" => self.put(step, &known::SERVICE, Owner::Version, "service: ").await,
-            "ConfigMap" => self.put(step, &known::CONFIG_MAP, Owner::Version, "configmap: ").await,
-            BUNDLE_SECRET => self.put(step, &known::SECRET, Owner::Version, "secret: ").await,
-            kind if ALLOWED.contains(&kind) => {
+            "Service" => {
+                self.create_or_update(step, &known::SERVICE, OwnerTie::Version, "service: ").await
+            }
+            "ConfigMap" => {
+                self.create_or_update(step, &known::CONFIG_MAP, OwnerTie::Version, "configmap: ")
+                    .await
+            }
+            BUNDLE_SECRET => {
+                self.create_or_update(step, &known::SECRET, OwnerTie::Version, "secret: ").await
+            }
+            kind if ALLOWED_KINDS.contains(&kind) => {
                 let found = self.own.resource_of(&gvk(step)?).await;
                 let resource = found
                     .map_err(|error| api_error("", &error))?
                     .ok_or_else(|| no_such_api(step))?;
-                let owner =
-                    if resource.scope == Scope::Namespaced { Owner::Version } else { Owner::Label };
-                self.put(step, &resource, owner, "unstructured object ").await
+                let owner = if resource.scope == Scope::Namespaced {
+                    OwnerTie::Version
+                } else {
+                    OwnerTie::Label
+                };
+                self.create_or_update(step, &resource, owner, "unstructured object ").await
             }
             _ => {
                 tracing::debug!(step = name, "a kind that is never made");
-                Err(StepError::new(INVALID))
+                Err(StepError::new(INVALID_PLAN))
             }
         }
     }
@@ -346,14 +358,14 @@ impl Runner<'_> {
         &self,
         step: &Step,
         mut object: Object,
-        owner: Owner,
+        owner: OwnerTie,
     ) -> Result<Object, StepError> {
         object.remove(&["status"]);
         object.set_label(names::MANAGED, names::MANAGED_VALUE);
-        self.label_part(step, &mut object);
+        self.label_component(step, &mut object);
         let mut owners = object.array(&["metadata", "ownerReferences"]).to_vec();
         match owner {
-            Owner::Version if !step.resolving.is_empty() => {
+            OwnerTie::Version if !step.resolving.is_empty() => {
                 let own = |owner: &Value| {
                     owner.get("kind").and_then(Value::as_str) == Some(CSV)
                         && owner.get("name").and_then(Value::as_str) == Some(&step.resolving)
@@ -362,7 +374,7 @@ impl Runner<'_> {
                     owners.push(permissions::csv_owner(&step.resolving, ""));
                 }
             }
-            Owner::Label if !step.resolving.is_empty() => {
+            OwnerTie::Label if !step.resolving.is_empty() => {
                 let kind = &resources::CLUSTER_SERVICE_VERSION.kind;
                 let labels = permissions::owner_labels(kind, self.namespace, &step.resolving);
                 for (key, value) in labels {
@@ -372,7 +384,7 @@ impl Runner<'_> {
             _ => {}
         }
         for reference in &mut owners {
-            self.identify(step, reference).await?;
+            self.set_owner_uid(step, reference).await?;
         }
         if !owners.is_empty() {
             object.set(&["metadata", "ownerReferences"], Value::Array(owners));
@@ -381,7 +393,7 @@ impl Runner<'_> {
     }
 
     /// Fills in the uid of a version that is named as owner.
-    async fn identify(&self, step: &Step, reference: &mut Value) -> Result<(), StepError> {
+    async fn set_owner_uid(&self, step: &Step, reference: &mut Value) -> Result<(), StepError> {
         let csv = &resources::CLUSTER_SERVICE_VERSION;
         if reference.get("kind").and_then(Value::as_str) != Some(CSV) {
             return Ok(());
@@ -415,11 +427,11 @@ impl Runner<'_> {
     }
 
     /// Creates an object or brings it up to date.
-    async fn put(
+    async fn create_or_update(
         &self,
         step: &Step,
         resource: &Resource,
-        owner: Owner,
+        owner: OwnerTie,
         what: &str,
     ) -> Result<StepStatus, StepError> {
         let object = self.owned(step, manifest(step)?, owner).await?;
@@ -465,7 +477,7 @@ impl Runner<'_> {
             // Removed since, most likely with its owner.
             let Some(live) = live.map_err(|error| error_of(&error))? else { continue };
             let new = merged(&live, &object);
-            if same(&live, &new) {
+            if is_unchanged(&live, &new) {
                 return Ok(StepStatus::Present);
             }
             match cluster.update(resource, &new).await {
@@ -501,11 +513,11 @@ fn has_rival<'a>(
 pub(super) const CSV: &str = "ClusterServiceVersion";
 
 /// The message of a plan that asks for what is never made.
-const INVALID: &str = "the InstallPlan contains invalid data";
+const INVALID_PLAN: &str = "the InstallPlan contains invalid data";
 
 /// How an object of a plan is tied to its version.
 #[derive(Clone, Copy)]
-enum Owner {
+enum OwnerTie {
     /// By an owner reference.
     Version,
     /// By labels, and removed with the version.
@@ -564,7 +576,7 @@ fn merged(live: &Object, object: &Object) -> Object {
 }
 
 /// Whether an update would change nothing.
-fn same(live: &Object, new: &Object) -> bool {
+fn is_unchanged(live: &Object, new: &Object) -> bool {
     mainstay_client::difference(&live.to_value(), &json!(new)).is_none()
         && ["rules", "subjects", "data", "stringData", "binaryData"]
             .iter()

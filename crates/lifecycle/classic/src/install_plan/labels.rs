@@ -1,6 +1,6 @@
 //! What other controllers would write on new objects a moment later, written when they are made.
 
-use super::execute::{CSV, Runner};
+use super::execute::{CSV, StepRunner};
 use crate::membership;
 use crate::steps::BUNDLE_SECRET;
 use crate::subscription::plan::package_of;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kinds of steps that make parts of operators.
-const PARTS: [&str; 11] = [
+const COMPONENT_KINDS: [&str; 11] = [
     "ClusterServiceVersion",
     "Subscription",
     "CustomResourceDefinition",
@@ -24,7 +24,7 @@ const PARTS: [&str; 11] = [
     BUNDLE_SECRET,
 ];
 
-impl Runner<'_> {
+impl StepRunner<'_> {
     /// The labels of parts of operators, by version: of those whose packages somebody subscribes to,
     /// or will by a step of the plan.
     pub(super) fn components_of(&self, plan: &[Step]) -> BTreeMap<String, String> {
@@ -50,15 +50,17 @@ impl Runner<'_> {
 
     /// Says on an object which operator it is a part of: the controller that lists parts would do so
     /// a moment later.
-    pub(super) fn label_part(&self, step: &Step, object: &mut Object) {
+    pub(super) fn label_component(&self, step: &Step, object: &mut Object) {
         let label = self.components.get().and_then(|components| components.get(&step.resolving));
-        if let Some(label) = label.filter(|_| PARTS.contains(&step.resource.kind.as_str())) {
+        if let Some(label) =
+            label.filter(|_| COMPONENT_KINDS.contains(&step.resource.kind.as_str()))
+        {
             object.set_label(label.as_str(), "");
         }
     }
 
     /// What the version gets as a member of its group, which its controller would write a moment later.
-    pub(super) fn claim(&self, csv: &mut Object) {
+    pub(super) fn set_membership(&self, csv: &mut Object) {
         let groups = self.context.caches.groups_in(self.namespace);
         let [group] = groups.as_slice() else { return };
         for (key, value) in membership::annotations(group) {

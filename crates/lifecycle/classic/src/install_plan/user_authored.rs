@@ -31,7 +31,7 @@ pub(crate) struct Source {
 }
 
 /// What steps are found from.
-pub(crate) struct World<'a> {
+pub(crate) struct UserPlanInput<'a> {
     pub(crate) plan: &'a InstallPlan,
     /// Catalogs in the order in which they are asked.
     pub(crate) sources: Vec<Source>,
@@ -44,17 +44,17 @@ pub(crate) struct World<'a> {
 }
 
 /// How long a plan is left alone.
-const MOMENT: Duration = Duration::from_millis(500);
+const NEW_PLAN_DELAY: Duration = Duration::from_millis(500);
 
 /// The plans that were seen without steps, and since when, by the clock's elapsed time.
 #[derive(Debug, Default)]
-pub(crate) struct Fresh(Mutex<HashMap<NamespacedName, Duration>>);
+pub(crate) struct NewPlans(Mutex<HashMap<NamespacedName, Duration>>);
 
-impl Fresh {
+impl NewPlans {
     /// For how long a plan is still left alone.
-    pub(crate) fn left(&self, key: &NamespacedName, now: Duration) -> Option<Duration> {
+    pub(crate) fn remaining(&self, key: &NamespacedName, now: Duration) -> Option<Duration> {
         let since = *self.0.lock().entry(key.clone()).or_insert(now);
-        MOMENT.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero())
+        NEW_PLAN_DELAY.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero())
     }
 
     /// Forgets a plan that is gone or has steps.
@@ -65,7 +65,7 @@ impl Fresh {
 
 /// What a plan gets.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
+pub(crate) struct ResolvedSteps {
     pub(crate) steps: Vec<Step>,
     /// What is said of the bundles that came as images.
     pub(crate) lookups: Vec<BundleLookup>,
@@ -73,7 +73,7 @@ pub(crate) struct Steps {
 
 /// Why there are no steps.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum UnresolvedSteps {
     /// Bundles have to be unpacked first.
     Images(BTreeSet<Key>),
     /// There is no such thing, or it cannot be installed.
@@ -98,12 +98,12 @@ pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
 /// The status of a plan once its steps were looked for; none while they are being waited for.
 pub(crate) fn status(
     plan: &InstallPlan,
-    found: Result<Steps, UnresolvedPlan>,
+    found: Result<ResolvedSteps, UnresolvedPlan>,
     now: Time,
 ) -> InstallPlanStatus {
     let mut new = plan.status.clone();
     match found {
-        Ok(Steps { steps, lookups }) => {
+        Ok(ResolvedSteps { steps, lookups }) => {
             let approved = plan.spec.approved || plan.spec.approval == Approval::Automatic;
             new.phase = if approved {
                 InstallPlanPhase::Installing
@@ -115,17 +115,17 @@ pub(crate) fn status(
             new.catalog_sources = catalogs.into_iter().cloned().collect();
             new.plan = steps;
             new.bundle_lookups = lookups;
-            resolved(&mut new, None, now);
+            set_resolved_condition(&mut new, None, now);
         }
         Err(UnresolvedPlan(why)) => {
             new.phase = InstallPlanPhase::Planning;
-            resolved(&mut new, Some(&why), now);
+            set_resolved_condition(&mut new, Some(&why), now);
         }
     }
     new
 }
 
-fn resolved(status: &mut InstallPlanStatus, failure: Option<&str>, now: Time) {
+fn set_resolved_condition(status: &mut InstallPlanStatus, failure: Option<&str>, now: Time) {
     let kind = InstallPlanConditionType::Resolved;
     let holds = ConditionStatus::from(failure.is_none());
     let message = failure.unwrap_or_default();
@@ -146,34 +146,34 @@ fn resolved(status: &mut InstallPlanStatus, failure: Option<&str>, now: Time) {
 }
 
 /// A bundle and where it comes from.
-struct Found<'w> {
+struct ChosenBundle<'w> {
     source: &'w Source,
     package: &'w Package,
     bundle: &'w Arc<Bundle>,
 }
 
 /// The steps of a plan.
-pub(crate) fn steps(world: &World<'_>) -> Result<Steps, Missing> {
-    let mut chosen: Vec<Found<'_>> = Vec::new();
-    for name in &world.plan.spec.cluster_service_version_names {
-        chosen.push(named(world, name)?);
+pub(crate) fn steps(input: &UserPlanInput<'_>) -> Result<ResolvedSteps, UnresolvedSteps> {
+    let mut chosen: Vec<ChosenBundle<'_>> = Vec::new();
+    for name in &input.plan.spec.cluster_service_version_names {
+        chosen.push(bundle_named(input, name)?);
     }
     let mut at = 0;
     while at < chosen.len() {
         for api in chosen[at].bundle.required_apis() {
-            let has = world.provided.contains(&api)
+            let has = input.provided.contains(&api)
                 || chosen.iter().any(|choice| choice.bundle.provided_apis().any(|its| its == api));
             if !has {
-                let provider = provider(world, &chosen[at], &api)?;
+                let provider = provider(input, &chosen[at], &api)?;
                 chosen.push(provider);
             }
         }
         at += 1;
     }
     let mut images = BTreeSet::new();
-    let mut all = Steps::default();
+    let mut all = ResolvedSteps::default();
     for found in &chosen {
-        match steps_of(world, found) {
+        match steps_of(input, found) {
             Ok((steps, lookup)) => {
                 all.steps.extend(steps);
                 all.lookups.extend(lookup.map(|(_, lookup)| lookup));
@@ -181,63 +181,76 @@ pub(crate) fn steps(world: &World<'_>) -> Result<Steps, Missing> {
             Err(NoSteps::Image(key)) => {
                 images.insert(key);
             }
-            Err(NoSteps::Refused(why)) => return Err(Missing::Refused(why)),
+            Err(NoSteps::Refused(why)) => return Err(UnresolvedSteps::Refused(why)),
         }
     }
     all.steps = steps::in_install_order(all.steps);
-    if images.is_empty() { Ok(all) } else { Err(Missing::Images(images)) }
+    if images.is_empty() { Ok(all) } else { Err(UnresolvedSteps::Images(images)) }
 }
 
-fn named<'w>(world: &'w World<'_>, name: &str) -> Result<Found<'w>, Missing> {
-    for source in &world.sources {
+fn bundle_named<'w>(
+    input: &'w UserPlanInput<'_>,
+    name: &str,
+) -> Result<ChosenBundle<'w>, UnresolvedSteps> {
+    for source in &input.sources {
         for package in source.index.catalog().packages() {
             if let Some(bundle) = package.bundle(name) {
-                return Ok(Found { source, package, bundle });
+                return Ok(ChosenBundle { source, package, bundle });
             }
         }
     }
-    let asked: Vec<String> = world.sources.iter().map(|source| source.key.to_string()).collect();
+    let asked: Vec<String> = input.sources.iter().map(|source| source.key.to_string()).collect();
     let asked = if asked.is_empty() { "there are none".to_owned() } else { asked.join(", ") };
-    Err(Missing::Refused(format!("no catalog that can be read has a bundle {name}: {asked}")))
+    Err(UnresolvedSteps::Refused(format!(
+        "no catalog that can be read has a bundle {name}: {asked}"
+    )))
 }
 
-fn provider<'w>(world: &'w World<'_>, who: &Found<'w>, api: &Api) -> Result<Found<'w>, Missing> {
-    let own = world.sources.iter().filter(|source| source.key == who.source.key);
-    let others = world.sources.iter().filter(|source| source.key != who.source.key);
+fn provider<'w>(
+    input: &'w UserPlanInput<'_>,
+    requiring: &ChosenBundle<'w>,
+    api: &Api,
+) -> Result<ChosenBundle<'w>, UnresolvedSteps> {
+    let own = input.sources.iter().filter(|source| source.key == requiring.source.key);
+    let others = input.sources.iter().filter(|source| source.key != requiring.source.key);
     for source in own.chain(others) {
-        let mut standing = source.index.providers(api);
-        let good = standing
+        let mut providers = source.index.providers(api);
+        let good = providers
             .find(|provider| {
                 provider.is_head() && *provider.package.default_channel == *provider.channel.name
             })
-            .map(|provider| Found { source, package: provider.package, bundle: provider.bundle });
+            .map(|provider| ChosenBundle {
+                source,
+                package: provider.package,
+                bundle: provider.bundle,
+            });
         if let Some(good) = good {
             return Ok(good);
         }
     }
-    Err(Missing::Refused(format!(
+    Err(UnresolvedSteps::Refused(format!(
         "bundle {} requires {} ({}/{}), which nothing in the namespace and no default channel of a catalog provides",
-        who.bundle.name, api.kind, api.group, api.version
+        requiring.bundle.name, api.kind, api.group, api.version
     )))
 }
 
 /// The version of the namespace that a bundle replaces, by any channel that it is in.
-fn replaced<'w>(world: &World<'_>, found: &Found<'w>) -> Option<&'w str> {
+fn replaced_csv<'w>(input: &UserPlanInput<'_>, found: &ChosenBundle<'w>) -> Option<&'w str> {
     let entries = found.package.channels().filter_map(|channel| channel.entry(&found.bundle.name));
     entries
         .flat_map(|entry| entry.replaces.iter().chain(&entry.skips))
         .map(|name| &**name)
-        .find(|name| world.present.contains(*name))
+        .find(|name| input.present.contains(*name))
 }
 
-fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<BundleSteps, NoSteps> {
+fn steps_of(input: &UserPlanInput<'_>, found: &ChosenBundle<'_>) -> Result<BundleSteps, NoSteps> {
     let wanted = BundleInstall {
         bundle: found.bundle,
         catalog: &found.source.key,
-        replaces: replaced(world, found).unwrap_or_default(),
-        unpacked: &world.unpacked,
+        replaces: replaced_csv(input, found).unwrap_or_default(),
+        unpacked: &input.unpacked,
     };
-    steps::for_install(&world.plan.metadata.namespace, &wanted)
+    steps::for_install(&input.plan.metadata.namespace, &wanted)
 }
 
 #[cfg(test)]
@@ -246,14 +259,14 @@ mod tests {
 
     #[test]
     fn a_plan_is_left_alone_for_a_moment_after_it_was_first_seen() {
-        let (fresh, key) = (Fresh::default(), NamespacedName::new("ns", "install-a"));
+        let (new_plans, key) = (NewPlans::default(), NamespacedName::new("ns", "install-a"));
         let millis = Duration::from_millis;
-        assert_eq!(fresh.left(&key, millis(1000)), Some(millis(500)));
-        assert_eq!(fresh.left(&key, millis(1400)), Some(millis(100)));
-        assert_eq!(fresh.left(&key, millis(1500)), None);
-        assert_eq!(fresh.left(&key, millis(9000)), None);
+        assert_eq!(new_plans.remaining(&key, millis(1000)), Some(millis(500)));
+        assert_eq!(new_plans.remaining(&key, millis(1400)), Some(millis(100)));
+        assert_eq!(new_plans.remaining(&key, millis(1500)), None);
+        assert_eq!(new_plans.remaining(&key, millis(9000)), None);
         // One of the same name that comes later is another one.
-        fresh.forget(&key);
-        assert_eq!(fresh.left(&key, millis(9000)), Some(millis(500)));
+        new_plans.forget(&key);
+        assert_eq!(new_plans.remaining(&key, millis(9000)), Some(millis(500)));
     }
 }

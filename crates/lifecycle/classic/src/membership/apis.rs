@@ -9,7 +9,7 @@ pub(crate) type ApiSet = BTreeSet<Api>;
 
 /// What comes of a version's APIs in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ProvidedApisChange {
     /// The group has them and an intersecting one too: take them away here.
     Remove,
     /// The group does not have them yet.
@@ -17,7 +17,7 @@ pub(crate) enum Outcome {
     /// An intersecting group has them already.
     Conflict,
     /// As it should be.
-    Fine,
+    Unchanged,
 }
 
 /// The APIs that a group says it provides; entries of another form are left out.
@@ -62,17 +62,19 @@ pub(crate) fn reconcile<'a>(
     apis: &ApiSet,
     group: &OperatorGroup,
     others: impl IntoIterator<Item = &'a OperatorGroup>,
-) -> Outcome {
-    let taken: ApiSet =
+) -> ProvidedApisChange {
+    let provided_by_others: ApiSet =
         others.into_iter().filter(|other| intersect(group, other)).flat_map(provided).collect();
-    let intersecting = !apis.is_disjoint(&taken);
+    let intersecting = !apis.is_disjoint(&provided_by_others);
     let subset = apis.is_subset(&provided(group));
     match (subset, intersecting) {
-        (true, true) => Outcome::Remove,
-        (false, true) if mainstay_fault::is_on("two-groups-provide-one-api") => Outcome::Add,
-        (false, true) => Outcome::Conflict,
-        (false, false) => Outcome::Add,
-        (true, false) => Outcome::Fine,
+        (true, true) => ProvidedApisChange::Remove,
+        (false, true) if mainstay_fault::is_on("two-groups-provide-one-api") => {
+            ProvidedApisChange::Add
+        }
+        (false, true) => ProvidedApisChange::Conflict,
+        (false, false) => ProvidedApisChange::Add,
+        (true, false) => ProvidedApisChange::Unchanged,
     }
 }
 
@@ -91,13 +93,13 @@ mod tests {
     fn the_table_of_intersections_is_that_of_the_specification() {
         let apis: ApiSet = Api::parse("A.v1.g").into_iter().collect();
         for (own, other, wanted) in [
-            ("A.v1.g", group("b", &["b"], "A.v1.g"), Outcome::Fine),
-            ("", group("b", &["b"], "A.v1.g"), Outcome::Add),
-            ("", group("b", &["a"], "A.v1.g"), Outcome::Conflict),
-            ("", group("b", &[""], "A.v1.g"), Outcome::Conflict),
-            ("A.v1.g", group("b", &[""], "A.v1.g"), Outcome::Remove),
-            ("B.v1.g", group("b", &[""], "C.v1.g"), Outcome::Add),
-            ("A.v1.g", group("b", &[], "A.v1.g"), Outcome::Fine),
+            ("A.v1.g", group("b", &["b"], "A.v1.g"), ProvidedApisChange::Unchanged),
+            ("", group("b", &["b"], "A.v1.g"), ProvidedApisChange::Add),
+            ("", group("b", &["a"], "A.v1.g"), ProvidedApisChange::Conflict),
+            ("", group("b", &[""], "A.v1.g"), ProvidedApisChange::Conflict),
+            ("A.v1.g", group("b", &[""], "A.v1.g"), ProvidedApisChange::Remove),
+            ("B.v1.g", group("b", &[""], "C.v1.g"), ProvidedApisChange::Add),
+            ("A.v1.g", group("b", &[], "A.v1.g"), ProvidedApisChange::Unchanged),
         ] {
             let mine = group("a", &["a"], own);
             assert_eq!(reconcile(&apis, &mine, [&other]), wanted, "{own} {other:?}");
@@ -131,7 +133,7 @@ mod tests {
     }
 
     /// APIs, what the group has, the others, and what comes of it.
-    type Row = (&'static str, &'static str, Vec<OperatorGroup>, Outcome);
+    type Row = (&'static str, &'static str, Vec<OperatorGroup>, ProvidedApisChange);
 
     #[test]
     fn what_comes_of_apis_depends_on_all_groups_that_intersect() {
@@ -140,37 +142,52 @@ mod tests {
         let all = |apis| group("d", &[""], apis);
         let rows: Vec<Row> = vec![
             // Nobody else.
-            ("", "", vec![], Outcome::Fine),
-            ("", "A.v1.g", vec![], Outcome::Fine),
-            ("A.v1.g", "", vec![], Outcome::Add),
-            ("A.v1.g", "A.v1.g", vec![], Outcome::Fine),
-            ("A.v1.g", "A.v1.g,B.v1.g", vec![], Outcome::Fine),
-            ("A.v1.g,B.v1.g", "A.v1.g", vec![], Outcome::Add),
+            ("", "", vec![], ProvidedApisChange::Unchanged),
+            ("", "A.v1.g", vec![], ProvidedApisChange::Unchanged),
+            ("A.v1.g", "", vec![], ProvidedApisChange::Add),
+            ("A.v1.g", "A.v1.g", vec![], ProvidedApisChange::Unchanged),
+            ("A.v1.g", "A.v1.g,B.v1.g", vec![], ProvidedApisChange::Unchanged),
+            ("A.v1.g,B.v1.g", "A.v1.g", vec![], ProvidedApisChange::Add),
             // Others with other APIs.
-            ("A.v1.g", "", vec![near("B.v1.g")], Outcome::Add),
-            ("A.v1.g", "A.v1.g", vec![near("B.v1.g"), all("C.v1.g")], Outcome::Fine),
-            ("A.v1.g", "", vec![near("A.v2.g")], Outcome::Add),
-            ("A.v1.g", "", vec![near("A.v1.h")], Outcome::Add),
+            ("A.v1.g", "", vec![near("B.v1.g")], ProvidedApisChange::Add),
+            (
+                "A.v1.g",
+                "A.v1.g",
+                vec![near("B.v1.g"), all("C.v1.g")],
+                ProvidedApisChange::Unchanged,
+            ),
+            ("A.v1.g", "", vec![near("A.v2.g")], ProvidedApisChange::Add),
+            ("A.v1.g", "", vec![near("A.v1.h")], ProvidedApisChange::Add),
             // Others with the same, who do not intersect.
-            ("A.v1.g", "", vec![far("A.v1.g")], Outcome::Add),
-            ("A.v1.g", "A.v1.g", vec![far("A.v1.g")], Outcome::Fine),
-            ("A.v1.g", "", vec![group("e", &[], "A.v1.g")], Outcome::Add),
+            ("A.v1.g", "", vec![far("A.v1.g")], ProvidedApisChange::Add),
+            ("A.v1.g", "A.v1.g", vec![far("A.v1.g")], ProvidedApisChange::Unchanged),
+            ("A.v1.g", "", vec![group("e", &[], "A.v1.g")], ProvidedApisChange::Add),
             // Others with the same, who do.
-            ("A.v1.g", "", vec![near("A.v1.g")], Outcome::Conflict),
-            ("A.v1.g", "", vec![all("A.v1.g")], Outcome::Conflict),
-            ("A.v1.g", "B.v1.g", vec![near("A.v1.g")], Outcome::Conflict),
-            ("A.v1.g,B.v1.g", "A.v1.g", vec![near("B.v1.g")], Outcome::Conflict),
-            ("A.v1.g,B.v1.g", "A.v1.g", vec![near("A.v1.g")], Outcome::Conflict),
-            ("A.v1.g", "", vec![far("A.v1.g"), near("A.v1.g")], Outcome::Conflict),
-            ("A.v1.g,B.v1.g", "", vec![near("C.v1.g"), all("B.v1.g,D.v1.g")], Outcome::Conflict),
-            ("A.v1.g", "A.v1.g", vec![near("A.v1.g")], Outcome::Remove),
-            ("A.v1.g", "A.v1.g", vec![all("A.v1.g")], Outcome::Remove),
-            ("A.v1.g", "A.v1.g,B.v1.g", vec![near("A.v1.g")], Outcome::Remove),
-            ("A.v1.g,B.v1.g", "A.v1.g,B.v1.g", vec![near("B.v1.g")], Outcome::Remove),
-            ("A.v1.g", "A.v1.g", vec![far("A.v1.g"), near("B.v1.g")], Outcome::Fine),
+            ("A.v1.g", "", vec![near("A.v1.g")], ProvidedApisChange::Conflict),
+            ("A.v1.g", "", vec![all("A.v1.g")], ProvidedApisChange::Conflict),
+            ("A.v1.g", "B.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Conflict),
+            ("A.v1.g,B.v1.g", "A.v1.g", vec![near("B.v1.g")], ProvidedApisChange::Conflict),
+            ("A.v1.g,B.v1.g", "A.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Conflict),
+            ("A.v1.g", "", vec![far("A.v1.g"), near("A.v1.g")], ProvidedApisChange::Conflict),
+            (
+                "A.v1.g,B.v1.g",
+                "",
+                vec![near("C.v1.g"), all("B.v1.g,D.v1.g")],
+                ProvidedApisChange::Conflict,
+            ),
+            ("A.v1.g", "A.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Remove),
+            ("A.v1.g", "A.v1.g", vec![all("A.v1.g")], ProvidedApisChange::Remove),
+            ("A.v1.g", "A.v1.g,B.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Remove),
+            ("A.v1.g,B.v1.g", "A.v1.g,B.v1.g", vec![near("B.v1.g")], ProvidedApisChange::Remove),
+            (
+                "A.v1.g",
+                "A.v1.g",
+                vec![far("A.v1.g"), near("B.v1.g")],
+                ProvidedApisChange::Unchanged,
+            ),
             // Whoever provides nothing is in nobody's way.
-            ("", "", vec![near("A.v1.g")], Outcome::Fine),
-            ("", "A.v1.g", vec![near("A.v1.g")], Outcome::Fine),
+            ("", "", vec![near("A.v1.g")], ProvidedApisChange::Unchanged),
+            ("", "A.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Unchanged),
         ];
         for (apis, own, others, wanted) in rows {
             let mine = group("a", &["a"], own);

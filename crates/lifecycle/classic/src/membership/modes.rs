@@ -33,9 +33,9 @@ pub(crate) enum InstallModeError {
 }
 
 /// What a version may watch, by mode.
-pub(crate) struct Modes(BTreeMap<InstallModeType, bool>);
+pub(crate) struct InstallModes(BTreeMap<InstallModeType, bool>);
 
-impl Modes {
+impl InstallModes {
     /// Reads the list; each mode may be there once.
     pub(crate) fn parse(list: &[InstallMode]) -> Result<Self, InstallModeError> {
         let mut modes = BTreeMap::new();
@@ -113,7 +113,7 @@ mod tests {
                     .enumerate()
                     .map(|(at, mode)| (mode.clone(), Some(at) != without))
                     .collect();
-                Modes::parse(&modes(&list)).unwrap().check("ns", targets)
+                InstallModes::parse(&modes(&list)).unwrap().check("ns", targets)
             };
             assert_eq!(with(None), Ok(()), "{targets:?}");
             let found = with(Some(missing)).map_err(|error| error.to_string());
@@ -129,7 +129,7 @@ mod tests {
             (Mode::OwnNamespace, false),
         ]);
         assert_eq!(
-            Modes::parse(&list).err().unwrap().to_string(),
+            InstallModes::parse(&list).err().unwrap().to_string(),
             "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {SingleNamespace false} {OwnNamespace false}]"
         );
     }

@@ -54,7 +54,7 @@ pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object
 
 /// Whether a role of a group is as it should be. What a role has collected stays in it when it collects
 /// no more, as in the original.
-pub(crate) fn is_right(role: &fields::Role, apis: &ApiSet, suffix: &str) -> bool {
+pub(crate) fn is_up_to_date(role: &fields::Role, apis: &ApiSet, suffix: &str) -> bool {
     role.aggregation == aggregation(apis, suffix)
 }
 
@@ -70,10 +70,10 @@ mod tests {
         assert_eq!(empty.get(&["aggregationRule"]), Some(&Value::Null));
         assert_eq!((full.get(&["rules"]), empty.get(&["rules"])), (None, None));
         let mut collected = fields::Role::of(&full);
-        assert!(is_right(&collected, &apis, "view"));
-        assert!(!is_right(&collected, &ApiSet::new(), "view"));
+        assert!(is_up_to_date(&collected, &apis, "view"));
+        assert!(!is_up_to_date(&collected, &ApiSet::new(), "view"));
         collected.aggregation = None;
-        assert!(is_right(&collected, &ApiSet::new(), "view"));
+        assert!(is_up_to_date(&collected, &ApiSet::new(), "view"));
     }
 
     #[test]

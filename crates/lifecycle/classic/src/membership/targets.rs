@@ -55,7 +55,7 @@ pub(crate) fn annotation(namespaces: &[String]) -> String {
 }
 
 /// Whether two lists name the same namespaces.
-pub(crate) fn same(a: &[String], b: &[String]) -> bool {
+pub(crate) fn same_namespaces(a: &[String], b: &[String]) -> bool {
     a.len() == b.len() && a.iter().all(|name| b.contains(name))
 }
 

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 /// An object as the parts of operators are seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct Component {
     /// What its labels say it is a part of: names of operators, without the prefix.
-    pub(crate) of: Vec<String>,
+    pub(crate) operators: Vec<String>,
     /// The version that owns it, by reference or by labels.
     pub(crate) owner: Option<NamespacedName>,
     /// Its conditions, as an Operator shows them.
     pub(crate) conditions: Vec<Value>,
 }
 
-impl Part {
+impl Component {
     /// What is known of an object; none if no operator can have anything to do with it.
     fn of(object: &Object) -> Option<Self> {
         // A copy belongs to whoever the original belongs to, and is not counted.
@@ -27,8 +27,8 @@ impl Part {
         let prefix = |(key, _): (&str, &str)| {
             key.strip_prefix(names::COMPONENT_LABEL_PREFIX).map(str::to_owned)
         };
-        let part = Self {
-            of: object.labels().filter_map(prefix).collect(),
+        let component = Self {
+            operators: object.labels().filter_map(prefix).collect(),
             owner: owner(object),
             conditions: conditions(object),
         };
@@ -36,18 +36,19 @@ impl Part {
         let may_be = whole.iter().any(|kind| *kind.kind == *object.kind())
             || object.kind() == &*resources::INSTALL_PLAN.kind
             || object.kind() == &*known::CUSTOM_RESOURCE_DEFINITION.kind;
-        (may_be || part.owner.is_some() || !part.of.is_empty()).then_some(part)
+        (may_be || component.owner.is_some() || !component.operators.is_empty())
+            .then_some(component)
     }
 
     /// Under what it is found: the names of its operators, and its owner.
-    fn found_by(&self) -> Vec<Arc<str>> {
-        let owner = self.owner.iter().map(|owner| owner_index(owner).into());
-        self.of.iter().map(|name| name.as_str().into()).chain(owner).collect()
+    fn index_keys(&self) -> Vec<Arc<str>> {
+        let owner = self.owner.iter().map(|owner| owner_index_key(owner).into());
+        self.operators.iter().map(|name| name.as_str().into()).chain(owner).collect()
     }
 }
 
 /// Under what the parts that a version owns are found.
-pub(crate) fn owner_index(version: &NamespacedName) -> String {
+pub(crate) fn owner_index_key(version: &NamespacedName) -> String {
     // Names of operators have no slash in them.
     format!("{}/{}", version.namespace, version.name)
 }
@@ -92,20 +93,22 @@ fn conditions(object: &Object) -> Vec<Value> {
 }
 
 /// A kind of parts.
-pub(crate) struct Kind {
+pub(crate) struct ComponentKind {
     pub(crate) resource: Resource,
-    pub(crate) cache: Cache<Part>,
+    pub(crate) cache: Cache<Component>,
 }
 
 /// The kinds that can be parts. Of those that everybody has, only objects that say that they are
 /// managed are watched.
-pub(crate) struct Parts {
-    pub(crate) kinds: Vec<Kind>,
+pub(crate) struct ComponentCaches {
+    pub(crate) kinds: Vec<ComponentKind>,
 }
 
-impl Parts {
+impl ComponentCaches {
     /// Starts to list and watch.
-    pub(crate) fn start(mut start: impl FnMut(CacheBuilder<Part>) -> Cache<Part>) -> Self {
+    pub(crate) fn start(
+        mut start: impl FnMut(CacheBuilder<Component>) -> Cache<Component>,
+    ) -> Self {
         let managed = format!("{}={}", names::MANAGED, names::MANAGED_VALUE);
         let all = [
             resources::SUBSCRIPTION,
@@ -132,15 +135,15 @@ impl Parts {
         let some = some.map(|kind| Selection::all(kind).labels(managed.clone()));
         // People label these themselves.
         let places = [Selection::all(known::NAMESPACE)];
-        let kinds = all.into_iter().chain(some).chain(places).map(|selection| Kind {
+        let kinds = all.into_iter().chain(some).chain(places).map(|selection| ComponentKind {
             resource: selection.resource.clone(),
-            cache: start(Cache::builder(selection, Part::of).index(Part::found_by)),
+            cache: start(Cache::builder(selection, Component::of).index(Component::index_keys)),
         });
         Self { kinds: kinds.collect() }
     }
 
     /// The objects of one kind.
-    pub(crate) fn kind(&self, resource: &Resource) -> Option<&Kind> {
+    pub(crate) fn kind(&self, resource: &Resource) -> Option<&ComponentKind> {
         self.kinds.iter().find(|kind| kind.resource == *resource)
     }
 }
@@ -159,18 +162,18 @@ mod tests {
                 "olm.owner.kind": "ClusterServiceVersion", "operators.coreos.com/a.ns": "",
             }},
         }));
-        let part = Part::of(&role).unwrap();
-        assert_eq!(part.of, ["a.ns"]);
-        assert_eq!(part.owner, Some(NamespacedName::new("ns", "a.v1")));
+        let component = Component::of(&role).unwrap();
+        assert_eq!(component.operators, ["a.ns"]);
+        assert_eq!(component.owner, Some(NamespacedName::new("ns", "a.v1")));
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
-        assert_eq!(Part::of(&object(map)), None);
+        assert_eq!(Component::of(&object(map)), None);
         let version = object(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": "a.v1", "namespace": "ns"},
             "status": {"phase": "Pending", "reason": "R", "message": "m", "conditions": [{}, {}]},
         }));
         assert_eq!(
-            Part::of(&version).unwrap().conditions,
+            Component::of(&version).unwrap().conditions,
             [json!({"type": "Pending", "status": "True", "reason": "R", "message": "m"})]
         );
     }

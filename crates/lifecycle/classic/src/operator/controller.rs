@@ -1,7 +1,7 @@
 //! Labels the parts of operators and writes what each consists of.
 
-use super::components::{self, Kind, Part, Parts};
-use super::decide::{self, Roots};
+use super::components::{self, Component, ComponentCaches, ComponentKind};
+use super::decide::{self, OperatorRoots};
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::resources;
@@ -18,12 +18,12 @@ const OPERATOR: &Resource = &resources::OPERATOR;
 const SUBSCRIPTION: &Resource = &resources::SUBSCRIPTION;
 const CSV: &Resource = &resources::CLUSTER_SERVICE_VERSION;
 /// Parts come and change together: they are told of together.
-const TOGETHER: Duration = Duration::from_millis(250);
+const ENQUEUE_DELAY: Duration = Duration::from_millis(250);
 
 /// Reconciles operators; a key is the name of one.
 struct Controller {
     context: Arc<Context>,
-    parts: Arc<Parts>,
+    components: Arc<ComponentCaches>,
 }
 
 impl Reconciler for Controller {
@@ -37,36 +37,37 @@ impl Reconciler for Controller {
 
 impl Controller {
     /// The Subscriptions, versions and plans of an operator.
-    fn roots(&self, operator: &str) -> Roots {
-        let mut roots = Roots::default();
+    fn roots(&self, operator: &str) -> OperatorRoots {
+        let mut roots = OperatorRoots::default();
         for (_, subscription) in self.context.caches.subscriptions.list(None) {
             if decide::operator(&subscription) == operator {
                 roots.add(&subscription);
             }
         }
-        let versions = self.parts.kind(&resources::CLUSTER_SERVICE_VERSION);
-        let labelled = versions.into_iter().flat_map(|kind| kind.cache.indexed(operator));
-        roots.versions.extend(labelled.map(|(key, _)| key));
+        let csvs = self.components.kind(&resources::CLUSTER_SERVICE_VERSION);
+        let labelled = csvs.into_iter().flat_map(|kind| kind.cache.indexed(operator));
+        roots.csvs.extend(labelled.map(|(key, _)| key));
         roots
     }
 
     /// The objects of a kind that should be parts.
     fn wanted(
-        roots: &Roots,
+        roots: &OperatorRoots,
         defined: &BTreeSet<NamespacedName>,
-        kind: &Kind,
+        kind: &ComponentKind,
     ) -> BTreeSet<NamespacedName> {
         if kind.resource == resources::SUBSCRIPTION {
             roots.subscriptions.clone()
         } else if kind.resource == resources::CLUSTER_SERVICE_VERSION {
-            roots.versions.clone()
+            roots.csvs.clone()
         } else if kind.resource == resources::INSTALL_PLAN {
             roots.plans.clone()
         } else if kind.resource == known::CUSTOM_RESOURCE_DEFINITION {
             defined.clone()
         } else {
-            let owned = |key: &NamespacedName| kind.cache.indexed(&components::owner_index(key));
-            roots.versions.iter().flat_map(owned).map(|(key, _)| key).collect()
+            let owned =
+                |key: &NamespacedName| kind.cache.indexed(&components::owner_index_key(key));
+            roots.csvs.iter().flat_map(owned).map(|(key, _)| key).collect()
         }
     }
 
@@ -90,7 +91,7 @@ impl Controller {
 
     /// Whether one of these objects is there, and is to stay. What was heard of them may be older than
     /// that their Operator was deleted: the API itself is asked.
-    async fn one_stays(&self, objects: Vec<(&Resource, NamespacedName)>) -> Result<bool, Error> {
+    async fn any_exists(&self, objects: Vec<(&Resource, NamespacedName)>) -> Result<bool, Error> {
         for (resource, key) in objects {
             let found = self.context.cluster.find(resource, key.namespace(), &key.name).await;
             let found = found.during("reading a part of an operator")?;
@@ -104,36 +105,40 @@ impl Controller {
     async fn reconcile_operator(&self, operator: &str) -> Result<Action, Error> {
         let Context { cluster, caches, .. } = &*self.context;
         let roots = self.roots(operator);
-        let versions = roots.versions.iter().filter_map(|version| caches.csvs.get(version));
-        let defined = versions.flat_map(|version| version.owned_crds.clone());
+        let csvs = roots.csvs.iter().filter_map(|version| caches.csvs.get(version));
+        let defined = csvs.flat_map(|version| version.owned_crds.clone());
         let defined = defined.map(NamespacedName::cluster).collect();
         let mut refs = Vec::new();
         // What an Operator is there for, if there is none yet.
-        let mut lasting: Vec<(&Resource, NamespacedName)> = roots
+        let mut requiring: Vec<(&Resource, NamespacedName)> = roots
             .subscriptions
             .iter()
             .map(|subscription| (SUBSCRIPTION, subscription.clone()))
             .collect();
-        for kind in &self.parts.kinds {
+        for kind in &self.components.kinds {
             let resource = &kind.resource;
-            for (key, part) in kind.cache.indexed(operator) {
+            for (key, component) in kind.cache.indexed(operator) {
                 if *resource == resources::INSTALL_PLAN && roots.is_past(&key) {
                     self.label(resource, &key, operator, Value::Null).await?;
                     continue;
                 }
-                let stays = match &part.owner {
+                let stays = match &component.owner {
                     None => Some((resource, key.clone())),
                     Some(owner) if caches.csvs.get(owner).is_some() => Some((CSV, owner.clone())),
                     // What is owned by versions that are gone is about to go as well.
                     Some(_) => None,
                 };
-                if let Some(owner) = stays.filter(|owner| !lasting.contains(owner)) {
-                    lasting.push(owner);
+                if let Some(owner) = stays.filter(|owner| !requiring.contains(owner)) {
+                    requiring.push(owner);
                 }
-                refs.push(decide::reference(resource, &key, &part));
+                refs.push(decide::reference(resource, &key, &component));
             }
             for key in Self::wanted(&roots, &defined, kind) {
-                if kind.cache.get(&key).is_none_or(|part| !decide::lacks(&part, operator)) {
+                if kind
+                    .cache
+                    .get(&key)
+                    .is_none_or(|component| !decide::lacks_label(&component, operator))
+                {
                     continue;
                 }
                 self.label(resource, &key, operator, "".into()).await?;
@@ -143,7 +148,7 @@ impl Controller {
         let live = match live {
             Some(live) => live,
             // Who deletes the Operator behind all that stays is rid of it.
-            None if !self.one_stays(lasting).await? => return Ok(Action::Done),
+            None if !self.any_exists(requiring).await? => return Ok(Action::Done),
             // A package of a ConfigMap may have a name with capitals, of which no object can be made.
             None if !names::dns1123_subdomain(operator).is_empty() => {
                 tracing::debug!(operator, "no Operator can have that name");
@@ -160,14 +165,14 @@ impl Controller {
                 }
             }
         };
-        let parts = refs.len();
+        let components = refs.len();
         if let Some(patch) = patch::status(&live, &decide::status(operator, refs))? {
             cluster
                 .patch_status(OPERATOR, None, operator, &patch)
                 .await
                 .during("writing the status of an Operator")?;
             let why = "objects with its label came, changed or went";
-            decision::log("Operator", operator, format!("{parts} parts"), why);
+            decision::log("Operator", operator, format!("{components} parts"), why);
         }
         Ok(Action::Done)
     }
@@ -181,8 +186,8 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     // Operators are only known to be there.
     let operators = Cache::builder(Selection::all(OPERATOR.clone()), |_| Some(()));
     let operators = builder.cache(operators);
-    let parts = Arc::new(Parts::start(|cache| builder.cache(cache)));
-    for kind in &parts.kinds {
+    let components = Arc::new(ComponentCaches::start(|cache| builder.cache(cache)));
+    for kind in &components.kinds {
         let resource = kind.resource.clone();
         builder = builder.watch(&kind.cache, move |context, queue, change| {
             enqueue_operators(context, queue, &resource, change);
@@ -196,11 +201,11 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         })
         // An Operator that is deleted while its parts stay is created again.
         .watch(&operators, |_, queue, change| add(queue, &change.key.name))
-        .reconcile(Controller { context: Arc::clone(&context), parts });
+        .reconcile(Controller { context: Arc::clone(&context), components });
 }
 
 fn add(queue: &KeyQueue, operator: &str) {
-    queue.add_after(NamespacedName::cluster(operator), TOGETHER);
+    queue.add_after(NamespacedName::cluster(operator), ENQUEUE_DELAY);
 }
 
 /// Adds the operators that a change of a part concerns.
@@ -208,10 +213,12 @@ fn enqueue_operators(
     context: &Context,
     queue: &KeyQueue,
     resource: &Resource,
-    change: &Changed<'_, Part>,
+    change: &Changed<'_, Component>,
 ) {
-    either_side(change).flat_map(|part| &part.of).for_each(|operator| add(queue, operator));
-    let owners = either_side(change).filter_map(|part| part.owner.clone());
+    either_side(change)
+        .flat_map(|component| &component.operators)
+        .for_each(|operator| add(queue, operator));
+    let owners = either_side(change).filter_map(|component| component.owner.clone());
     let mut csvs: Vec<NamespacedName> = owners.collect();
     if *resource == resources::CLUSTER_SERVICE_VERSION {
         csvs.push(change.key.clone());

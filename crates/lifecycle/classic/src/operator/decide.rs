@@ -1,6 +1,6 @@
 //! What belongs to an operator, and what its Operator says.
 
-use super::components::Part;
+use super::components::Component;
 use mainstay_api::{Subscription, names};
 use mainstay_object::{NamespacedName, Resource};
 use serde_json::{Value, json};
@@ -21,20 +21,20 @@ pub(crate) fn label(operator: &str) -> String {
 /// What an operator consists of at its root: Subscriptions, and the versions and plans that they
 /// name or that carry its label.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Roots {
+pub(crate) struct OperatorRoots {
     pub(crate) subscriptions: BTreeSet<NamespacedName>,
-    pub(crate) versions: BTreeSet<NamespacedName>,
+    pub(crate) csvs: BTreeSet<NamespacedName>,
     pub(crate) plans: BTreeSet<NamespacedName>,
 }
 
-impl Roots {
+impl OperatorRoots {
     /// Adds a Subscription of the operator and what it names.
     pub(crate) fn add(&mut self, subscription: &Subscription) {
         let namespace = subscription.metadata.namespace.as_str();
         self.subscriptions.insert(subscription.key());
         let installed = &subscription.status.installed_csv;
         if !installed.is_empty() {
-            self.versions.insert(NamespacedName::new(namespace, installed.as_str()));
+            self.csvs.insert(NamespacedName::new(namespace, installed.as_str()));
         }
         let plan = subscription.status.install_plan_ref.as_ref();
         if let Some(plan) = plan.filter(|plan| !plan.name.is_empty()) {
@@ -46,26 +46,26 @@ impl Roots {
     /// the operator that it was for, and it is still that of another one. Of a version without a
     /// Subscription nobody can say.
     pub(crate) fn is_past(&self, plan: &NamespacedName) -> bool {
-        let gone = self.subscriptions.is_empty() && self.versions.is_empty();
+        let gone = self.subscriptions.is_empty() && self.csvs.is_empty();
         (gone || !self.subscriptions.is_empty()) && !self.plans.contains(plan)
     }
 }
 
 /// Whether an object that does not carry the label should.
-pub(crate) fn lacks(part: &Part, operator: &str) -> bool {
-    !part.of.iter().any(|name| name == operator)
+pub(crate) fn lacks_label(component: &Component, operator: &str) -> bool {
+    !component.operators.iter().any(|name| name == operator)
 }
 
 /// One part as the status shows it.
-pub(crate) fn reference(resource: &Resource, key: &NamespacedName, part: &Part) -> Value {
+pub(crate) fn reference(resource: &Resource, key: &NamespacedName, component: &Component) -> Value {
     let mut reference = json!({
         "apiVersion": resource.api_version(), "kind": resource.kind, "name": &*key.name,
     });
     if !key.namespace.is_empty() {
         reference["namespace"] = (&*key.namespace).into();
     }
-    if !part.conditions.is_empty() {
-        reference["conditions"] = part.conditions.clone().into();
+    if !component.conditions.is_empty() {
+        reference["conditions"] = component.conditions.clone().into();
     }
     reference
 }
@@ -98,14 +98,14 @@ mod tests {
         subscription.status.installed_csv = "anvil.v1".to_owned();
         subscription.status.install_plan_ref =
             Some(ObjectReference { name: "install-x".to_owned(), ..ObjectReference::default() });
-        let mut roots = Roots::default();
+        let mut roots = OperatorRoots::default();
         roots.add(&subscription);
-        assert!(roots.versions.contains(&NamespacedName::new("ns", "anvil.v1")));
+        assert!(roots.csvs.contains(&NamespacedName::new("ns", "anvil.v1")));
         assert!(roots.plans.contains(&NamespacedName::new("ns", "install-x")));
         let older = NamespacedName::new("ns", "install-w");
-        assert!(roots.is_past(&older) && Roots::default().is_past(&older));
-        let mut alone = Roots::default();
-        alone.versions.insert(NamespacedName::new("ns", "anvil.v1"));
+        assert!(roots.is_past(&older) && OperatorRoots::default().is_past(&older));
+        let mut alone = OperatorRoots::default();
+        alone.csvs.insert(NamespacedName::new("ns", "anvil.v1"));
         assert!(!alone.is_past(&older));
         subscription.spec.package = "x".repeat(70);
         assert_eq!(operator(&subscription).len(), 63);
@@ -120,9 +120,9 @@ mod tests {
             ]}}})
         );
         let key = NamespacedName::cluster("r");
-        let part = reference(&known::CLUSTER_ROLE, &key, &Part::default());
-        let all = status("a.ns", vec![part.clone()]);
-        assert_eq!(all["components"]["refs"], json!([part]));
-        assert_eq!(part.get("namespace"), None);
+        let component = reference(&known::CLUSTER_ROLE, &key, &Component::default());
+        let all = status("a.ns", vec![component.clone()]);
+        assert_eq!(all["components"]["refs"], json!([component]));
+        assert_eq!(component.get("namespace"), None);
     }
 }

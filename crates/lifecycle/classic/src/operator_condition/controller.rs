@@ -1,6 +1,6 @@
 //! Sees that every version has its condition, and takes over what operators say.
 
-use super::decide::{self, Version};
+use super::decide::{self, CsvFields};
 use crate::context::Context;
 use crate::enqueue;
 use crate::error::Error;
@@ -30,53 +30,53 @@ impl Controller {
     async fn reconcile_operator_condition(&self, key: &NamespacedName) -> Result<Action, Error> {
         let caches = &self.0.caches;
         let present = caches.conditions.get(key);
-        let version = caches.csvs.get(key).filter(|csv| !csv.is_copy() && !csv.deleting);
-        if let Some(version) = version {
-            self.provide(key, &version, present.as_deref()).await?;
+        let csv = caches.csvs.get(key).filter(|csv| !csv.is_copy() && !csv.deleting);
+        if let Some(csv) = csv {
+            self.ensure_condition(key, &csv, present.as_deref()).await?;
         }
         if let Some(condition) = present {
-            self.take_over(key, &condition).await?;
+            self.copy_conditions(key, &condition).await?;
         }
         Ok(Action::Done)
     }
 
-    async fn provide(
+    async fn ensure_condition(
         &self,
         key: &NamespacedName,
-        version: &fields::Csv,
+        csv: &fields::Csv,
         present: Option<&OperatorCondition>,
     ) -> Result<(), Error> {
         let Context { cluster, caches, .. } = &*self.0;
-        let version = Version {
+        let csv = CsvFields {
             namespace: &key.namespace,
             name: &key.name,
-            uid: &version.uid,
-            deployments: &version.deployments,
-            accounts: &version.accounts,
-            components: &version.components,
+            uid: &csv.uid,
+            deployments: &csv.deployments,
+            accounts: &csv.accounts,
+            components: &csv.components,
         };
         let is_right = |condition: &&OperatorCondition| {
-            condition.spec.deployments == version.deployments
-                && condition.spec.service_accounts == version.accounts
-                && condition.metadata.owner_references.iter().any(|owner| owner.uid == version.uid)
+            condition.spec.deployments == csv.deployments
+                && condition.spec.service_accounts == csv.accounts
+                && condition.metadata.owner_references.iter().any(|owner| owner.uid == csv.uid)
         };
         let uid = if let Some(condition) = present.filter(is_right) {
             condition.metadata.uid.clone()
         } else {
-            let made = cluster.ensure(CONDITION, &decide::condition(&version)).await;
+            let made = cluster.ensure(CONDITION, &decide::condition(&csv)).await;
             made.during("writing the condition of a version")?.uid().to_owned()
         };
-        let role = decide::role(&version, &uid);
-        let there = caches.roles.get(key);
-        if there.is_none_or(|found| {
+        let role = decide::role(&csv, &uid);
+        let existing = caches.roles.get(key);
+        if existing.is_none_or(|found| {
             let wanted = fields::Role::of(&role);
             found.rules != wanted.rules || found.owners.iter().all(|owner| owner.uid != uid)
         }) {
             cluster.ensure(&known::ROLE, &role).await.during("writing the role of a condition")?;
         }
-        let binding = decide::binding(&version, &uid);
-        let there = caches.bindings.get(key);
-        if there.is_none_or(|found| !is_bound(&found, &binding, &uid)) {
+        let binding = decide::binding(&csv, &uid);
+        let existing = caches.bindings.get(key);
+        if existing.is_none_or(|found| !is_bound(&found, &binding, &uid)) {
             cluster
                 .ensure(&known::ROLE_BINDING, &binding)
                 .await
@@ -85,7 +85,7 @@ impl Controller {
         Ok(())
     }
 
-    async fn take_over(
+    async fn copy_conditions(
         &self,
         key: &NamespacedName,
         condition: &OperatorCondition,
@@ -117,9 +117,9 @@ impl Controller {
     }
 }
 
-fn is_bound(there: &fields::Binding, wanted: &Object, uid: &str) -> bool {
+fn is_bound(existing: &fields::Binding, wanted: &Object, uid: &str) -> bool {
     let wanted = fields::Binding::of(wanted);
-    there.subjects == wanted.subjects && there.owners.iter().any(|owner| owner.uid == uid)
+    existing.subjects == wanted.subjects && existing.owners.iter().any(|owner| owner.uid == uid)
 }
 
 /// Registers the controller.
@@ -130,7 +130,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .add("operator_condition")
         .watch(&caches.conditions, |_, queue, change| queue.add(change.key.clone()))
         .watch(&caches.csvs, |_, queue, change| {
-            if enqueue::is_news(change) {
+            if enqueue::csv_changed(change) {
                 queue.add(change.key.clone());
             }
         })

@@ -5,10 +5,10 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 const CONDITION: &mainstay_object::Resource = &resources::OPERATOR_CONDITION;
-const VERSION: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
+const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
 /// What is known of a version.
-pub(crate) struct Version<'a> {
+pub(crate) struct CsvFields<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) uid: &'a str,
@@ -21,17 +21,14 @@ pub(crate) struct Version<'a> {
 }
 
 /// The condition of a version, without what operators and administrators write.
-pub(crate) fn condition(version: &Version<'_>) -> Object {
-    let mut object = Object::new(&CONDITION.gvk(), version.name);
-    object.set(&["metadata", "namespace"], version.namespace.into());
-    object.set(&["metadata", "ownerReferences"], owner(VERSION, version.name, version.uid));
-    for operator in version.components {
+pub(crate) fn condition(csv: &CsvFields<'_>) -> Object {
+    let mut object = Object::new(&CONDITION.gvk(), csv.name);
+    object.set(&["metadata", "namespace"], csv.namespace.into());
+    object.set(&["metadata", "ownerReferences"], owner(CSV, csv.name, csv.uid));
+    for operator in csv.components {
         object.set_label(&format!("{}{operator}", names::COMPONENT_LABEL_PREFIX), "");
     }
-    object.set(
-        &["spec"],
-        json!({"deployments": version.deployments, "serviceAccounts": version.accounts}),
-    );
+    object.set(&["spec"], json!({"deployments": csv.deployments, "serviceAccounts": csv.accounts}));
     object
 }
 
@@ -42,39 +39,36 @@ fn owner(kind: &mainstay_object::Resource, name: &str, uid: &str) -> Value {
     }])
 }
 
-fn part(resource: &mainstay_object::Resource, version: &Version<'_>, uid: &str) -> Object {
-    let mut object = Object::new(&resource.gvk(), version.name);
-    object.set(&["metadata", "namespace"], version.namespace.into());
-    object.set(&["metadata", "ownerReferences"], owner(CONDITION, version.name, uid));
+fn dependent(resource: &mainstay_object::Resource, csv: &CsvFields<'_>, uid: &str) -> Object {
+    let mut object = Object::new(&resource.gvk(), csv.name);
+    object.set(&["metadata", "namespace"], csv.namespace.into());
+    object.set(&["metadata", "ownerReferences"], owner(CONDITION, csv.name, uid));
     object.set_label(names::MANAGED, names::MANAGED_VALUE);
     object
 }
 
 /// The role of those who may write a condition, whose uid is given.
-pub(crate) fn role(version: &Version<'_>, uid: &str) -> Object {
-    let mut role = part(&known::ROLE, version, uid);
+pub(crate) fn role(csv: &CsvFields<'_>, uid: &str) -> Object {
+    let mut role = dependent(&known::ROLE, csv, uid);
     role.set(
         &["rules"],
         json!([{
             "apiGroups": [CONDITION.group], "resources": [CONDITION.plural],
-            "resourceNames": [version.name], "verbs": ["get", "update", "patch"],
+            "resourceNames": [csv.name], "verbs": ["get", "update", "patch"],
         }]),
     );
     role
 }
 
 /// Who they are.
-pub(crate) fn binding(version: &Version<'_>, uid: &str) -> Object {
-    let mut binding = part(&known::ROLE_BINDING, version, uid);
-    let subjects: Vec<Value> = version
-        .accounts
-        .iter()
-        .map(|name| json!({"kind": "ServiceAccount", "name": name}))
-        .collect();
+pub(crate) fn binding(csv: &CsvFields<'_>, uid: &str) -> Object {
+    let mut binding = dependent(&known::ROLE_BINDING, csv, uid);
+    let subjects: Vec<Value> =
+        csv.accounts.iter().map(|name| json!({"kind": "ServiceAccount", "name": name})).collect();
     binding.set(&["subjects"], subjects.into());
     binding.set(
         &["roleRef"],
-        json!({"apiGroup": known::ROLE.group, "kind": known::ROLE.kind, "name": version.name}),
+        json!({"apiGroup": known::ROLE.group, "kind": known::ROLE.kind, "name": csv.name}),
     );
     binding
 }
@@ -83,22 +77,22 @@ pub(crate) fn binding(version: &Version<'_>, uid: &str) -> Object {
 pub(crate) fn status(condition: &OperatorCondition, now: Time) -> Vec<Condition> {
     let old = &condition.status.conditions;
     let mut new = old.clone();
-    for said in &condition.spec.conditions {
+    for reported in &condition.spec.conditions {
         let generation = condition.metadata.generation;
-        match new.iter_mut().find(|condition| condition.kind == said.kind) {
+        match new.iter_mut().find(|condition| condition.kind == reported.kind) {
             Some(condition) => {
-                if condition.status != said.status {
-                    condition.last_transition_time = said.last_transition_time.or(Some(now));
+                if condition.status != reported.status {
+                    condition.last_transition_time = reported.last_transition_time.or(Some(now));
                 }
-                condition.status = said.status.clone();
-                condition.reason.clone_from(&said.reason);
-                condition.message.clone_from(&said.message);
+                condition.status = reported.status.clone();
+                condition.reason.clone_from(&reported.reason);
+                condition.message.clone_from(&reported.message);
                 condition.observed_generation = generation;
             }
             None => new.push(Condition {
                 observed_generation: generation,
-                last_transition_time: said.last_transition_time.or(Some(now)),
-                ..said.clone()
+                last_transition_time: reported.last_transition_time.or(Some(now)),
+                ..reported.clone()
             }),
         }
     }

@@ -1,6 +1,6 @@
 //! Carries out what was decided about groups, and labels the namespaces that they target.
 
-use super::decide::{self, World};
+use super::decide::{self, StatusInput};
 use crate::context::Context;
 use crate::enqueue::{self, LabelledOwner};
 use crate::error::Error;
@@ -32,12 +32,12 @@ impl Controller {
     async fn reconcile_operator_group(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.0;
         let Some(group) = context.caches.groups.get(key) else {
-            return self.collect(key).await;
+            return self.delete_roles(key).await;
         };
         if group.metadata.deletion_timestamp.is_some() {
             return Ok(Action::Done);
         }
-        let status = decide::status(&World {
+        let status = decide::status(&StatusInput {
             group: &group,
             groups: context.caches.groups_in(&key.namespace).len(),
             targets: select(context, &group)?,
@@ -60,7 +60,7 @@ impl Controller {
             decision::log("OperatorGroup", key, targets, &why.join("; "));
             return Ok(Action::Done);
         }
-        let versions: Vec<Arc<fields::Csv>> = context
+        let csvs: Vec<Arc<fields::Csv>> = context
             .caches
             .csvs
             .list(Some(&key.namespace))
@@ -70,9 +70,9 @@ impl Controller {
             .collect();
         // A group without its account manages nothing yet, and is nothing to have roles for.
         if group.spec.service_account_name.is_empty() || status.service_account_ref.is_some() {
-            self.roles(&group, &versions).await?;
+            self.ensure_roles(&group, &csvs).await?;
         }
-        if let Some(text) = decide::pruned(&group, &versions) {
+        if let Some(text) = decide::pruned_annotation(&group, &csvs) {
             let body = json!({"metadata": {
                 "resourceVersion": group.metadata.resource_version,
                 "annotations": {names::PROVIDED_APIS: text},
@@ -104,13 +104,13 @@ impl Controller {
     }
 
     /// The three roles of a group.
-    async fn roles(
+    async fn ensure_roles(
         &self,
         group: &OperatorGroup,
-        versions: &[Arc<fields::Csv>],
+        csvs: &[Arc<fields::Csv>],
     ) -> Result<(), Error> {
         let mut apis = apis::provided(group);
-        apis.extend(decide::provided(versions));
+        apis.extend(decide::provided(csvs));
         for (suffix, _) in roles::VERBS {
             let key = NamespacedName::cluster(roles::name(group, suffix));
             let present = self.0.caches.cluster_roles.get(&key);
@@ -120,7 +120,8 @@ impl Controller {
                     cluster_role.labels.get(key).is_some_and(|label| label == value)
                 })
             };
-            if present.is_some_and(|role| roles::is_right(&role, &apis, suffix) && labelled(&role))
+            if present
+                .is_some_and(|role| roles::is_up_to_date(&role, &apis, suffix) && labelled(&role))
             {
                 continue;
             }
@@ -134,7 +135,7 @@ impl Controller {
     }
 
     /// Removes the roles of a group that is gone.
-    async fn collect(&self, key: &NamespacedName) -> Result<Action, Error> {
+    async fn delete_roles(&self, key: &NamespacedName) -> Result<Action, Error> {
         for (name, role) in self.0.caches.cluster_roles.list(None) {
             let is = |label: &str, value: &str| {
                 role.labels.get(label).map(String::as_str) == Some(value)
@@ -230,7 +231,7 @@ fn register_groups(controllers: &mut Controllers<Context>) {
             enqueue_in_namespace(context, queue, &change.key.namespace);
         })
         .watch(&caches.csvs, |context, queue, change| {
-            if enqueue::is_news(change) {
+            if enqueue::csv_changed(change) {
                 enqueue_in_namespace(context, queue, &change.key.namespace);
             }
         })

@@ -14,7 +14,7 @@ const MULTIPLE: &str = "MultipleOperatorGroup";
 const ACCOUNT: &str = "OperatorGroupServiceAccount";
 
 /// What was seen around a group.
-pub(crate) struct World<'a> {
+pub(crate) struct StatusInput<'a> {
     pub(crate) group: &'a OperatorGroup,
     /// How many groups its namespace has.
     pub(crate) groups: usize,
@@ -26,36 +26,36 @@ pub(crate) struct World<'a> {
 }
 
 /// The status that the group should have.
-pub(crate) fn status(world: &World<'_>) -> OperatorGroupStatus {
-    let old = &world.group.status;
+pub(crate) fn status(input: &StatusInput<'_>) -> OperatorGroupStatus {
+    let old = &input.group.status;
     let mut new = old.clone();
     condition(
         &mut new,
         MULTIPLE,
-        (world.groups > 1).then(|| {
+        (input.groups > 1).then(|| {
             (
                 "MultipleOperatorGroupsFound",
                 "Multiple OperatorGroup found in the same namespace".to_owned(),
             )
         }),
-        world.now,
+        input.now,
     );
-    let account = &world.group.spec.service_account_name;
-    let missing = !account.is_empty() && world.account.is_none();
+    let account = &input.group.spec.service_account_name;
+    let missing = !account.is_empty() && input.account.is_none();
     condition(
         &mut new,
         ACCOUNT,
         missing.then(|| ("ServiceAccountNotFound", format!("ServiceAccount {account} not found"))),
-        world.now,
+        input.now,
     );
-    new.service_account_ref.clone_from(&world.account);
+    new.service_account_ref.clone_from(&input.account);
     // Without its account a group manages nothing yet.
-    if !missing && !targets::same(&world.targets, &old.namespaces) {
-        new.namespaces.clone_from(&world.targets);
-        new.last_updated = Some(world.now);
+    if !missing && !targets::same_namespaces(&input.targets, &old.namespaces) {
+        new.namespaces.clone_from(&input.targets);
+        new.last_updated = Some(input.now);
     }
     if new.service_account_ref != old.service_account_ref || (missing && new != *old) {
-        new.last_updated = Some(world.now);
+        new.last_updated = Some(input.now);
     }
     new
 }
@@ -85,23 +85,26 @@ fn condition(
 
 /// The annotation without APIs that no version of the namespace provides any more; none if it is
 /// right, or if a version has yet to add its own.
-pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<fields::Csv>]) -> Option<String> {
+pub(crate) fn pruned_annotation(
+    group: &OperatorGroup,
+    csvs: &[Arc<fields::Csv>],
+) -> Option<String> {
     if group.spec.static_provided_apis {
         return None;
     }
     let annotated = apis::provided(group);
-    let arriving = versions.iter().any(|csv| {
+    let arriving = csvs.iter().any(|csv| {
         !csv.deleting
             && matches!(csv.phase, CsvPhase::None | CsvPhase::Pending)
             && csv.provides.iter().any(|api| !annotated.contains(api))
     });
-    let kept: ApiSet = annotated.intersection(&provided(versions)).cloned().collect();
+    let kept: ApiSet = annotated.intersection(&provided(csvs)).cloned().collect();
     (!arriving && kept.len() < annotated.len()).then(|| apis::text(&kept))
 }
 
 /// What the versions of a namespace provide.
-pub(crate) fn provided(versions: &[Arc<fields::Csv>]) -> ApiSet {
-    versions.iter().flat_map(|csv| csv.provides.iter().cloned()).collect()
+pub(crate) fn provided(csvs: &[Arc<fields::Csv>]) -> ApiSet {
+    csvs.iter().flat_map(|csv| csv.provides.iter().cloned()).collect()
 }
 
 #[cfg(test)]
@@ -114,41 +117,41 @@ mod tests {
         Time::new(jiff::Timestamp::from_second(second).unwrap())
     }
 
-    fn world(group: &OperatorGroup) -> World<'_> {
-        World { group, groups: 1, targets: vec!["ns".into()], account: None, now: time(5) }
+    fn input(group: &OperatorGroup) -> StatusInput<'_> {
+        StatusInput { group, groups: 1, targets: vec!["ns".into()], account: None, now: time(5) }
     }
 
     #[test]
     fn the_status_follows_the_spec_and_settles() {
         let mut group = OperatorGroup::new("ns", "og");
-        let first = status(&world(&group));
+        let first = status(&input(&group));
         assert_eq!(
             (first.namespaces.clone(), first.last_updated),
             (vec!["ns".to_owned()], Some(time(5)))
         );
         group.status = first.clone();
-        assert_eq!(status(&World { now: time(9), ..world(&group) }), first);
-        let several = status(&World { groups: 2, ..world(&group) });
+        assert_eq!(status(&StatusInput { now: time(9), ..input(&group) }), first);
+        let several = status(&StatusInput { groups: 2, ..input(&group) });
         // shows C30
         assert_eq!(several.conditions[0].reason, "MultipleOperatorGroupsFound");
         group.status = several;
         // shows C30
-        assert_eq!(status(&world(&group)), first);
+        assert_eq!(status(&input(&group)), first);
     }
 
     #[test]
     fn a_missing_account_keeps_the_group_from_managing() {
         let mut group = OperatorGroup::new("ns", "og");
         group.spec.service_account_name = "installer".into();
-        let without = status(&world(&group));
+        let without = status(&input(&group));
         // shows C30
         assert_eq!(without.conditions[0].message, "ServiceAccount installer not found");
         assert!(without.namespaces.is_empty());
         group.status = without.clone();
-        assert_eq!(status(&World { now: time(9), ..world(&group) }), without);
+        assert_eq!(status(&StatusInput { now: time(9), ..input(&group) }), without);
         let account =
             Some(ObjectReference { name: "installer".into(), ..ObjectReference::default() });
-        let with = status(&World { account: account.clone(), ..world(&group) });
+        let with = status(&StatusInput { account: account.clone(), ..input(&group) });
         // shows C30
         assert!(with.conditions.is_empty());
         assert_eq!((with.namespaces, with.service_account_ref), (vec!["ns".to_owned()], account));
@@ -162,7 +165,7 @@ mod tests {
             let provides = Api::parse(api).into_iter().collect();
             Arc::new(fields::Csv { phase, provides, ..fields::Csv::default() })
         };
-        for (versions, wanted) in [
+        for (csvs, wanted) in [
             (vec![], Some("")),
             (vec![version("A.v1.g", CsvPhase::Succeeded)], Some("A.v1.g")),
             (
@@ -172,10 +175,10 @@ mod tests {
             (vec![version("C.v1.g", CsvPhase::Pending)], None),
         ] {
             // shows C29
-            assert_eq!(pruned(&group, &versions).as_deref(), wanted);
+            assert_eq!(pruned_annotation(&group, &csvs).as_deref(), wanted);
         }
         group.spec.static_provided_apis = true;
         // shows OG-38
-        assert_eq!(pruned(&group, &[]), None);
+        assert_eq!(pruned_annotation(&group, &[]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Keeps default catalogs as the `OperatorHub` wants them.
 
-use super::decide::{self, Deed};
+use super::decide::{self, CatalogAction};
 use crate::context::Context;
 use crate::default_sources::DefaultSources;
 use crate::error::Error;
@@ -73,8 +73,8 @@ impl Controller {
             let name = &default.metadata.name;
             let present = self.context.caches.catalogs.sources.get(&default.key());
             let disabled = disabled.get(name).copied().unwrap_or_default();
-            let deed = decide::deed(default, disabled, present.as_deref());
-            match self.apply(deed, default, present.as_deref()).await {
+            let action = decide::action(default, disabled, present.as_deref());
+            match self.apply(action, default, present.as_deref()).await {
                 Err(error) if !error.is_conflict() => {
                     failed.insert(name.clone(), error.message());
                     last = Some(error);
@@ -96,14 +96,14 @@ impl Controller {
 
     async fn apply(
         &self,
-        deed: Deed,
+        action: CatalogAction,
         default: &CatalogSource,
         present: Option<&CatalogSource>,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let (namespace, name) = (&*default.metadata.namespace, &*default.metadata.name);
-        match (deed, present) {
-            (Deed::Make(wanted), _) => {
+        match (action, present) {
+            (CatalogAction::Make(wanted), _) => {
                 match cluster.create(SOURCE, &wanted.to_object()?).await {
                     // Made a moment ago; once it is seen, it is decided again.
                     Err(error) if error.is_already_exists() => Ok(()),
@@ -114,7 +114,7 @@ impl Controller {
                     }
                 }
             }
-            (Deed::Restore(wanted), Some(present)) => {
+            (CatalogAction::Restore(wanted), Some(present)) => {
                 let (old, new) = (serde_json::to_value(present)?, serde_json::to_value(&wanted)?);
                 let Some(mut patch) = patch::between(&old, &new) else { return Ok(()) };
                 patch["metadata"]["resourceVersion"] = json!(present.metadata.resource_version);
@@ -125,7 +125,7 @@ impl Controller {
                 decision::log(&SOURCE.kind, default.key(), "restored", why);
                 Ok(())
             }
-            (Deed::Remove, Some(present)) => {
+            (CatalogAction::Remove, Some(present)) => {
                 let options = DeleteOptions::uid(&present.metadata.uid);
                 let gone = cluster.ensure_deleted(SOURCE, Some(namespace), name, &options).await;
                 gone.during("removing a default catalog")?;
@@ -133,7 +133,7 @@ impl Controller {
                 decision::log(&SOURCE.kind, default.key(), "removed", why);
                 Ok(())
             }
-            (Deed::Leave | Deed::Restore(_) | Deed::Remove, _) => Ok(()),
+            (CatalogAction::Leave | CatalogAction::Restore(_) | CatalogAction::Remove, _) => Ok(()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What is to be done about a default catalog.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum CatalogAction {
     /// Nothing.
     Leave,
     /// It is made.
@@ -28,37 +28,41 @@ pub(crate) fn disabled(
 }
 
 /// What is to be done about a default catalog, of which this is there.
-pub(crate) fn deed(
+pub(crate) fn action(
     default: &CatalogSource,
     disabled: bool,
     present: Option<&CatalogSource>,
-) -> Deed {
+) -> CatalogAction {
     let mut wanted = default.clone();
     wanted.metadata.annotations.insert(names::MANAGED_BY.into(), names::MARKETPLACE.into());
     let Some(present) = present else {
-        return if disabled { Deed::Leave } else { Deed::Make(Box::new(wanted)) };
+        return if disabled { CatalogAction::Leave } else { CatalogAction::Make(Box::new(wanted)) };
     };
     let annotations = &present.metadata.annotations;
     if present.metadata.deletion_timestamp.is_some() {
         // Once it is gone, it is decided again.
-        return Deed::Leave;
+        return CatalogAction::Leave;
     }
     if disabled {
         let ours = annotations
             .get(names::MANAGED_BY)
             .is_some_and(|annotation| annotation == names::MARKETPLACE);
-        return if ours { Deed::Remove } else { Deed::Leave };
+        return if ours { CatalogAction::Remove } else { CatalogAction::Leave };
     }
     let spec = spec(default, present);
-    let noted = wanted.metadata.annotations.iter();
-    if spec == present.spec && noted.clone().all(|(key, value)| annotations.get(key) == Some(value))
+    let wanted_annotations = wanted.metadata.annotations.iter();
+    if spec == present.spec
+        && wanted_annotations.clone().all(|(key, value)| annotations.get(key) == Some(value))
     {
-        return Deed::Leave;
+        return CatalogAction::Leave;
     }
     let mut restored = present.clone();
     restored.spec = spec;
-    restored.metadata.annotations.extend(noted.map(|(key, value)| (key.clone(), value.clone())));
-    Deed::Restore(Box::new(restored))
+    restored
+        .metadata
+        .annotations
+        .extend(wanted_annotations.map(|(key, value)| (key.clone(), value.clone())));
+    CatalogAction::Restore(Box::new(restored))
 }
 
 /// The spec that a default has. An image that follows from a template is that of the cluster.
@@ -140,24 +144,24 @@ mod tests {
     #[test]
     fn a_wanted_default_is_as_defined_and_what_people_made_stays_if_it_is_unwanted() {
         let default = source("a", "x");
-        let Deed::Make(ours) = deed(&default, false, None) else { panic!("it is made") };
+        let CatalogAction::Make(ours) = action(&default, false, None) else { panic!("it is made") };
         assert_eq!(ours.metadata.annotations[names::MANAGED_BY], names::MARKETPLACE);
-        assert_eq!(deed(&default, true, None), Deed::Leave);
-        assert_eq!(deed(&default, false, Some(&ours)), Deed::Leave);
-        assert_eq!(deed(&default, true, Some(&ours)), Deed::Remove);
+        assert_eq!(action(&default, true, None), CatalogAction::Leave);
+        assert_eq!(action(&default, false, Some(&ours)), CatalogAction::Leave);
+        assert_eq!(action(&default, true, Some(&ours)), CatalogAction::Remove);
         let mut theirs = source("a", "y");
         theirs.metadata.annotations.insert("note".into(), "mine".into());
         theirs.spec.priority = 7;
-        assert_eq!(deed(&default, true, Some(&theirs)), Deed::Leave);
-        let Deed::Restore(restored) = deed(&default, false, Some(&theirs)) else {
+        assert_eq!(action(&default, true, Some(&theirs)), CatalogAction::Leave);
+        let CatalogAction::Restore(restored) = action(&default, false, Some(&theirs)) else {
             panic!("it becomes the default")
         };
         assert_eq!(restored.spec, default.spec);
         assert_eq!(restored.metadata.annotations["note"], "mine");
-        assert_eq!(deed(&default, false, Some(&restored)), Deed::Leave);
+        assert_eq!(action(&default, false, Some(&restored)), CatalogAction::Leave);
         let mut going = theirs;
         going.metadata.deletion_timestamp = Some(Time::new(jiff::Timestamp::UNIX_EPOCH));
-        assert_eq!(deed(&default, false, Some(&going)), Deed::Leave);
+        assert_eq!(action(&default, false, Some(&going)), CatalogAction::Leave);
     }
 
     #[test]
@@ -165,11 +169,13 @@ mod tests {
         let mut default = source("a", "x");
         let template = names::CATALOG_IMAGE_TEMPLATE.to_owned();
         default.metadata.annotations.insert(template, "x:{kube_minor_version}".into());
-        let Deed::Make(mut made) = deed(&default, false, None) else { panic!("it is made") };
+        let CatalogAction::Make(mut made) = action(&default, false, None) else {
+            panic!("it is made")
+        };
         made.spec.image = "x:35".into();
-        assert_eq!(deed(&default, false, Some(&made)), Deed::Leave);
+        assert_eq!(action(&default, false, Some(&made)), CatalogAction::Leave);
         made.spec.publisher = "me".into();
-        let Deed::Restore(restored) = deed(&default, false, Some(&made)) else {
+        let CatalogAction::Restore(restored) = action(&default, false, Some(&made)) else {
             panic!("it is restored")
         };
         assert_eq!((&*restored.spec.image, &*restored.spec.publisher), ("x:35", ""));

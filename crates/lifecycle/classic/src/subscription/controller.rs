@@ -182,7 +182,7 @@ impl Controller {
         self.report_csv_failures(namespace, &resolved.failures);
         self.join_plans(&mut subscriptions, &resolved.joining).await?;
         if !hold && resolved.needed.is_empty() {
-            let csvs = plan::versions(&resolved.steps);
+            let csvs = plan::csv_names(&resolved.steps);
             let obsolete = plan::obsolete(&subscriptions, &plans, &csvs, resolved.manual);
             self.delete_stepless_plans(namespace, &obsolete).await?;
         }
@@ -221,8 +221,8 @@ impl Controller {
             .iter()
             .filter(|subscription| subscription.status.state == SubscriptionState::UpgradeFailed)
             .filter_map(|subscription| {
-                let version = &subscription.status.current_csv;
-                Some((version.clone(), plan::retry_delay(plans, version, timeout, now)?))
+                let csv = &subscription.status.current_csv;
+                Some((csv.clone(), plan::retry_delay(plans, csv, timeout, now)?))
             })
             .collect()
     }
@@ -265,14 +265,14 @@ impl Controller {
         subscriptions: &[Subscription],
         plans: &Plans,
     ) -> Result<ArrivedCsvs, Error> {
-        let version = &resources::CLUSTER_SERVICE_VERSION;
+        let csv = &resources::CLUSTER_SERVICE_VERSION;
         let mut arrived = ArrivedCsvs::default();
         for subscription in subscriptions
             .iter()
             .filter(|subscription| status::has_complete_plan(&subscription.status, plans))
         {
             let name = &subscription.status.current_csv;
-            let found = self.context.cluster.find(version, Some(namespace), name).await;
+            let found = self.context.cluster.find(csv, Some(namespace), name).await;
             if found.during("reading a version")?.is_some() {
                 arrived.names.insert(subscription.metadata.name.clone());
             } else {
@@ -398,10 +398,13 @@ impl Controller {
                 .and_then(|reference| plans.get(&reference.name));
             plan.is_some_and(|plan| plan.phase == InstallPlanPhase::Failed)
         };
-        let is_there = |planned: &fields::Planned| {
+        let is_there = |planned: &fields::GeneratedSubscription| {
             subscriptions.iter().any(|subscription| subscription.metadata.name == planned.name)
         };
-        let all = plans.values().filter(|plan| !plan.deleting).flat_map(|plan| plan.makes.iter());
+        let all = plans
+            .values()
+            .filter(|plan| !plan.deleting)
+            .flat_map(|plan| plan.generated_subscriptions.iter());
         let (mut planned, mut inherited) = (Vec::new(), BTreeMap::new());
         for subscription in all.filter(|planned| !is_there(planned)) {
             match succession::heir(subscriptions, &subscription.package) {

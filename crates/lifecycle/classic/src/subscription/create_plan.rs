@@ -45,7 +45,7 @@ impl Controller {
         {
             return Ok(true);
         }
-        let (version, subscription) =
+        let (csv_resource, subscription) =
             (&resources::CLUSTER_SERVICE_VERSION, &resources::SUBSCRIPTION);
         for step in resolved.steps.iter().filter(|step| step.resource.kind == *subscription.kind) {
             let key = NamespacedName::new(namespace, &*step.resource.name);
@@ -57,7 +57,7 @@ impl Controller {
             }
             let key = NamespacedName::new(namespace, &*step.resolving);
             if caches.csvs.get(&key).is_none() && caches.copies.get(&key).is_none() {
-                let found = cluster.find(version, Some(namespace), &key.name).await;
+                let found = cluster.find(csv_resource, Some(namespace), &key.name).await;
                 if found.during("reading a version")?.is_some() {
                     return Ok(true);
                 }
@@ -173,7 +173,7 @@ impl Controller {
         plans: &Plans,
         resolved: &Resolved,
     ) -> Result<(), Error> {
-        let csvs = plan::versions(&resolved.steps);
+        let csvs = plan::csv_names(&resolved.steps);
         let manual = resolved.manual;
         let live = match plan::without_steps(subscriptions, plans, &csvs, manual) {
             Some(name) => {
@@ -184,7 +184,8 @@ impl Controller {
         };
         let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
         let steps =
-            bundle_config_map::shortened(&self.context, &resolved.steps, &resolved.lookups).await?;
+            bundle_config_map::with_references(&self.context, &resolved.steps, &resolved.lookups)
+                .await?;
         let status = plan::status(manual, &steps, &resolved.lookups);
         // It has them already if only the answer was lost.
         let filled = if plan::has_steps(&live) {

@@ -38,9 +38,9 @@ pub(crate) struct ResolutionInput {
     /// Versions that no plan is made for yet, because the last ones failed.
     pub(crate) backing_off: BTreeSet<String>,
     /// Subscriptions that plans are going to make.
-    pub(crate) planned: Vec<fields::Planned>,
+    pub(crate) planned: Vec<fields::GeneratedSubscription>,
     /// Those of them whose place a Subscription will take that is there already, by the name of that one.
-    pub(crate) inherited: BTreeMap<String, fields::Planned>,
+    pub(crate) inherited: BTreeMap<String, fields::GeneratedSubscription>,
     /// Subscriptions whose version is there without what else its plan, which is gone, should have
     /// brought.
     pub(crate) incomplete: BTreeSet<String>,
@@ -174,17 +174,20 @@ impl ResolutionInput {
     }
 
     /// A Subscription that is as good as there.
-    fn generated_subscription(&self, planned: &fields::Planned) -> resolver::Subscription {
-        let is_there = self.csvs.contains_key(&planned.version);
+    fn generated_subscription(
+        &self,
+        planned: &fields::GeneratedSubscription,
+    ) -> resolver::Subscription {
+        let is_there = self.csvs.contains_key(&planned.starting_csv);
         resolver::Subscription {
             name: planned.name.clone(),
             package: planned.package.clone(),
             channel: planned.channel.clone(),
             catalog: resolver::CatalogKey::new(&*planned.source.0, &*planned.source.1),
-            starting_csv: planned.version.clone(),
+            starting_csv: planned.starting_csv.clone(),
             restores: false,
-            installed_csv: if is_there { planned.version.clone() } else { String::new() },
-            current_csv: planned.version.clone(),
+            installed_csv: if is_there { planned.starting_csv.clone() } else { String::new() },
+            current_csv: planned.starting_csv.clone(),
         }
     }
 }

@@ -45,14 +45,14 @@ pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
 /// Told from the plans alone, so a restart changes nothing. `timeout` is how long a plan is tried.
 pub(crate) fn retry_delay(
     plans: &Plans,
-    version: &str,
+    csv: &str,
     timeout: Duration,
     now: Timestamp,
 ) -> Option<Duration> {
-    let of_version = |plan: &&Arc<fields::Plan>| {
-        plan.phase == InstallPlanPhase::Failed && plan.csvs.iter().any(|csv| csv == version)
+    let failed_for_csv = |plan: &&Arc<fields::Plan>| {
+        plan.phase == InstallPlanPhase::Failed && plan.csvs.iter().any(|name| name == csv)
     };
-    let failed: Vec<_> = plans.values().filter(of_version).collect();
+    let failed: Vec<_> = plans.values().filter(failed_for_csv).collect();
     let made = failed.iter().filter_map(|plan| plan.created.parse::<Timestamp>().ok()).max()?;
     let doublings = u32::try_from(failed.len()).unwrap_or(u32::MAX).saturating_sub(1).min(16);
     let rest = timeout.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
@@ -230,7 +230,7 @@ pub(crate) fn package_of(manifest: &str) -> Option<String> {
 }
 
 /// The versions that steps install.
-pub(crate) fn versions(steps: &[Step]) -> Vec<String> {
+pub(crate) fn csv_names(steps: &[Step]) -> Vec<String> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
     let of = |step: &&Step| step.resource.kind == *kind;
     steps.iter().filter(of).map(|step| step.resource.name.clone()).collect()
@@ -261,7 +261,7 @@ pub(crate) fn draft(
     plan.spec = InstallPlanSpec {
         approval: if manual { Approval::Manual } else { Approval::Automatic },
         approved: !manual,
-        cluster_service_version_names: versions(steps),
+        cluster_service_version_names: csv_names(steps),
         generation,
         ..InstallPlanSpec::default()
     };
@@ -453,8 +453,8 @@ mod tests {
             let phase = InstallPlanPhase::Failed;
             Arc::new(fields::Plan { created: at(made).to_string(), phase, ..plan })
         };
-        let remaining_delay = |plans: &Plans, version: &str, now: i64| {
-            retry_delay(plans, version, MINUTE, at(now)).map_or(0, |rest| rest.as_secs())
+        let remaining_delay = |plans: &Plans, csv: &str, now: i64| {
+            retry_delay(plans, csv, MINUTE, at(now)).map_or(0, |rest| rest.as_secs())
         };
         let one = plans_named(vec![failed(1000)]);
         assert_eq!(

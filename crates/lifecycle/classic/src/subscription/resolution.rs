@@ -250,8 +250,8 @@ fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, ou
         else {
             continue;
         };
-        let version = &subscription.status.current_csv;
-        let replaced = input.csvs.get(version).map(|csv| csv.replaces.clone()).unwrap_or_default();
+        let csv_name = &subscription.status.current_csv;
+        let replaced = input.csvs.get(csv_name).map(|csv| csv.replaces.clone()).unwrap_or_default();
         let chosen = resolver::Chosen {
             catalog: resolver::CatalogKey::new(
                 &*subscription.spec.source,
@@ -259,7 +259,7 @@ fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, ou
             ),
             package: subscription.spec.package.clone(),
             channel: subscription.spec.channel.clone(),
-            name: version.clone(),
+            name: csv_name.clone(),
             version: None,
             replaces: Some(replaced).filter(|name| !name.is_empty()),
         };
@@ -353,19 +353,19 @@ enum InstallDecision {
 fn install_decision(
     input: &ResolutionInput,
     subscriptions: &[String],
-    version: &str,
+    csv_name: &str,
 ) -> InstallDecision {
     let brought = |name: &&String| {
         let inherited =
-            input.inherited.get(*name).is_some_and(|planned| planned.version == version);
+            input.inherited.get(*name).is_some_and(|planned| planned.starting_csv == csv_name);
         let planned = input
             .planned
             .iter()
-            .any(|planned| planned.name == **name && planned.version == version);
+            .any(|planned| planned.name == **name && planned.starting_csv == csv_name);
         let waits = input.in_flight.contains(*name)
             && input
                 .subscription(name)
-                .is_some_and(|subscription| subscription.status.current_csv == version);
+                .is_some_and(|subscription| subscription.status.current_csv == csv_name);
         inherited || planned || waits
     };
     if let Some(carrier) = subscriptions.iter().find(brought) {
@@ -376,7 +376,7 @@ fn install_decision(
         return InstallDecision::Join(joining.collect());
     }
     let busy = |name: &String| {
-        (input.failed.contains(name) && input.backing_off.contains(version))
+        (input.failed.contains(name) && input.backing_off.contains(csv_name))
             || input.planned.iter().any(|planned| planned.name == *name)
             || (input.in_flight.contains(name) && !input.failed.contains(name))
     };

@@ -82,11 +82,11 @@ fn newest_successor<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) 
 
 /// The Subscriptions that a version is there for.
 fn subscriptions_of<'a>(
-    version: &'a str,
+    csv: &'a str,
     subscriptions: &'a [Subscription],
 ) -> impl Iterator<Item = &'a Subscription> {
     subscriptions.iter().filter(move |subscription| {
-        subscription.status.installed_csv == version || subscription.status.current_csv == version
+        subscription.status.installed_csv == csv || subscription.status.current_csv == csv
     })
 }
 

@@ -16,12 +16,14 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let is_there = |copy: Option<&Arc<CopiedCsv>>| copy.is_some_and(|copy| !copy.deleting);
     controllers
         .add("subscription")
-        .watch(&caches.subscriptions, |_, queue, change| queue.add(enqueue::namespace(change.key)))
-        .watch(&caches.plans, |_, queue, change| queue.add(enqueue::namespace(change.key)))
-        .watch(&caches.groups, |_, queue, change| queue.add(enqueue::namespace(change.key)))
+        .watch(&caches.subscriptions, |_, queue, change| {
+            queue.add(enqueue::namespace_key(change.key))
+        })
+        .watch(&caches.plans, |_, queue, change| queue.add(enqueue::namespace_key(change.key)))
+        .watch(&caches.groups, |_, queue, change| queue.add(enqueue::namespace_key(change.key)))
         .watch(&caches.csvs, |_, queue, change| {
-            if enqueue::is_news(change) {
-                queue.add(enqueue::namespace(change.key));
+            if enqueue::csv_changed(change) {
+                queue.add(enqueue::namespace_key(change.key));
             }
         })
         // A copy stands in the place of a ClusterServiceVersion that a Subscription of its namespace
@@ -30,7 +32,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             let came_or_went = is_there(change.before) != is_there(change.after);
             let subscriptions = &context.caches.subscriptions;
             if came_or_went && !subscriptions.list(Some(&change.key.namespace)).is_empty() {
-                queue.add(enqueue::namespace(change.key));
+                queue.add(enqueue::namespace_key(change.key));
             }
         })
         .watch(&caches.catalogs.sources, |context, queue, change| {
@@ -57,10 +59,10 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
 /// Namespaces whose Subscriptions see a catalog.
 fn enqueue_namespaces_that_see(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
     if *catalog.namespace != *context.global {
-        return queue.add(enqueue::namespace(catalog));
+        return queue.add(enqueue::namespace_key(catalog));
     }
     // A key that waits already is there once only.
     for (subscription, _) in context.caches.subscriptions.list(None) {
-        queue.add(enqueue::namespace(&subscription));
+        queue.add(enqueue::namespace_key(&subscription));
     }
 }

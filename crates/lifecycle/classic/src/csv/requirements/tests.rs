@@ -16,12 +16,15 @@ fn rule(value: Value) -> Rule {
     serde_json::from_value(value).unwrap()
 }
 
-fn crd(alongside: &[&str]) -> Arc<Crd> {
+fn crd(installed_alongside: &[&str]) -> Arc<Crd> {
     Arc::new(Crd {
         uid: "crd".into(),
         versions: vec![("v1".into(), true), ("v0".into(), false)],
         established: true,
-        alongside: alongside.iter().map(|name| NamespacedName::new("ns", *name)).collect(),
+        installed_alongside: installed_alongside
+            .iter()
+            .map(|name| NamespacedName::new("ns", *name))
+            .collect(),
         ..Crd::default()
     })
 }
@@ -87,7 +90,7 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
             "v1",
             Some(crd(&["a.v1"])),
             "PresentNotSatisfied",
-            "CRD installed alongside other CSV(s): a.v1",
+            "CRD installed installed_alongside other CSV(s): a.v1",
         ),
         (
             "v1",
@@ -208,7 +211,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
     let all = || [peer("a.v0", ""), peer("a.v1", "a.v0"), peer("a.v3", "a.v2"), peer("b.v1", "")];
     let elsewhere = |name: &str| NamespacedName::new("other", name);
     let here = |name: &str| NamespacedName::new("ns", name);
-    for (replaces, alongside, others) in [
+    for (replaces, installed_alongside, others) in [
         ("a.v1", vec![], ""),
         ("a.v1", vec![here("a.v2")], ""),
         ("a.v1", vec![here("a.v1")], "a.v1"),
@@ -225,19 +228,23 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
         ("", vec![here("a.v1")], ""),
     ] {
         let found = crd(&[]);
-        let found = Arc::new(Crd { alongside: alongside.clone(), ..(*found).clone() });
+        let found =
+            Arc::new(Crd { installed_alongside: installed_alongside.clone(), ..(*found).clone() });
         let observed = Observed {
             crds: [("as.x".to_owned(), found)].into(),
             peers: all().into(),
             ..Observed::default()
         };
         let (met, status, message) = first(&one(replaces), &observed);
-        let case = format!("{replaces:?} {alongside:?}");
+        let case = format!("{replaces:?} {installed_alongside:?}");
         // shows C32
         assert_eq!(met, others.is_empty(), "{case}");
         if !met {
             assert_eq!(status, "PresentNotSatisfied", "{case}");
-            assert_eq!(message, format!("CRD installed alongside other CSV(s): {others}"));
+            assert_eq!(
+                message,
+                format!("CRD installed installed_alongside other CSV(s): {others}")
+            );
         }
     }
     // Whoever only requires it does not ask whose it is.
