@@ -1,11 +1,11 @@
-//! Conditions of Subscriptions: set in place, removed when their reason is gone.
+//! Subscription conditions: set in place, and removed when their reason is gone.
 
 use mainstay_api::{
     ConditionStatus, SubscriptionCondition, SubscriptionConditionType as Type, SubscriptionReason,
     SubscriptionStatus, Time,
 };
 
-/// Sets a condition. It keeps its time while it says the same.
+/// Sets a condition. Its transition time stays while status, reason and message stay the same.
 pub(crate) fn set(
     status: &mut SubscriptionStatus,
     kind: Type,
@@ -23,7 +23,7 @@ pub(crate) fn set(
     {
         return;
     }
-    // The original gives no time to those that come of choosing and unpacking.
+    // The original gives no transition time to conditions about resolution and unpacking.
     let untimed = [Type::ResolutionFailed, Type::BundleUnpacking, Type::BundleUnpackFailed];
     let timed = !untimed.contains(&kind);
     let new = SubscriptionCondition {
@@ -45,7 +45,7 @@ pub(crate) fn remove(status: &mut SubscriptionStatus, kinds: &[Type]) {
     status.conditions.retain(|condition| !kinds.contains(&condition.kind));
 }
 
-/// Says that a resolution failed; what was unpacked for one before is no news any more.
+/// Records a failed resolution. Conditions about bundles of an earlier resolution no longer apply.
 pub(crate) fn unresolved(
     status: &mut SubscriptionStatus,
     reason: SubscriptionReason,
@@ -56,7 +56,7 @@ pub(crate) fn unresolved(
     set(status, Type::ResolutionFailed, true, reason, message, now);
 }
 
-/// Removes what a resolution that went well disproves.
+/// Removes the conditions that a successful resolution disproves.
 pub(crate) fn resolved(status: &mut SubscriptionStatus) {
     remove(status, &[Type::BundleUnpacking, Type::BundleUnpackFailed, Type::ResolutionFailed]);
 }

@@ -1,8 +1,9 @@
-//! Carries out what was decided about the Subscriptions of a namespace.
+//! The Subscription controller: resolves the Subscriptions of a namespace and creates their
+//! InstallPlan.
 //!
-//! A namespace is looked at as a whole: one resolution, one plan. Making a plan takes three writes
-//! (the plan, its steps, the reference on the Subscriptions); each look first finds what an
-//! interrupted one left behind and goes on from there.
+//! It reconciles a namespace as a whole: one resolution, one InstallPlan. Creating an InstallPlan
+//! takes three writes: the object, its steps, and the reference on the Subscriptions. Each
+//! reconciliation first completes the writes that an interrupted one left unfinished.
 
 use super::debounce::Debounce;
 use super::input::{ResolutionInput, ResolvableCatalog};
@@ -31,20 +32,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
-/// The pauses after which a plan is tried again that the API refuses: they double.
+/// The shortest and the longest pause before the controller retries an InstallPlan that the API
+/// refuses. The pause doubles after each refusal.
 const REFUSED_PLAN_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
-/// How long what was not seen yet is waited for; its arrival brings us back sooner.
+/// The longest wait for an object that the cache does not have yet. Its arrival triggers an earlier
+/// reconciliation.
 const CACHE_LAG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
     pub(super) context: Arc<Context>,
-    /// What each namespace was last resolved from, and what came of it: it is not resolved again
-    /// before something of that changes.
+    /// The fingerprint of the last resolution of each namespace, and its result. The namespace is
+    /// resolved again only when the fingerprint changes.
     last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
-    /// What was told on versions without Subscription, by namespace.
+    /// The failures that Events reported on CSVs without a Subscription, by namespace.
     pub(super) reported_csv_failures: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
-    /// Which Subscriptions arrived a moment ago.
+    /// Delays the resolution while Subscriptions still arrive.
     debounce: Debounce,
 }
 
@@ -93,7 +96,7 @@ impl Controller {
         if let Some(wait) = self.debounce.wait(key, &subscriptions, window, now) {
             return Ok(Action::After(wait));
         }
-        // A namespace on its way out loses its groups first, which is nobody's fault.
+        // A terminating namespace loses its OperatorGroups first; that is not an error to report.
         let live = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
         if live.is_some_and(|namespace| namespace.deleting) {
             return Ok(Action::Done);
@@ -164,7 +167,7 @@ impl Controller {
         let (hold, after) = (unpacking.hold, unpacking.after);
         let again = resolved.until.map(|until| until.saturating_sub(context.clock.elapsed()));
         let after = after.into_iter().chain(again).chain(retry_delays.into_values()).min();
-        // What was said of a plan that was refused stands until there is one.
+        // The condition about a refused InstallPlan stays until an InstallPlan exists.
         let refused = subscriptions
             .iter()
             .filter(|subscription| unpack::plan_is_refused(&subscription.status));
@@ -195,7 +198,7 @@ impl Controller {
                     return Ok(self.remember_refused_plan(key, &resolved, &error, None));
                 }
                 Err(error @ Error::PlanRefused { .. }) => {
-                    // Nothing tells when a policy or a quota changes.
+                    // No watch reports a changed policy or quota.
                     let pause = context.timeouts.retry.unwrap_or_else(|| {
                         (REFUSED_PLAN_PAUSES.0 * 2_u32.saturating_pow(resolved.refusals))
                             .min(REFUSED_PLAN_PAUSES.1)
@@ -209,8 +212,9 @@ impl Controller {
         Ok(after.map_or(Action::Done, Action::After))
     }
 
-    /// The versions that rest because their plans failed, and for how long. Without leave to go past
-    /// them nothing is planned for their Subscriptions anyway.
+    /// The CSVs whose InstallPlans failed, and how long each waits for its next InstallPlan.
+    /// Without fail-forward upgrades, Subscriptions of a failed InstallPlan get no other one
+    /// anyway.
     fn retry_delays(
         &self,
         subscriptions: &[Subscription],
@@ -227,7 +231,7 @@ impl Controller {
             .collect()
     }
 
-    /// The plans that made Subscriptions which do not refer to them yet.
+    /// The InstallPlans that created Subscriptions which do not refer to them yet.
     async fn generating_plans(
         &self,
         namespace: &str,
@@ -239,7 +243,7 @@ impl Controller {
             if generating_plans.contains_key(name) || !plans.contains_key(name) {
                 continue;
             }
-            // Whoever asked for what has the dependency knows the plan already.
+            // A Subscription that caused the dependency already refers to the InstallPlan.
             let mut known = subscriptions
                 .iter()
                 .filter_map(|subscription| subscription.status.install_plan_ref.as_ref());
@@ -255,10 +259,10 @@ impl Controller {
         Ok(generating_plans)
     }
 
-    /// Looks for the versions that finished plans brought and that were not seen yet.
+    /// Looks up the CSVs of complete InstallPlans that are not in the cache yet.
     ///
-    /// The plan may be seen before its version is, so the API is asked. What it does not have was
-    /// deleted: nobody brings it any more, and waiting for the plan would never end.
+    /// The cache may show the InstallPlan before its CSV, so the API is queried. A CSV that the API
+    /// does not have was deleted. No InstallPlan creates it again, so waiting would never end.
     async fn find_arrived_csvs(
         &self,
         namespace: &str,
@@ -282,14 +286,14 @@ impl Controller {
         Ok(arrived)
     }
 
-    /// The namespace, if it is there and stays. The API is asked: what goes with a namespace may be
-    /// seen to go before it.
+    /// The namespace, if it exists and is not terminating. The API is queried, because the cache
+    /// may show the deletion of objects in a namespace before that of the namespace.
     pub(super) async fn live_namespace(&self, namespace: &str) -> Result<Option<Object>, Error> {
         let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
         Ok(found.during("reading a namespace")?.filter(|namespace| !namespace.is_terminating()))
     }
 
-    /// Deletes plans that are too many, or were never finished and are past.
+    /// Deletes surplus InstallPlans, and those without steps that no reconciliation will complete.
     async fn delete_surplus_plans(
         &self,
         namespace: &str,
@@ -306,8 +310,8 @@ impl Controller {
         self.delete_stepless_plans(namespace, &plan::abandoned(subscriptions, plans)).await
     }
 
-    /// Deletes InstallPlans that have no steps. The API is asked: one may have got its steps, and the
-    /// cache may not know it yet.
+    /// Deletes InstallPlans that have no steps. The API is queried first: an InstallPlan may have
+    /// steps that the cache does not show yet.
     async fn delete_stepless_plans(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         for name in names {
@@ -322,8 +326,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Writes every status that differs, and waits until the cache has them: the next decision is
-    /// made from what was written.
+    /// Writes every status that differs, and waits until the cache has it: the next decision
+    /// depends on it.
     pub(super) async fn write_all(
         &self,
         subscriptions: &mut [Subscription],
@@ -358,7 +362,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Says on every Subscription why nothing can be resolved.
+    /// Sets `ResolutionFailed` on every Subscription, because the namespace cannot be resolved at
+    /// all.
     async fn report_unresolvable(
         &self,
         namespace: &str,
@@ -462,7 +467,8 @@ impl Controller {
             failures = ?resolved.failures,
             "resolved"
         );
-        // Steps hold whole manifests and are used once: only outcomes without are remembered.
+        // Steps hold whole manifests and are used once, so only results without steps are
+        // remembered.
         let mut resolved = Resolved { fingerprint: fingerprint.clone(), ..resolved };
         resolved.refusals = last.map_or(0, |(_, last)| last.refusals);
         let resolved = Arc::new(resolved);
@@ -472,9 +478,9 @@ impl Controller {
         Ok(resolved)
     }
 
-    /// Remembers that there is no plan for a resolution, which the next look says. It is tried again
-    /// after a pause; where there is none, because the steps are more than a plan can hold, that would
-    /// not help before something else comes of a resolution.
+    /// Remembers that the API refused the InstallPlan of a resolution; the next reconciliation
+    /// reports it. With a `pause`, the InstallPlan is tried again after it. Without one, the steps
+    /// are larger than an InstallPlan can hold, and only a different resolution helps.
     fn remember_refused_plan(
         &self,
         key: &NamespacedName,
@@ -496,7 +502,7 @@ fn plans_by_name(context: &Context, namespace: &str) -> Plans {
     all.into_iter().map(|(key, plan)| (key.name.to_string(), plan)).collect()
 }
 
-/// The versions of a namespace, copies included, of which nothing is known but that they are copies.
+/// The CSVs of a namespace, copied CSVs included. A copied CSV has no field here but its origin.
 fn csvs_by_name(context: &Context, namespace: &str) -> BTreeMap<String, Arc<fields::Csv>> {
     let copies = context.caches.copies.list(Some(namespace)).into_iter();
     let copies = copies.filter(|(_, copy)| !copy.deleting).map(|(key, copy)| {
@@ -507,7 +513,7 @@ fn csvs_by_name(context: &Context, namespace: &str) -> BTreeMap<String, Arc<fiel
     copies.chain(own).map(|(key, csv)| (key.name.to_string(), csv)).collect()
 }
 
-/// The `CatalogSources` that a namespace sees: its own and the global ones, by namespace and name.
+/// The CatalogSources that a namespace sees: its own and the global ones, by namespace and name.
 fn visible_sources(
     context: &Context,
     namespace: &str,
@@ -519,7 +525,7 @@ fn visible_sources(
     }
     all.sort_by_key(|(key, _)| format!("{}{}", key.namespace, key.name));
     for (_, source) in &all {
-        // Known to be read from now on, whoever sees it first.
+        // The store reads the catalog from now on, whichever controller sees it first.
         context.store.follow_source(source);
     }
     all.into_iter().map(|(key, source)| (source, key)).collect()
@@ -542,7 +548,7 @@ fn visible_catalogs(
                 resource_version: source.metadata.resource_version.clone(),
                 ..ObjectReference::default()
             },
-            // A folder that is still being read is expected to be good.
+            // A folder that is still being read counts as healthy.
             healthy: state.as_ref().is_some_and(CatalogState::is_loading)
                 || is_healthy(source, state.as_ref()),
             stale: state.as_ref().is_some_and(CatalogState::is_stale),
@@ -551,7 +557,8 @@ fn visible_catalogs(
         .collect()
 }
 
-/// Whether a catalog is being read for the first time: deciding without it would be premature.
+/// Whether some catalog is being read for the first time. A resolution without it would be
+/// premature.
 fn any_catalog_is_loading(
     context: &Context,
     sources: &[(Arc<CatalogSource>, NamespacedName)],
@@ -559,16 +566,16 @@ fn any_catalog_is_loading(
     sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|state| state.is_loading()))
 }
 
-/// What is known of versions that finished plans brought and that were not seen yet.
+/// The CSVs of complete InstallPlans that the cache does not show yet.
 #[derive(Default)]
 struct ArrivedCsvs {
-    /// The Subscriptions whose version is there.
+    /// The Subscriptions whose CSV exists.
     names: BTreeSet<String>,
-    /// Whether the version of some Subscription is gone.
+    /// Whether the CSV of some Subscription was deleted.
     some_lost: bool,
 }
 
-/// What was found before a resolution.
+/// The state of a namespace before its resolution.
 struct ResolutionState {
     incomplete: BTreeSet<String>,
     backing_off: BTreeSet<String>,
@@ -581,7 +588,7 @@ fn name_of(subscription: &Subscription) -> String {
     subscription.metadata.name.clone()
 }
 
-/// The Subscriptions whose plan has not brought their version yet.
+/// The Subscriptions whose InstallPlan has not created their CSV yet.
 fn in_flight(
     subscriptions: &[Subscription],
     plans: &Plans,
@@ -593,7 +600,7 @@ fn in_flight(
             && (arrived.names.contains(&subscription.metadata.name)
                 || !status::has_complete_plan(&subscription.status, plans))
     };
-    // As long as there is a copy in its place, its version cannot be made.
+    // While a copied CSV has the name, the CSV cannot be created.
     let is_blocked_by_copy = |subscription: &&Subscription| {
         csvs.get(&subscription.status.current_csv).is_some_and(|csv| csv.is_copy())
     };

@@ -1,7 +1,7 @@
-//! Makes plans, and gives them to Subscriptions.
+//! InstallPlan creation: creates InstallPlans for a resolution and assigns them to Subscriptions.
 //!
-//! That takes three writes (the plan, its steps, the reference on the Subscriptions), between any of
-//! which the process may end.
+//! That takes three writes: the object, its steps, and the reference on the Subscriptions. The
+//! process may stop between any two of them.
 
 use super::conditions::resolved;
 use super::controller::Controller;
@@ -18,18 +18,18 @@ use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
-/// How many names are tried for a plan when others have them.
+/// How many names are tried for an InstallPlan when other objects have them.
 const ATTEMPTS: u8 = 8;
 
-/// Whether the API has looked at a plan and does not want it: a policy, a webhook or a quota.
+/// Whether the API rejected an InstallPlan for good: by a policy, a webhook or a quota.
 fn is_refusal(error: &mainstay_client::Error) -> bool {
     let decided = error.status().is_some_and(|status| matches!(status.code, 400 | 403 | 422 | 500));
     decided && !error.is_passing() && !error.is_namespace_terminating()
 }
 
 impl Controller {
-    /// Whether something is there and was only not seen yet: a plan with what it has, as after a write
-    /// whose answer was lost, or a dependency that steps would bring.
+    /// Whether the cache lags behind the API: an InstallPlan differs from the cached one, as after
+    /// a write whose response was lost, or an object that a step would create exists already.
     pub(super) async fn cache_is_behind(
         &self,
         namespace: &str,
@@ -66,7 +66,7 @@ impl Controller {
         Ok(false)
     }
 
-    /// Gives Subscriptions the plans of others that bring what they ask for.
+    /// Assigns the InstallPlan of another Subscription to Subscriptions that want what it installs.
     pub(super) async fn join_plans(
         &self,
         subscriptions: &mut [Subscription],
@@ -88,8 +88,8 @@ impl Controller {
         self.write_all(subscriptions, statuses).await
     }
 
-    /// Gives the Subscriptions the plan that was made for them before the process ended. Tells
-    /// whether any of them is still there.
+    /// Assigns to Subscriptions the InstallPlan that was created for them before the process
+    /// stopped. Returns whether any of these Subscriptions still exists.
     pub(super) async fn adopt_plan(
         &self,
         namespace: &str,
@@ -104,8 +104,8 @@ impl Controller {
         Ok(!updates.is_empty())
     }
 
-    /// Has new Subscriptions take over what others of their packages have, and deletes the generated
-    /// ones among these.
+    /// Lets new Subscriptions take over from older ones of the same package, and deletes the
+    /// generated ones among the older.
     pub(super) async fn take_over(
         &self,
         subscriptions: &mut Vec<Subscription>,
@@ -154,7 +154,7 @@ impl Controller {
             .iter()
             .map(|subscription| {
                 let mut status = subscription.status.clone();
-                // Others may wait for something else.
+                // Other Subscriptions may wait for another InstallPlan.
                 if let Some(csv) = updates.get(&subscription.metadata.name) {
                     resolved(&mut status);
                     plan::assign(&mut status, plan, generation, csv, now);
@@ -165,7 +165,7 @@ impl Controller {
         self.write_all(subscriptions, statuses).await
     }
 
-    /// Makes the plan for the steps of a resolution.
+    /// Creates the InstallPlan for the steps of a resolution.
     pub(super) async fn create_plan(
         &self,
         namespace: &str,
@@ -187,7 +187,7 @@ impl Controller {
             bundle_config_map::with_references(&self.context, &resolved.steps, &resolved.lookups)
                 .await?;
         let status = plan::status(manual, &steps, &resolved.lookups);
-        // It has them already if only the answer was lost.
+        // The InstallPlan has its steps already if only the response to the write was lost.
         let filled = if plan::has_steps(&live) {
             self.context.caches.plans.seen(live.resource_version()).await;
             Ok(live.clone())
@@ -196,7 +196,7 @@ impl Controller {
         };
         let live = match filled {
             Err(error) if error.is_too_large() => {
-                // A plan that can never have its steps is nobody's.
+                // An InstallPlan that is too large for its steps is of no use.
                 let only = DeleteOptions::exactly(&live);
                 let gone =
                     self.context.cluster.ensure_deleted(PLAN, Some(namespace), live.name(), &only);
@@ -261,8 +261,8 @@ impl Controller {
         }
     }
 
-    /// Writes the steps of a plan, and waits until the cache has them: without that, the next look
-    /// would find the plan missing and make another.
+    /// Writes the steps of an InstallPlan, and waits until the cache has them. Otherwise the next
+    /// reconciliation would not find them and would create another InstallPlan.
     async fn write_steps(
         &self,
         plan: &Object,

@@ -1,8 +1,9 @@
-//! Lets Subscriptions that arrive together be resolved together, into one InstallPlan.
+//! Subscription debounce: Subscriptions that arrive together are resolved together, into one
+//! InstallPlan.
 //!
-//! `kubectl apply` writes the objects of a file one after the other, over a network with tens of
-//! milliseconds between. The window slides with each arrival, and has an end. It saves work and decides
-//! nothing: what Subscriptions come to is the same if it is missed (see `succession`).
+//! `kubectl apply` writes the objects of a file one after the other, tens of milliseconds apart
+//! over a network. The window slides with each arrival, up to a limit. The debounce only saves
+//! work: a Subscription that misses the window ends in the same state (see `succession`).
 
 use mainstay_api::Subscription;
 use mainstay_object::NamespacedName;
@@ -10,14 +11,14 @@ use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// How many windows a namespace waits at most while Subscriptions go on arriving.
+/// The limit of the sliding window, as a multiple of the window.
 const MOST: u32 = 10;
 
-/// The Subscriptions of a namespace that are known.
+/// The Subscriptions of a namespace that the debounce has seen.
 #[derive(Debug, Default)]
 struct Arrivals {
     uids: BTreeSet<String>,
-    /// When the first of those that are waited for arrived, and the last.
+    /// When the first and the last Subscription of the current window arrived.
     window: Option<(Duration, Duration)>,
 }
 
@@ -26,8 +27,8 @@ struct Arrivals {
 pub(crate) struct Debounce(Mutex<HashMap<NamespacedName, Arrivals>>);
 
 impl Debounce {
-    /// How long a namespace waits for more Subscriptions; none if none arrived within `window`. `now` is
-    /// the elapsed time of the clock.
+    /// How long a namespace waits for more Subscriptions; none if none arrived within `window`.
+    /// `now` is the elapsed time of the clock.
     pub(crate) fn wait(
         &self,
         namespace: &NamespacedName,

@@ -1,4 +1,5 @@
-//! What a catalog says of things at their end, as conditions of the Subscriptions that have them.
+//! Deprecation conditions: the deprecations of a package, channel and bundle in the catalog, as
+//! conditions of the Subscriptions that use them.
 
 use super::conditions::{remove, set};
 use mainstay_api::{
@@ -10,8 +11,8 @@ use mainstay_catalogsources::CatalogContent;
 /// The deprecations that concern a Subscription, each with its text.
 type Deprecations = [(Type, Option<String>); 3];
 
-/// Writes what the content of its catalog says of the package and channel of a Subscription, and of
-/// the version that it has installed.
+/// Sets the deprecation conditions for the package and channel of a Subscription and for its
+/// installed CSV, from the content of its catalog.
 pub(super) fn write(
     subscription: &Subscription,
     content: &CatalogContent,

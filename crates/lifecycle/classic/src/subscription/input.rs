@@ -1,4 +1,5 @@
-//! What a namespace is resolved from, and the world that the resolver makes of it.
+//! Resolution input: the state of a namespace that a resolution depends on, and its translation
+//! into the input of the resolver.
 
 use crate::fields;
 use crate::image::bundles::Key;
@@ -10,7 +11,7 @@ use mainstay_resolver as resolver;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A catalog of the namespace.
+/// A catalog that the namespace may resolve from.
 pub(crate) struct ResolvableCatalog {
     pub(crate) key: NamespacedName,
     pub(crate) priority: i64,
@@ -18,38 +19,40 @@ pub(crate) struct ResolvableCatalog {
     pub(crate) content: Result<Arc<CatalogContent>, NoContent>,
 }
 
-/// What is resolved.
+/// The state of a namespace that a resolution depends on.
 pub(crate) struct ResolutionInput {
     pub(crate) namespace: String,
     pub(crate) global: String,
     pub(crate) group: Arc<OperatorGroup>,
     pub(crate) catalogs: Vec<ResolvableCatalog>,
     pub(crate) subscriptions: Vec<Subscription>,
-    /// The versions that count as installed.
+    /// The CSVs that count as installed.
     pub(crate) csvs: BTreeMap<String, Arc<fields::Csv>>,
-    /// Packages of which nothing is chosen for now, with the reason.
+    /// The packages that keep their CSVs for now, with the reason.
     pub(crate) pinned: BTreeMap<String, String>,
-    /// `gitVersion` of the server; none if it does not say, which excludes nothing.
+    /// `gitVersion` of the API server; none if it is unknown, in which case no bundle is excluded.
     pub(crate) server_version: Option<String>,
-    /// The Subscriptions whose plan has not brought their version yet.
+    /// The Subscriptions whose InstallPlan has not created their CSV yet.
     pub(crate) in_flight: BTreeSet<String>,
-    /// Those of them whose plan has failed.
+    /// Those of them whose InstallPlan failed.
     pub(crate) failed: BTreeSet<String>,
-    /// Versions that no plan is made for yet, because the last ones failed.
+    /// The CSVs that wait before another InstallPlan is created for them, because the last ones
+    /// failed.
     pub(crate) backing_off: BTreeSet<String>,
-    /// Subscriptions that plans are going to make.
+    /// Subscriptions that existing InstallPlans will generate.
     pub(crate) planned: Vec<fields::GeneratedSubscription>,
-    /// Those of them whose place a Subscription will take that is there already, by the name of that one.
+    /// Such Subscriptions that an existing Subscription will replace, by the name of the existing
+    /// one.
     pub(crate) inherited: BTreeMap<String, fields::GeneratedSubscription>,
-    /// Subscriptions whose version is there without what else its plan, which is gone, should have
-    /// brought.
+    /// Subscriptions whose CSV exists, but whose InstallPlan was deleted before it created the
+    /// rest.
     pub(crate) incomplete: BTreeSet<String>,
-    /// The objects of bundles by image.
+    /// The objects of unpacked bundles, by image.
     pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
 }
 
 impl ResolutionInput {
-    /// Stands for everything that the outcome depends on.
+    /// A hash of everything that the result of the resolution depends on.
     pub(crate) fn fingerprint(&self) -> String {
         let group = &self.group;
         let mut parts = vec![format!("{:?}{:?}", group.spec, group.metadata.annotations)];
@@ -97,7 +100,7 @@ impl ResolutionInput {
         self.subscriptions.iter().find(|subscription| subscription.metadata.name == name)
     }
 
-    /// The namespace as the resolver sees it.
+    /// The namespace as the input of the resolver.
     pub(super) fn resolver_world(&self) -> resolver::World<'_> {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
@@ -148,8 +151,8 @@ impl ResolutionInput {
         world
     }
 
-    /// A Subscription. The version that its plan has just made is its own, although it does not count
-    /// as installed before the plan is over.
+    /// A Subscription for the resolver. It counts as having its current CSV once that exists,
+    /// although the status says so only when the InstallPlan is complete.
     fn existing_subscription(&self, subscription: &Subscription) -> resolver::Subscription {
         if let Some(planned) = self.inherited.get(&subscription.metadata.name) {
             let name = subscription.metadata.name.clone();
@@ -173,7 +176,7 @@ impl ResolutionInput {
         }
     }
 
-    /// A Subscription that is as good as there.
+    /// A Subscription that an InstallPlan will generate, as if it existed.
     fn generated_subscription(
         &self,
         planned: &fields::GeneratedSubscription,
@@ -209,8 +212,8 @@ fn csv(name: &str, csv: &fields::Csv) -> resolver::Csv {
         phase: csv.phase.to_string(),
         copied: csv.is_copy(),
         properties: csv.properties.clone(),
-        // Definitions and API services are told apart only when properties are inferred, and there
-        // only their kinds count.
+        // CustomResourceDefinitions and APIServices differ only where properties are inferred, and
+        // there only their kinds count.
         owned_apis: apis(&csv.provides),
         required_apis: apis(&csv.requires),
         ..resolver::Csv::default()

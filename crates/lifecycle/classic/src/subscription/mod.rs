@@ -1,4 +1,5 @@
-//! Subscriptions: what is wanted, what was found, and the plans in between.
+//! Subscriptions: the controller that resolves them, creates their InstallPlans and reports their
+//! status.
 
 pub(crate) mod conditions;
 pub(crate) mod controller;

@@ -1,4 +1,5 @@
-//! Plans as Subscriptions make, find again and throw away.
+//! The InstallPlans of Subscriptions: named, drafted, found again after an interruption, and
+//! deleted.
 
 use crate::bundle_config_map;
 use crate::fields;
@@ -15,19 +16,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How names of plans begin.
+/// The prefix of InstallPlan names.
 const PREFIX: &str = "install-";
-/// How many plans a namespace keeps.
+/// How many InstallPlans a namespace keeps.
 const MAX_PLANS: usize = 5;
-/// The longest time for which a version rests whose plans fail.
+/// The longest delay before a CSV whose InstallPlans fail gets another one.
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(15);
-/// How many are deleted at a time.
+/// How many InstallPlans one reconciliation deletes.
 const MAX_DELETIONS: usize = 5;
 
-/// The plans of a namespace by name.
+/// The InstallPlans of a namespace by name.
 pub(crate) type Plans = BTreeMap<String, Arc<fields::Plan>>;
 
-/// The plans that are too many: lowest generation first, then oldest, then by name.
+/// The InstallPlans beyond the limit: lowest generation first, then oldest, then by name.
 pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
     let mut all: Vec<(&String, &Arc<fields::Plan>)> =
         plans.iter().filter(|(_, plan)| !plan.deleting).collect();
@@ -39,10 +40,12 @@ pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
     all.into_iter().take(too_many).map(|(name, _)| name.as_str()).collect()
 }
 
-/// How long a version rests before another plan is made for it, because the last ones failed: twice as
-/// long after each, and at most [`LONGEST_REST`]. What leads past it is not held up by that.
+/// How long a CSV waits for another InstallPlan after the last ones failed: twice as long after
+/// each failure, and at most [`MAX_RETRY_DELAY`]. The delay does not hold back upgrades past this
+/// CSV.
 ///
-/// Told from the plans alone, so a restart changes nothing. `timeout` is how long a plan is tried.
+/// The delay follows from the InstallPlans alone, so a restart does not change it. `timeout` is how
+/// long an InstallPlan is tried before it fails.
 pub(crate) fn retry_delay(
     plans: &Plans,
     csv: &str,
@@ -57,12 +60,12 @@ pub(crate) fn retry_delay(
     let doublings = u32::try_from(failed.len()).unwrap_or(u32::MAX).saturating_sub(1).min(16);
     let rest = timeout.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
     let since = Duration::try_from(now.duration_since(made)).unwrap_or_default();
-    // It was tried for that long before it failed.
+    // The creation time is `timeout` before the failure.
     Some(timeout.saturating_add(rest).saturating_sub(since))
         .filter(|remaining| !remaining.is_zero())
 }
 
-/// The highest generation that a Subscription has a plan of.
+/// The highest InstallPlan generation in the status of the Subscriptions.
 fn assigned(subscriptions: &[Subscription]) -> i64 {
     subscriptions
         .iter()
@@ -71,13 +74,14 @@ fn assigned(subscriptions: &[Subscription]) -> i64 {
         .unwrap_or_default()
 }
 
-/// The generation of the next plan.
+/// The generation of the next InstallPlan.
 pub(crate) fn generation(subscriptions: &[Subscription], plans: &Plans) -> i64 {
     let made = plans.values().map(|plan| plan.generation).max().unwrap_or_default();
     assigned(subscriptions).max(made) + 1
 }
 
-/// A plan newer than every Subscription's that these Subscriptions own: its making was interrupted.
+/// An InstallPlan of these Subscriptions that is newer than the one in any status: its creation was
+/// interrupted.
 fn interrupted<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
@@ -98,15 +102,16 @@ fn interrupted<'a>(
         .map(|(name, _)| name.as_str())
 }
 
-/// A plan with steps that no Subscription refers to: the third write of its making is missing.
+/// An InstallPlan with steps that no Subscription refers to: the third write of its creation is
+/// missing.
 pub(crate) fn unassigned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Option<&'a str> {
-    // What only brings dependencies makes the Subscriptions that refer to it.
+    // An InstallPlan for dependencies only generates the Subscriptions that refer to it.
     interrupted(subscriptions, plans, |plan| {
         plan.has_steps && plan.phase != InstallPlanPhase::Failed && !plan.only_dependencies
     })
 }
 
-/// A plan without steps for the same versions: the second write of its making is missing.
+/// An InstallPlan without steps for the same CSVs: the second write of its creation is missing.
 pub(crate) fn without_steps<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
@@ -121,7 +126,8 @@ pub(crate) fn without_steps<'a>(
     })
 }
 
-/// The names of plans without steps that Subscriptions own: the second write of their making is missing.
+/// The names of InstallPlans of these Subscriptions without steps: the second write of their
+/// creation is missing.
 fn stepless_plans<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
@@ -142,15 +148,15 @@ fn stepless_plans<'a>(
         .collect()
 }
 
-/// Plans without steps that Subscriptions own and are past: made by a request whose answer was lost, or
-/// that was sent twice.
+/// InstallPlans without steps whose generation was assigned already: created by a request whose
+/// response was lost, or that was sent twice.
 pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
     let newest = assigned(subscriptions);
     stepless_plans(subscriptions, plans, |plan| plan.generation <= newest)
 }
 
-/// Plans without steps that nothing will fill: their making was interrupted, and since then the catalogs
-/// changed, so that a resolution chooses other `ClusterServiceVersions`, or none.
+/// InstallPlans without steps that no reconciliation will complete. Their creation was interrupted,
+/// the catalogs changed since, and the resolution now chooses other CSVs or none.
 pub(crate) fn obsolete<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
@@ -160,9 +166,9 @@ pub(crate) fn obsolete<'a>(
     stepless_plans(subscriptions, plans, |plan| plan.csvs != csvs || plan.manual != manual)
 }
 
-/// The name of a plan, which looks as if the server had made it up. It is the same for the same
-/// Subscriptions and generation, so that asking again for a plan after an answer was lost finds the one
-/// that is there, whatever else was written onto the Subscriptions meanwhile.
+/// The name of an InstallPlan, in the form of a generated name. It depends only on the
+/// Subscriptions, the CSVs, the generation and the attempt. So a repeated request after a lost
+/// response finds the InstallPlan that the first one created.
 pub(crate) fn name(
     subscriptions: &[Subscription],
     csvs: &[String],
@@ -175,8 +181,8 @@ pub(crate) fn name(
     format!("{PREFIX}{}", hash::suffix(&text))
 }
 
-/// Whether a plan that has the name of a new one is that one, made by a request whose answer was lost.
-/// Meanwhile it may have got its steps, and somebody may have approved it.
+/// Whether an existing InstallPlan with the name of a new one is that one, created by a request
+/// whose response was lost. It may have steps and an approval since.
 pub(crate) fn is_same(found: &Object, wanted: &Object) -> bool {
     let asked = |plan: &Object| {
         let mut plan = plan.clone();
@@ -186,13 +192,13 @@ pub(crate) fn is_same(found: &Object, wanted: &Object) -> bool {
     !found.is_terminating() && asked(found) == asked(wanted)
 }
 
-/// Whether a plan has its steps.
+/// Whether an InstallPlan has its steps.
 pub(crate) fn has_steps(plan: &Object) -> bool {
     plan.get(&["status", "phase"]).is_some()
 }
 
-/// Which Subscriptions a plan is for, with the version that each gets: told by package and catalog
-/// of its steps.
+/// The Subscriptions that an InstallPlan is for, each with its CSV. Package and catalog of the
+/// steps identify them.
 pub(crate) fn assignments(
     plan: &InstallPlan,
     subscriptions: &[Subscription],
@@ -215,7 +221,7 @@ pub(crate) fn assignments(
     out
 }
 
-/// The package in the properties of a version's manifest.
+/// The package in the properties of a CSV manifest.
 pub(crate) fn package_of(manifest: &str) -> Option<String> {
     let properties: Value = if let Some(reference) = bundle_config_map::reference(manifest) {
         serde_json::from_str(&reference.properties).ok()?
@@ -229,14 +235,14 @@ pub(crate) fn package_of(manifest: &str) -> Option<String> {
     Some(package.get("value")?.get("packageName")?.as_str()?.to_owned())
 }
 
-/// The versions that steps install.
+/// The names of the CSVs that steps create.
 pub(crate) fn csv_names(steps: &[Step]) -> Vec<String> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
     let of = |step: &&Step| step.resource.kind == *kind;
     steps.iter().filter(of).map(|step| step.resource.name.clone()).collect()
 }
 
-/// A new plan; its steps are written as its status.
+/// A new InstallPlan. Its steps are part of its status, which is a separate write.
 pub(crate) fn draft(
     namespace: &str,
     generation: i64,
@@ -269,7 +275,8 @@ pub(crate) fn draft(
     plan
 }
 
-/// The first status of a plan. `lookups` are the bundles that came as images; they are in the steps.
+/// The first status of an InstallPlan. `lookups` are the bundles that came as images; their objects
+/// are in the steps.
 pub(crate) fn status(manual: bool, steps: &[Step], lookups: &[BundleLookup]) -> InstallPlanStatus {
     let catalogs: BTreeSet<&String> = steps.iter().map(|step| &step.resource.source_name).collect();
     InstallPlanStatus {
@@ -285,7 +292,7 @@ pub(crate) fn status(manual: bool, steps: &[Step], lookups: &[BundleLookup]) -> 
     }
 }
 
-/// Makes a Subscription refer to its plan.
+/// Makes a Subscription refer to its InstallPlan.
 pub(crate) fn assign(
     status: &mut SubscriptionStatus,
     plan: &Object,
@@ -298,7 +305,7 @@ pub(crate) fn assign(
     status.last_updated = Some(now);
 }
 
-/// Makes a Subscription wait for a version that a plan brings.
+/// Makes a Subscription wait for a CSV that an InstallPlan creates.
 pub(crate) fn refer(status: &mut SubscriptionStatus, plan: ObjectReference, csv: &str) {
     status.install_plan = Some(InstallPlanReference {
         api_version: plan.api_version.clone(),
@@ -311,7 +318,7 @@ pub(crate) fn refer(status: &mut SubscriptionStatus, plan: ObjectReference, csv:
     status.current_csv = csv.into();
 }
 
-/// Gives a Subscription the plan of another one.
+/// Assigns the InstallPlan of another Subscription to a Subscription.
 pub(crate) fn join(status: &mut SubscriptionStatus, other: &SubscriptionStatus, now: Time) {
     let Some(plan) = &other.install_plan_ref else { return };
     refer(status, plan.clone(), &other.current_csv);
@@ -319,7 +326,7 @@ pub(crate) fn join(status: &mut SubscriptionStatus, other: &SubscriptionStatus, 
     status.last_updated = Some(now);
 }
 
-/// The patch body of a plan's first status.
+/// The patch with the first status of an InstallPlan.
 pub(crate) fn first_status(plan: &Object, status: &InstallPlanStatus) -> serde_json::Result<Value> {
     Ok(json!({
         "metadata": {"resourceVersion": plan.resource_version()},
@@ -408,7 +415,7 @@ mod tests {
     #[test]
     fn sweeps_leave_the_five_highest_generations_however_many_there_are_and_in_which_order() {
         for count in 0..30_i64 {
-            // A step that has no divisor with 31 in common goes through all numbers once.
+            // A step that is coprime to 31 visits all numbers once.
             let generations: Vec<i64> = (0..count).map(|number| number * 12 % 31).collect();
             let mut plans = plans_named(
                 generations.iter().map(|generation| plan(*generation, "x", true)).collect(),
@@ -432,7 +439,8 @@ mod tests {
             assert_eq!(remaining, highest.split_off(many), "{count}");
             assert_eq!(sweeps, many.div_ceil(MAX_DELETIONS));
         }
-        // What goes already does not count, and among equals the oldest goes.
+        // A terminating InstallPlan does not count, and among equal generations the oldest is
+        // deleted.
         let of = |created: &str, deleting: bool| {
             let plan = fields::Plan::clone(&plan(1, "x", true));
             Arc::new(fields::Plan { created: created.to_owned(), deleting, ..plan })

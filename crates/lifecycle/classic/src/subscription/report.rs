@@ -1,4 +1,4 @@
-//! Tells people what came of a resolution: on Subscriptions, and in events.
+//! Resolution reports: the result of a resolution as conditions of Subscriptions and as Events.
 
 use super::conditions::unresolved;
 use super::controller::Controller;
@@ -11,21 +11,22 @@ use mainstay_object::{NamespacedName, Object};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What there is to tell.
+/// The result of a resolution, as far as it is reported.
 #[derive(Clone, Copy)]
 pub(super) struct ResolutionReport<'a> {
     pub(super) failures: &'a [resolution::Failure],
     /// What Subscriptions wait for, by name.
     pub(super) waiting: &'a BTreeMap<String, UnpackCondition>,
-    /// The Subscriptions of which there is nothing new to say.
+    /// The Subscriptions whose conditions stay as they are.
     pub(super) on_hold: &'a BTreeSet<String>,
 }
 
 impl Controller {
-    /// Writes failures onto the Subscriptions that they concern, and forgets those that are over.
+    /// Sets the failures on the Subscriptions that they concern, and removes those that no longer
+    /// apply.
     ///
-    /// News are also events: on the namespace as in the original, and on each Subscription, where
-    /// people look first.
+    /// New failures are also Events: on the namespace, as in the original, and on each
+    /// Subscription.
     pub(super) async fn report_resolution(
         &self,
         namespace: &str,
@@ -97,8 +98,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Says on versions that no Subscription has what is wrong with them, once for as long as it
-    /// stays so: they have no condition for it.
+    /// Publishes an Event for each failure of a CSV that has no Subscription, once while it lasts.
+    /// Such a CSV has no condition for it.
     pub(super) fn report_csv_failures(&self, namespace: &str, failures: &[resolution::Failure]) {
         let key = NamespacedName::cluster(namespace);
         let mut now: BTreeSet<(String, String)> = BTreeSet::new();

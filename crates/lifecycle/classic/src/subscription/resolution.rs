@@ -1,6 +1,7 @@
-//! What a namespace should have installed, and the steps to get there.
+//! Resolution: chooses the bundles that a namespace installs, and turns them into InstallPlan
+//! steps.
 //!
-//! Everything here burns CPU and runs on a thread of its own: it works on copies of what was seen.
+//! A resolution is CPU-bound and runs on a blocking thread, on copies of the observed state.
 
 use super::input::ResolutionInput;
 use super::succession;
@@ -14,7 +15,7 @@ use mainstay_resolver as resolver;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A bundle that was chosen and must be unpacked before there can be steps.
+/// A chosen bundle that must be unpacked before it has steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NeededBundle {
     pub(crate) key: Key,
@@ -22,28 +23,28 @@ pub(crate) struct NeededBundle {
     pub(crate) subscriptions: Vec<String>,
 }
 
-/// Why Subscriptions cannot be served.
+/// Why Subscriptions cannot be resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) reason: SubscriptionReason,
     pub(crate) message: String,
-    /// The Subscriptions that it concerns.
+    /// The Subscriptions that the failure concerns.
     pub(crate) subscriptions: Vec<String>,
-    /// Versions without Subscription that it concerns.
+    /// The CSVs without a Subscription that the failure concerns.
     pub(crate) csvs: Vec<String>,
-    /// Who asks, what stands in the way and what would mend it, in one line; none if people were
-    /// told before.
+    /// The requirement, the conflict and the suggested fix in one line; none if the failure was
+    /// reported before.
     pub(crate) explanation: Option<String>,
 }
 
-/// How many bytes of an explanation are told; some readers of events cut what is longer.
+/// The longest explanation in bytes; some consumers truncate longer Events.
 const MAX_EXPLANATION: usize = 1024;
 
-/// An explanation as an event tells it.
+/// The text of a failure for an Event.
 fn explanation(failure: &resolver::Failure) -> String {
     let mut text = failure.cause.to_string();
     if text.len() > MAX_EXPLANATION {
-        // What would mend it stands at the end and matters most.
+        // The suggested fix is at the end of the text, and matters most.
         let repair =
             failure.repairs.first().map(|repair| format!(" … ({repair})")).unwrap_or_default();
         let repair = if repair.len() < MAX_EXPLANATION / 2 { repair } else { " …".to_owned() };
@@ -53,7 +54,7 @@ fn explanation(failure: &resolver::Failure) -> String {
     text
 }
 
-/// Whether somebody whom a failure concerns was not told of it yet.
+/// Whether some Subscription that a failure concerns does not report it yet.
 fn is_unreported(input: &ResolutionInput, failure: &resolver::Failure) -> bool {
     let is_reported = |subscription: &&Subscription| {
         subscription.status.conditions.iter().any(|condition| {
@@ -69,41 +70,43 @@ fn is_unreported(input: &ResolutionInput, failure: &resolver::Failure) -> bool {
         || !concerned.into_iter().all(|subscription| is_reported(&subscription))
 }
 
-/// What came out.
+/// The result of a resolution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resolved {
-    /// Steps for one plan; none if nothing is to be done.
+    /// The steps of one InstallPlan; empty if nothing is to be installed.
     pub(crate) steps: Vec<Step>,
-    /// Whether the plan waits for approval. What needs approval is planned first, so that its plan is the
-    /// one that people would approve if it was the only one; the rest follows when that plan is there.
+    /// Whether the InstallPlan waits for approval. Installs that need approval come first, in an
+    /// InstallPlan of their own. The others follow when that InstallPlan exists.
     pub(crate) manual: bool,
-    /// The version that each Subscription gets.
+    /// The CSV that each Subscription gets.
     pub(crate) updates: BTreeMap<String, String>,
     pub(crate) failures: Vec<Failure>,
-    /// Bundles that must be unpacked first; what belongs together with them has no steps yet.
+    /// Bundles that must be unpacked first. Installs that belong to the same part have no steps
+    /// yet.
     pub(crate) needed: Vec<NeededBundle>,
-    /// Bundles whose objects are in the steps, and what the plan says of them.
+    /// Bundles whose objects are in the steps, and their entries in the InstallPlan.
     pub(crate) used: BTreeSet<Key>,
     pub(crate) lookups: Vec<BundleLookup>,
-    /// Bundles that were unpacked and cannot be installed all the same.
+    /// Unpacked bundles that cannot be installed.
     pub(crate) refused: BTreeSet<Key>,
-    /// What this was resolved from, as [`Input::fingerprint`] tells it.
+    /// The fingerprint of the input, from [`ResolutionInput::fingerprint`].
     pub(crate) fingerprint: String,
-    /// Why no plan can be made for the steps that there were, by Subscription.
+    /// Why no InstallPlan can be created for the resolved steps, by Subscription.
     pub(crate) unplanned: BTreeMap<String, String>,
-    /// How often in a row a plan for this was refused.
+    /// How often in a row the API refused an InstallPlan for this result.
     pub(crate) refusals: u32,
-    /// When a plan is tried again that was refused, by the clock's elapsed time; none if only
-    /// something else that comes of a resolution can help.
+    /// When a refused InstallPlan is tried again, by the clock's elapsed time; none if only a
+    /// different resolution helps.
     pub(crate) until: Option<Duration>,
-    /// Subscriptions that wait for something under way before more can be said of them.
+    /// Subscriptions that wait for an upgrade in progress; their conditions stay until it ends.
     pub(crate) on_hold: BTreeSet<String>,
-    /// Subscriptions that get the plan of another one, which brings what they ask for.
+    /// Subscriptions that get the InstallPlan of another Subscription, which installs what they
+    /// want.
     pub(crate) joining: BTreeMap<String, String>,
 }
 
 impl Resolved {
-    /// Adds the steps for what Subscriptions get.
+    /// Adds the steps of a chosen bundle for the Subscriptions that get it.
     fn add(
         &mut self,
         (steps, lookup): BundleSteps,
@@ -118,13 +121,14 @@ impl Resolved {
         self.updates.extend(subscriptions.iter().map(|name| (name.clone(), chosen.name.clone())));
     }
 
-    /// The same without steps, because a plan for them is refused.
+    /// This result without steps, because the API refuses an InstallPlan for them.
     pub(crate) fn without_plan(&self, message: &str) -> Self {
         let unplanned = self.updates.keys().map(|name| (name.clone(), message.to_owned()));
         Self {
             failures: self.failures.clone(),
             needed: self.needed.clone(),
-            // Kept for as long as this is: without them it would be resolved again.
+            // Kept as long as this result: dropping the unpacked bundles would cause another
+            // resolution.
             refused: self.refused.union(&self.used).cloned().collect(),
             fingerprint: self.fingerprint.clone(),
             unplanned: unplanned.collect(),
@@ -135,18 +139,18 @@ impl Resolved {
     }
 }
 
-/// Resolves and turns what was chosen into steps.
+/// Resolves a namespace and turns the chosen bundles into steps.
 pub(crate) fn run(input: &ResolutionInput) -> Resolved {
     let outcome = resolver::resolve_explaining(&input.resolver_world(), |failure| {
         is_unreported(input, failure)
     });
     let mut out = Resolved::default();
-    // What is broken and in nobody's way is told where it is broken.
+    // A catalog failure that concerns no Subscription and no CSV is reported on the catalog.
     let has_subject = |failure: &&resolver::Failure| {
         !failure.subscriptions.is_empty() || !failure.csvs.is_empty()
     };
     for failure in outcome.failures.iter().filter(has_subject) {
-        // It will be something else, or nothing, when what is under way has come to an end.
+        // The failure changes, or disappears, when the upgrade in progress ends.
         if input.pinned.values().any(|why| failure.message.contains(why)) {
             out.on_hold.extend(failure.subscriptions.iter().cloned());
             continue;
@@ -179,7 +183,7 @@ pub(crate) fn run(input: &ResolutionInput) -> Resolved {
     let mut installs = Vec::new();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
-        // Half of what belongs together is worse than nothing: a part was chosen as a whole.
+        // The resolver chooses a part as a whole, so it is installed as a whole or not at all.
         if unusable.contains_key(&install.part)
             || waiting.contains_key(&install.part)
             || on_hold.contains(&install.part)
@@ -212,7 +216,7 @@ pub(crate) fn run(input: &ResolutionInput) -> Resolved {
         if install.manual == out.manual {
             out.add(install.steps, &install.chosen, &install.subscriptions);
         } else {
-            // Its turn comes when the others have their plan.
+            // These installs follow when the InstallPlan of the others exists.
             out.refused.extend(unpacked_image(input, &install.chosen));
         }
     }
@@ -220,19 +224,20 @@ pub(crate) fn run(input: &ResolutionInput) -> Resolved {
     out
 }
 
-/// What was chosen and can be installed.
+/// A chosen bundle that can be installed.
 struct PlannedInstall {
     manual: bool,
     steps: BundleSteps,
     chosen: resolver::Chosen,
-    /// The Subscriptions that ask for it.
+    /// The Subscriptions that want it.
     subscriptions: Vec<String>,
 }
 
-/// Whether what is installed for these Subscriptions, all together, waits for approval: one of them is
-/// Manual. A Subscription that was generated for a dependency is Automatic in its spec; the dependency of
-/// an operator that is not to change without approval must not change without it either, so it counts as
-/// Manual while any Subscription of the namespace is.
+/// Whether the installs for these Subscriptions wait for approval together: one of them is Manual.
+///
+/// The spec of a generated Subscription says Automatic. Yet the dependency of an operator that
+/// needs approval must not change without approval either. So it counts as Manual while any
+/// Subscription of the namespace is Manual.
 fn needs_approval(input: &ResolutionInput, names: &[String]) -> bool {
     let is_manual =
         |subscription: &Subscription| subscription.spec.install_plan_approval == Approval::Manual;
@@ -242,7 +247,7 @@ fn needs_approval(input: &ResolutionInput, names: &[String]) -> bool {
     })
 }
 
-/// Adds the steps for versions that are there without the rest of their bundles.
+/// Adds the steps for CSVs that exist without the other objects of their bundle.
 fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, out: &mut Resolved) {
     for name in &input.incomplete {
         let serves = |install: &PlannedInstall| install.subscriptions.contains(name);
@@ -273,26 +278,27 @@ fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, ou
             Err(NoSteps::Image(key)) => {
                 out.needed.push(NeededBundle { key, subscriptions: vec![name.clone()] });
             }
-            // The catalog has it no more, or not like that; what is missing was said before.
+            // The catalog no longer has this bundle in this form. The missing objects were reported
+            // before.
             Err(NoSteps::Refused(_)) => {}
         }
     }
 }
 
-/// Parts that get no steps, or not yet.
+/// The parts that get no steps, or not yet.
 #[derive(Default)]
 struct BlockedParts {
-    /// With a bundle that cannot be installed, and why.
+    /// Parts with a bundle that cannot be installed, and why.
     unusable: BTreeMap<usize, String>,
-    /// With bundles that must be unpacked first.
+    /// Parts with bundles that must be unpacked first.
     waiting: BTreeMap<usize, BTreeSet<Key>>,
     /// The unpacked bundles of parts that get no steps.
     refused: BTreeSet<Key>,
-    /// With Subscriptions that wait for something else.
+    /// Parts with Subscriptions that wait for another install.
     on_hold: BTreeSet<usize>,
 }
 
-/// The image that a bundle is unpacked from, if it was.
+/// The image of a bundle, if it was unpacked from one.
 fn unpacked_image(input: &ResolutionInput, chosen: &resolver::Chosen) -> Option<Key> {
     let catalog = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let bundle = input.content(&catalog)?.catalog().bundle(&chosen.package, &chosen.name)?;
@@ -322,13 +328,13 @@ fn blocked_parts(input: &ResolutionInput, outcome: &resolver::Outcome) -> Blocke
             }
         }
     }
-    // What will not be installed need not be unpacked.
+    // A part that will not be installed needs no unpacked bundles.
     parts.waiting.retain(|part, _| !parts.unusable.contains_key(part));
     parts.on_hold.retain(|part| !parts.unusable.contains_key(part));
     let on_hold = &parts.on_hold;
     parts.waiting.retain(|part, _| !on_hold.contains(part));
     for install in &outcome.installs {
-        // Forgetting them would mean to unpack them again for the same answer.
+        // Keep them, as the next resolution would unpack them again for the same result.
         let stopped = parts.unusable.contains_key(&install.part)
             || parts.waiting.contains_key(&install.part)
             || parts.on_hold.contains(&install.part);
@@ -339,17 +345,19 @@ fn blocked_parts(input: &ResolutionInput, outcome: &resolver::Outcome) -> Blocke
     parts
 }
 
-/// What becomes of something that was chosen.
+/// What happens with a chosen bundle.
 enum InstallDecision {
-    /// It gets steps.
+    /// Its steps are part of the next InstallPlan.
     Install,
-    /// Plans that bring it are on their way; these Subscriptions have part in that of the other.
+    /// An existing InstallPlan installs it already; these Subscriptions join the one that owns that
+    /// InstallPlan.
     Join(Vec<(String, String)>),
-    /// Some who ask for it wait for something else, which has to come first.
+    /// Some Subscription that wants it waits for another install, which comes first.
     Wait,
 }
 
-/// A second plan for what a plan brings already would only get in the way of the first.
+/// Decides whether a chosen bundle needs steps. A second InstallPlan for the same CSV would only
+/// interfere with the first.
 fn install_decision(
     input: &ResolutionInput,
     subscriptions: &[String],
@@ -370,7 +378,7 @@ fn install_decision(
     };
     if let Some(carrier) = subscriptions.iter().find(brought) {
         let others = subscriptions.iter().filter(|name| !brought(name));
-        // What is planned has no plan to refer to before it is there.
+        // A planned Subscription does not exist yet, so it has no InstallPlan to refer to.
         let is_there = input.in_flight.contains(carrier);
         let joining = others.filter(|_| is_there).map(|name| (name.clone(), carrier.clone()));
         return InstallDecision::Join(joining.collect());
@@ -383,7 +391,7 @@ fn install_decision(
     if subscriptions.iter().any(busy) { InstallDecision::Wait } else { InstallDecision::Install }
 }
 
-/// The step that makes the Subscription of a dependency.
+/// The step that creates the Subscription of a dependency.
 fn subscription_step(
     input: &ResolutionInput,
     outcome: &resolver::Outcome,

@@ -1,4 +1,5 @@
-//! Where a Subscription stands, before anything new is resolved.
+//! Subscription status: health of the catalogs, InstallPlan conditions and the state, before a
+//! resolution.
 
 use super::conditions::{remove, set};
 use super::{deprecation, plan::refer};
@@ -14,29 +15,30 @@ use mainstay_version::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A catalog that a namespace sees.
+/// A catalog that the namespace of a Subscription sees.
 pub(crate) struct VisibleCatalog {
     /// Its CatalogSource.
     pub(crate) reference: ObjectReference,
     /// Whether it has content.
     pub(crate) healthy: bool,
-    /// Whether the content is not what its folder holds, because that cannot be read.
+    /// Whether the content differs from the folder of the catalog, because the folder cannot be
+    /// read.
     pub(crate) stale: bool,
-    /// What it has.
+    /// Its content.
     pub(crate) content: Option<Arc<CatalogContent>>,
 }
 
-/// What was seen around a Subscription.
+/// The observed state that the status of a Subscription depends on.
 pub(crate) struct StatusInput<'a> {
     /// The catalogs of its namespace and the global ones, by namespace and name.
     pub(crate) catalogs: &'a [VisibleCatalog],
-    /// The plans of its namespace.
+    /// The InstallPlans of its namespace.
     pub(crate) plans: &'a BTreeMap<String, Arc<fields::Plan>>,
-    /// The versions of its namespace, copies included.
+    /// The CSVs of its namespace, copied CSVs included.
     pub(crate) csvs: &'a BTreeMap<String, Arc<fields::Csv>>,
-    /// Plans that made Subscriptions which do not refer to them yet, by name.
+    /// The InstallPlans that generated Subscriptions which do not refer to them yet, by name.
     pub(crate) generating_plans: &'a BTreeMap<String, ObjectReference>,
-    /// Whether versions that failed may be replaced.
+    /// Whether a failed CSV may be replaced.
     pub(crate) fail_forward: bool,
     pub(crate) now: Time,
 }
@@ -50,7 +52,7 @@ pub(crate) fn compute(subscription: &Subscription, input: &StatusInput<'_>) -> S
     set_plan_conditions(input, &mut new);
     let content = named_catalog(subscription, input).and_then(|catalog| catalog.content.as_deref());
     set_state(subscription, input, content, &mut new);
-    // While the catalog has no content, what it said last stands.
+    // While the catalog has no content, its last deprecations stay.
     if let Some(content) = content {
         deprecation::write(subscription, content, &mut new, input.now);
     }
@@ -72,13 +74,13 @@ fn named_catalog<'a>(
     })
 }
 
-/// The plan that made a Subscription which does not refer to it, by name.
+/// The InstallPlan that generated a Subscription which does not refer to it yet, by name.
 pub(crate) fn generating_plan(subscription: &Subscription) -> Option<&str> {
     let name = subscription.metadata.annotations.get(names::GENERATED_BY)?;
     subscription.status.install_plan_ref.is_none().then_some(name)
 }
 
-/// A Subscription that was made for a dependency has part in the plan that made it.
+/// A Subscription that was generated for a dependency refers to the InstallPlan that generated it.
 fn refer_to_generating_plan(
     subscription: &Subscription,
     input: &StatusInput<'_>,
@@ -135,7 +137,7 @@ fn set_catalog_health(
         let message = format!("targeted catalogsource {namespace}/{source} unhealthy");
         (true, Reason::UnhealthyCatalogSourceFound, message)
     } else if let Some(other) = other {
-        // The original repeats whatever it said before; here the culprit is named.
+        // The original repeats its previous message; here the message names the unhealthy catalog.
         let message = format!("catalogsource {}/{} unhealthy", other.namespace, other.name);
         (true, Reason::UnhealthyCatalogSourceFound, message)
     } else {
@@ -161,10 +163,10 @@ fn set_plan_conditions(input: &StatusInput<'_>, status: &mut SubscriptionStatus)
     let now = input.now;
     let Some(plan) = input.plans.get(&name) else {
         remove(status, &[InstallPlanPending, InstallPlanFailed]);
-        // What it had begun is made whole by another plan, without being forgotten.
+        // If the CSV exists, another InstallPlan completes it, and the reference stays.
         let begun = input.csvs.contains_key(&status.current_csv);
         if status.state == SubscriptionState::UpgradePending && !begun {
-            // Forget it, so that a new one is made.
+            // Without its CSV, the Subscription gets a new InstallPlan.
             status.install_plan_ref = None;
             status.install_plan = None;
             status.current_csv.clear();
@@ -211,11 +213,11 @@ fn set_state(
     let plan =
         status.install_plan_ref.as_ref().and_then(|reference| input.plans.get(&reference.name));
     let is = |phase: InstallPlanPhase| plan.is_some_and(|plan| plan.phase == phase);
-    // A version is one of the first things that a plan makes. It is not installed before the plan
-    // has come to an end.
+    // An InstallPlan creates the CSV first. The CSV counts as installed when the InstallPlan has
+    // ended.
     let arriving = is(InstallPlanPhase::Installing) && status.installed_csv != status.current_csv;
     if input.csvs.contains_key(&status.current_csv) && !arriving {
-        // Written once: the installed ClusterServiceVersion does not change while the state is one of these.
+        // Set once: the installed CSV does not change in these states.
         let is_there = [SubscriptionState::AtLatestKnown, SubscriptionState::UpgradeAvailable];
         if !is_there.contains(&status.state) {
             status.installed_csv.clone_from(&status.current_csv);
@@ -238,8 +240,8 @@ fn set_state(
     };
 }
 
-/// Whether a ClusterServiceVersion failed while it replaced another one and may not be replaced itself: nothing
-/// newer is installed before it succeeds.
+/// Whether a CSV failed while it replaced another one and may not be replaced itself. No newer one
+/// is installed before it succeeds.
 fn blocks_upgrades(name: &str, input: &StatusInput<'_>) -> bool {
     let own = |name: &str| input.csvs.get(name).filter(|csv| !csv.is_copy());
     let failed = own(name).filter(|csv| csv.phase == CsvPhase::Failed);
@@ -263,8 +265,8 @@ fn has_successor(subscription: &Subscription, content: &CatalogContent, bundle: 
     package.channel(channel).is_some_and(|channel| channel.entries().iter().any(leads_here))
 }
 
-/// Whether the version of a Subscription lacks what its plan, which is gone, should have brought:
-/// it exists, and nothing but a new plan would bring the rest.
+/// Whether the CSV of a Subscription exists, but its InstallPlan was deleted before it created the
+/// rest. Only a new InstallPlan creates that.
 pub(crate) fn is_incomplete(status: &SubscriptionStatus, input: &StatusInput<'_>) -> bool {
     let gone = status
         .install_plan_ref
@@ -276,13 +278,13 @@ pub(crate) fn is_incomplete(status: &SubscriptionStatus, input: &StatusInput<'_>
     gone && input.csvs.get(&status.current_csv).is_some_and(lacks)
 }
 
-/// Whether a Subscription waits for its plan, so that nothing new is resolved for it.
+/// Whether a Subscription waits for its InstallPlan, so that the resolution leaves it alone.
 pub(crate) fn waits_for_plan(status: &SubscriptionStatus) -> bool {
     status.install_plan_ref.is_some() && status.state == SubscriptionState::UpgradePending
 }
 
-/// Whether a Subscription waits for a version although its plan is complete: the version was
-/// deleted, or is yet to be seen.
+/// Whether a Subscription waits for its CSV although its InstallPlan is complete: the CSV was
+/// deleted, or the cache does not have it yet.
 pub(crate) fn has_complete_plan(
     status: &SubscriptionStatus,
     plans: &BTreeMap<String, Arc<fields::Plan>>,
@@ -541,8 +543,8 @@ mod tests {
         let plan = |phase: Option<InstallPlanPhase>| {
             phase.map(|phase| fields::Plan { phase, ..fields::Plan::default() })
         };
-        // From each to each, a plan that is gone among them: one condition at most, and no trace of
-        // the one before.
+        // From each phase to each, and to a deleted InstallPlan: at most one condition, and no
+        // trace of the previous one.
         for before in phases().chain([None]) {
             for after in phases().chain([None]) {
                 let mut subscription = subscription();
@@ -599,7 +601,7 @@ mod tests {
             // shows K12
             assert_eq!((status.state.as_str(), &*status.installed_csv), (state, installed));
         }
-        // A plan that is gone has begun something that another one completes.
+        // Another InstallPlan completes what a deleted one began.
         subscription.status.state = SubscriptionState::UpgradePending;
         let status = status_after(&subscription, &catalogs, None, &["a.v1"], 1);
         assert_eq!((status.state.as_str(), &*status.installed_csv), ("AtLatestKnown", "a.v1"));

@@ -1,18 +1,19 @@
-//! Subscriptions that take over what another Subscription of the same package has installed.
+//! Subscription succession: a Subscription takes over what another one of the same package has
+//! installed.
 //!
-//! What Subscriptions come to must not depend on the order or the moments in which they arrive. Resolved
-//! together, a dependent and a Subscription to its dependency need no generated Subscription, and two
-//! equal Subscriptions get one ClusterServiceVersion. A Subscription that arrives after the others were
-//! resolved comes to the same end by taking over:
+//! The result must not depend on the order or the time in which Subscriptions arrive. Resolved
+//! together, a dependent and a Subscription to its dependency need no generated Subscription, and
+//! two equal Subscriptions share one CSV. A Subscription that arrives later reaches the same state
+//! by taking over:
 //!
-//! * A Subscription that a person makes takes the place of the one that was generated for a dependency on
-//!   its package: it gets the InstallPlan and the ClusterServiceVersion, goes on from there in its own
-//!   channel, and the generated one is deleted.
+//! * A Subscription that a person creates replaces the one that was generated for a dependency on
+//!   its package. It gets the InstallPlan and the CSV, continues in its own channel, and the
+//!   generated Subscription is deleted.
 //! * A Subscription with the same package, channel and catalog as another one, and no other
-//!   `startingCSV`, gets its InstallPlan and ClusterServiceVersion.
+//!   `startingCSV`, gets its InstallPlan and CSV.
 //!
-//! Two Subscriptions of one package in different channels contradict each other: nobody takes over, and
-//! both say so.
+//! Two Subscriptions to one package in different channels contradict each other: neither takes
+//! over, and both report the conflict.
 
 use super::plan;
 use mainstay_api::{Subscription, SubscriptionStatus, Time, names};
@@ -22,13 +23,13 @@ pub(crate) fn is_generated(subscription: &Subscription) -> bool {
     subscription.metadata.annotations.contains_key(names::GENERATED_BY)
 }
 
-/// Whether nothing was chosen for a Subscription yet.
+/// Whether no CSV was chosen for a Subscription yet.
 fn is_new(subscription: &Subscription) -> bool {
     let status = &subscription.status;
     status.current_csv.is_empty() && status.install_plan_ref.is_none()
 }
 
-/// The only Subscription to a package that a person made; none if there are several, which may
+/// The only Subscription to a package that a person created; none if there are several, which may
 /// contradict each other.
 fn only_by_person<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subscription> {
     let by_person = |other: &&Subscription| other.spec.package == package && !is_generated(other);
@@ -37,7 +38,7 @@ fn only_by_person<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subs
     found.next().is_none().then_some(first)
 }
 
-/// The Subscription whose InstallPlan and ClusterServiceVersion a new one takes over.
+/// The Subscription whose InstallPlan and CSV a new Subscription takes over.
 pub(crate) fn predecessor<'a>(
     all: &'a [Subscription],
     heir: &Subscription,
@@ -55,12 +56,12 @@ pub(crate) fn predecessor<'a>(
             && !other.status.current_csv.is_empty()
             && if is_generated(other) { is_only } else { equal }
     };
-    // Those that people made come first: a generated one is on its way out beside them.
+    // Subscriptions of people come first; a generated one beside them is about to be deleted.
     let order = |other: &&Subscription| (is_generated(other), other.metadata.name.clone());
     all.iter().filter(fits).min_by_key(order)
 }
 
-/// The status of a Subscription that takes over.
+/// The status of a Subscription after it took over from another one.
 pub(crate) fn taken_over_status(
     heir: &SubscriptionStatus,
     from: &SubscriptionStatus,
@@ -75,7 +76,7 @@ pub(crate) fn taken_over_status(
     status
 }
 
-/// The generated Subscriptions whose place another one has taken, each with that one.
+/// The generated Subscriptions that another Subscription has replaced, each with that Subscription.
 pub(crate) fn superseded(all: &[Subscription]) -> Vec<(&Subscription, &Subscription)> {
     let generated = all.iter().filter(|subscription| is_generated(subscription));
     let superseded = generated.filter_map(|subscription| {
@@ -85,7 +86,7 @@ pub(crate) fn superseded(all: &[Subscription]) -> Vec<(&Subscription, &Subscript
     superseded.collect()
 }
 
-/// The Subscription that will take the place of the one that an InstallPlan is about to generate for a
+/// The Subscription that will replace the one that an InstallPlan is about to generate for a
 /// package.
 pub(crate) fn heir<'a>(all: &'a [Subscription], package: &str) -> Option<&'a Subscription> {
     only_by_person(all, package).filter(|subscription| is_new(subscription))

@@ -1,8 +1,9 @@
-//! Bundles that come as images, on the way from being chosen to being steps of a plan.
+//! Bundle unpacking for Subscriptions: requests the bundles of a resolution and reports their
+//! progress.
 //!
-//! A namespace gets one plan for all that was chosen, so it waits for its bundles together, for a
-//! moment. A bundle that takes longer, or cannot be had, leaves the others to go on; the
-//! Subscriptions that it is for say how it stands.
+//! A namespace gets one InstallPlan for all chosen bundles, so it waits a while for all of them. If
+//! a bundle takes longer or fails, the others continue without it. The Subscriptions that need it
+//! report its state.
 
 use super::conditions::{remove, resolved, set};
 use super::resolution::{NeededBundle, Resolved};
@@ -19,7 +20,7 @@ use mainstay_object::NamespacedName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A bundle that is unpacked within this time is not worth a condition.
+/// How long a bundle is unpacked before Subscriptions get a condition for it.
 const CONDITION_DELAY: Duration = Duration::from_secs(1);
 
 /// What a Subscription waits for.
@@ -36,7 +37,7 @@ pub(super) enum UnpackCondition {
 }
 
 impl UnpackCondition {
-    /// Of what a Subscription waits for, the highest is shown.
+    /// Of several conditions, a Subscription shows the most severe.
     fn severity(&self) -> u8 {
         match self {
             Self::Running => 0,
@@ -46,21 +47,20 @@ impl UnpackCondition {
     }
 }
 
-/// How the bundles of a namespace stand.
+/// The progress of the bundles that a namespace needs.
 #[derive(Debug, Default)]
 pub(super) struct UnpackStatus {
-    /// Something is unpacked that was not before: it is worth resolving again.
+    /// Whether a bundle was unpacked since the resolution, so that the namespace is resolved again.
     pub(super) again: bool,
-    /// No plan should be made before this while is over, or something happens.
+    /// Whether the namespace waits for its bundles before it creates an InstallPlan.
     pub(super) hold: bool,
-    /// When to look again.
+    /// When the namespace is reconciled again.
     pub(super) after: Option<Duration>,
     /// What Subscriptions wait for, by name.
     pub(super) waiting: BTreeMap<String, UnpackCondition>,
 }
 
-/// How long a group lets its bundles be unpacked, by its annotations; what cannot be read does not
-/// count.
+/// The unpack timeouts of an OperatorGroup, from its annotations. Invalid annotations are ignored.
 pub(crate) fn unpack_timeouts(group: &OperatorGroup, timeout: Duration) -> UnpackTimeouts {
     let annotation = |name: &str| {
         let text = group.metadata.annotations.get(name)?;
@@ -78,7 +78,7 @@ pub(crate) fn unpack_timeouts(group: &OperatorGroup, timeout: Duration) -> Unpac
     }
 }
 
-/// Asks for the bundles that are needed.
+/// Requests the bundles that a resolution needs.
 pub(super) fn request_bundles(
     context: &Context,
     namespace: &NamespacedName,
@@ -116,7 +116,7 @@ impl UnpackStatus {
                 return;
             }
             UnpackState::Running { age, error } => {
-                // When it has ended, the namespace is looked at anyway.
+                // The end of the unpacking triggers a reconciliation anyway.
                 for limit in [CONDITION_DELAY, MAX_BUNDLE_WAIT] {
                     if age < limit {
                         look_after(limit.saturating_sub(age));
@@ -140,7 +140,7 @@ impl UnpackStatus {
             }
         };
         for name in &needed.subscriptions {
-            // Of several bundles, one that failed is what people must know.
+            // Of several bundles, the Subscription reports the one that failed.
             let known = self.waiting.entry(name.clone()).or_insert_with(|| waiting.clone());
             if known.severity() < waiting.severity() {
                 *known = waiting.clone();
@@ -149,7 +149,7 @@ impl UnpackStatus {
     }
 }
 
-/// Writes into a status what a Subscription waits for, and that it was resolved.
+/// Writes into a status that the Subscription was resolved, and what it waits for.
 pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&UnpackCondition>, now: Time) {
     let (kind, reason, message) = match waiting {
         None => return resolved(status),
@@ -172,7 +172,7 @@ pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&UnpackCond
     set(status, kind, true, reason, message, now);
 }
 
-/// Whether a Subscription says that its plan is refused.
+/// Whether a Subscription reports that its InstallPlan is refused.
 pub(super) fn plan_is_refused(status: &SubscriptionStatus) -> bool {
     let refused = SubscriptionReason::EnsureInstallPlanFailed;
     status.conditions.iter().any(|condition| {
@@ -180,13 +180,14 @@ pub(super) fn plan_is_refused(status: &SubscriptionStatus) -> bool {
     })
 }
 
-/// The bundles that a resolution rests on when its plan is made, or if there is none.
+/// The bundles that the result of a resolution depends on once its InstallPlan exists, or if it has
+/// none.
 pub(super) fn required_bundles(resolved: &Resolved) -> BTreeSet<Key> {
     let needed = resolved.needed.iter().map(|bundle| bundle.key.clone());
     needed.chain(resolved.refused.iter().cloned()).collect()
 }
 
-/// The same, and those whose objects are in its steps.
+/// These bundles, and those whose objects are in its steps.
 pub(super) fn all_bundles(resolved: &Resolved) -> BTreeSet<Key> {
     required_bundles(resolved).union(&resolved.used).cloned().collect()
 }
@@ -217,7 +218,8 @@ mod tests {
             (vec![running(Duration::ZERO)], true, Some(second(1)), None),
             (vec![running(second(3))], true, Some(second(7)), unpacking()),
             (vec![running(second(12))], false, None, unpacking()),
-            // A failure is worth a condition at once, and is not hidden by what still runs.
+            // A failure sets its condition at once, and a bundle that is still unpacked does not
+            // hide it.
             (vec![retried(Duration::ZERO)], true, Some(second(1)), retrying()),
             (vec![running(second(12)), retried(second(12))], false, None, retrying()),
             (vec![retried(second(12)), running(second(12))], false, None, retrying()),
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(kinds(&status), ["BundleUnpacking"]);
         write(&mut status, Some(&UnpackCondition::Failed("no".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed"]);
-        // While it is tried again, what was wrong is still known.
+        // During a retry, the condition of the last failure stays.
         write(&mut status, Some(&UnpackCondition::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed", "BundleUnpacking"]);
         write(&mut status, None, now);

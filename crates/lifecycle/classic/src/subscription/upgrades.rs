@@ -1,29 +1,29 @@
-//! What is on its way in a namespace, so that resolution neither trips over it nor gets in its way.
+//! Upgrades in progress: leaves replaced CSVs and their packages out of a resolution.
 //!
-//! While one version replaces another, both are there, which no resolution can make sense of. What
-//! is replaced is left out of what is resolved, and nothing is chosen of its package until it is
-//! gone. Everything else in the namespace goes on.
+//! During an upgrade the old and the new CSV both exist, and the resolver would see a
+//! contradiction. So the replaced CSV does not count as installed, and the resolver chooses nothing
+//! of its package until it is gone. Other packages of the namespace are resolved as usual.
 
 use crate::fields;
 use mainstay_api::{CsvPhase, Subscription};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The versions of a namespace by name.
+/// The CSVs of a namespace by name.
 type Csvs = BTreeMap<String, Arc<fields::Csv>>;
 
-/// A namespace as it is resolved.
+/// The CSVs and packages of a namespace during its upgrades.
 #[derive(Debug, Default)]
 pub(super) struct UpgradesInProgress {
-    /// The versions that count as installed.
+    /// The CSVs that count as installed.
     pub(super) csvs: Csvs,
-    /// Packages of which nothing is chosen for now, with the reason.
+    /// The packages that keep their CSVs for now, with the reason.
     pub(super) pinned: BTreeMap<String, String>,
 }
 
-/// Tells what counts as installed, and what must come to an end first.
+/// Finds the CSVs that count as installed, and the packages that wait for an upgrade.
 ///
-/// With `fail_forward`, what failed while it replaced something may itself be replaced.
+/// With `fail_forward`, a CSV that failed during an upgrade may itself be replaced.
 pub(super) fn find(
     csvs: &Csvs,
     subscriptions: &[Subscription],
@@ -53,7 +53,7 @@ pub(super) fn find(
                 }
                 false
             }
-            // A version that nobody asks for any more, and that is about to be gone.
+            // A terminating CSV without a Subscription.
             _ if csv.deleting && subscriptions_of(name, subscriptions).next().is_none() => {
                 !upgrades.pin(name, csv, subscriptions, &format!("{name} is being deleted"))
             }
@@ -66,8 +66,8 @@ pub(super) fn find(
     upgrades
 }
 
-/// The last of those that replace a version, one after the other; itself if none does. There is no
-/// last one in a circle.
+/// The newest CSV that replaces a CSV, directly or not; the CSV itself if none does. A circle has
+/// none.
 fn newest_successor<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
     let mut at = name;
@@ -80,7 +80,7 @@ fn newest_successor<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) 
     Some(at)
 }
 
-/// The Subscriptions that a version is there for.
+/// The Subscriptions that installed or wait for a CSV.
 fn subscriptions_of<'a>(
     csv: &'a str,
     subscriptions: &'a [Subscription],
@@ -91,7 +91,7 @@ fn subscriptions_of<'a>(
 }
 
 impl UpgradesInProgress {
-    /// Keeps the packages of a version as they are. Tells whether any is known.
+    /// Pins the packages of a CSV. Returns whether it has any known package.
     fn pin(
         &mut self,
         name: &str,

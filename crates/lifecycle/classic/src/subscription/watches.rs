@@ -1,5 +1,5 @@
-//! What the controller of Subscriptions watches. Its keys are names of namespaces: the Subscriptions of
-//! a namespace are reconciled together.
+//! The watches of the Subscription controller. Its keys are names of namespaces, because it
+//! reconciles the Subscriptions of a namespace together.
 
 use super::controller::Controller;
 use crate::context::Context;
@@ -26,8 +26,8 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 queue.add(enqueue::namespace_key(change.key));
             }
         })
-        // A copy stands in the place of a ClusterServiceVersion that a Subscription of its namespace
-        // asks for, until it goes.
+        // Until it is deleted, a copied CSV occupies the name of the CSV that a Subscription of its
+        // namespace wants.
         .watch(&caches.copies, move |context, queue, change| {
             let came_or_went = is_there(change.before) != is_there(change.after);
             let subscriptions = &context.caches.subscriptions;
@@ -46,7 +46,8 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             context.store.subscribe(changed);
         })
         .watch_source(|enqueuer| {
-            // Namespaces ask for the bundles of their Subscriptions, InstallPlans for their own.
+            // Namespaces request the bundles of their Subscriptions; InstallPlans request their
+            // own.
             context.bundles.subscribe(move |asker| {
                 if asker.namespace().is_none() {
                     enqueuer.with(|_, queue| queue.add(asker.clone()));
@@ -56,12 +57,12 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .reconcile(Controller::new(context.as_catalog_operator()));
 }
 
-/// Namespaces whose Subscriptions see a catalog.
+/// Enqueues the namespaces whose Subscriptions see a catalog.
 fn enqueue_namespaces_that_see(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
     if *catalog.namespace != *context.global {
         return queue.add(enqueue::namespace_key(catalog));
     }
-    // A key that waits already is there once only.
+    // The queue holds a waiting key only once.
     for (subscription, _) in context.caches.subscriptions.list(None) {
         queue.add(enqueue::namespace_key(&subscription));
     }
